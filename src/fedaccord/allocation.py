@@ -1,0 +1,128 @@
+"""Who gives how much: the object that solvers make, audits check and training follows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._arrays import Vector, as_numbers, check_finite, frozen
+from fedaccord._files import read_text, replace_file
+from fedaccord.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Contributions theta, one per agent, in samples.
+
+    contributions: how many samples each agent gives.
+    agents: the agents' names, in the same order; numbered where left out.
+    """
+
+    contributions: Vector
+    agents: tuple[str, ...] | None = None
+
+    def __init__(self, contributions: ArrayLike, agents: Sequence[str] | None = None) -> None:
+        values = as_numbers(contributions, "contributions")
+        if values.ndim != 1:
+            raise InputError(f"contributions must be one list; got shape {values.shape}")
+        if agents is not None and len(agents) != len(values):
+            raise InputError(f"{len(values)} contributions came with {len(agents)} agent names")
+        object.__setattr__(self, "contributions", frozen(values))
+        object.__setattr__(self, "agents", None if agents is None else tuple(map(str, agents)))
+        check_finite(values, "the contribution", self.name)
+
+    def __len__(self) -> int:
+        return len(self.contributions)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Allocation)
+            and self.agents == other.agents
+            and np.array_equal(self.contributions, other.contributions)
+        )
+
+    def __repr__(self) -> str:
+        return f"Allocation({len(self)} agents, total {self.total:.6g})"
+
+    @property
+    def total(self) -> float:
+        """How many samples are given in all."""
+        return float(self.contributions.sum())
+
+    def name(self, agent: int) -> str:
+        """What an agent is called."""
+        return self.agents[agent] if self.agents is not None else f"agent {agent}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the allocation as ALLOCATION.json holds it."""
+        result: dict[str, Any] = {"contributions": self.contributions.tolist()}
+        if self.agents is not None:
+            result["agents"] = list(self.agents)
+        return result
+
+    def save(self, path: str | Path) -> None:
+        """Write ALLOCATION.json or ALLOCATION.csv, replacing the file in one step."""
+        if Path(path).suffix == ".csv":
+            text = io.StringIO(newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(["agent", "contribution"])
+            writer.writerows(
+                [self.name(i), repr(float(c))] for i, c in enumerate(self.contributions)
+            )
+            replace_file(path, text.getvalue())
+        else:
+            replace_file(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Allocation:
+        """Read ALLOCATION.json ({"contributions": [...]}) or a CSV with a contribution column."""
+        text = read_text(path)
+        if Path(path).suffix == ".csv":
+            return cls._from_csv(text, str(path))
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"{path} is not JSON ({error}); is it cut short?") from None
+        if not isinstance(data, Mapping) or "contributions" not in data:
+            raise InputError(f'{path} must hold an object with a "contributions" list')
+        return cls(data["contributions"], data.get("agents"))
+
+    @classmethod
+    def _from_csv(cls, text: str, path: str) -> Allocation:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+        header = [cell.strip().lower() for cell in rows[0]] if rows else []
+        if "contribution" not in header:
+            raise InputError(
+                f"{path} must start with a header line that has a column 'contribution' "
+                "(and may have one 'agent')"
+            )
+        column = header.index("contribution")
+        if short := next((n for n, row in enumerate(rows[1:], 2) if len(row) <= column), None):
+            raise InputError(f"line {short} of {path} has no contribution; is the file cut short?")
+        values = as_numbers([row[column].strip() for row in rows[1:]], f"contributions in {path}")
+        if "agent" not in header:
+            return cls(values)
+        names = header.index("agent")
+        return cls(values, [row[names].strip() for row in rows[1:]])
+
+    def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
+        """Give the allocation in a game's order of agents, matched by name where both have names."""
+        if self.agents is None or agents is None or self.agents == tuple(agents):
+            return self
+        place = {name: n for n, name in enumerate(self.agents)}
+        if len(place) != len(self.agents):
+            twice = next(n for n in self.agents if self.agents.count(n) > 1)
+            raise InputError(f"the allocation names {twice} twice; give each agent one line")
+        if missing := [name for name in agents if name not in place]:
+            raise InputError(f"the allocation has no contribution of {missing[0]}; add a line for it")
+        if extra := [name for name in self.agents if name not in set(agents)]:
+            raise InputError(f"the allocation names {extra[0]}, who is not in the game")
+        return Allocation(self.contributions[[place[n] for n in agents]], agents)

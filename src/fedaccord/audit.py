@@ -1,0 +1,300 @@
+"""Check an allocation against a game, trusting no solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._arrays import Vector, frozen, simplest_fraction
+from fedaccord.allocation import Allocation
+from fedaccord.errors import ExactnessError, InputError
+from fedaccord.games.base import NEAR, Game
+
+# Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
+SHORT_DENOMINATOR = 10**6
+
+
+class Answer(Enum):
+    """Yes, no, or too close to call at the tolerance."""
+
+    TRUE = "true"
+    FALSE = "false"
+    BORDERLINE = "borderline"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an Answer has three values; compare it, as in answer is Answer.TRUE")
+
+    @property
+    def json(self) -> bool | str:
+        """A JSON truth value, or "borderline"."""
+        return "borderline" if self is Answer.BORDERLINE else self is Answer.TRUE
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was found, agent by agent.
+
+    game, contributions, tolerance: what was checked, and how finely.
+    utilities: what each agent reaches.
+    needed: f_i, the least each agent could give while the others stay.
+    short, spare: how many samples each agent is below or above that.
+    envy: pairs (i, j): i would rather have j's smaller burden, and would still be satisfied.
+    borderline: pairs too close to call.
+    feasible, stable, envy_free: the three verdicts.
+    """
+
+    game: Game
+    contributions: Vector
+    tolerance: float
+    utilities: Vector
+    needed: Vector
+    short: Vector
+    spare: Vector
+    envy: tuple[tuple[int, int], ...]
+    borderline: tuple[tuple[int, int], ...]
+    feasible: Answer
+    stable: Answer
+    envy_free: Answer
+
+    @cached_property
+    def alone(self) -> Vector:
+        """What each agent would have to give on its own."""
+        return self.game.alone
+
+    @cached_property
+    def saved(self) -> Vector:
+        """What collaboration saves each agent: its stand-alone need less what it gives."""
+        return frozen(self.alone - self.contributions)
+
+    @property
+    def rational(self) -> bool:
+        """Whether nobody gives more than it would need alone (individual rationality)."""
+        return bool((self.saved >= -self.tolerance * self.scale).all())
+
+    @property
+    def scale(self) -> float:
+        """The largest contribution, which tolerances are relative to; largest need at zero."""
+        return _scale(self.game, self.contributions)
+
+    @property
+    def worst(self) -> int:
+        """The agent whose contribution is furthest from its best response."""
+        return int(np.argmax(np.maximum(self.short, self.spare)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit(feasible {self.feasible.value}, stable {self.stable.value}, "
+            f"envy-free {self.envy_free.value})"
+        )
+
+    def sentence(self) -> str:
+        """Give the verdict in one sentence."""
+        if self.feasible is Answer.FALSE:
+            agent = int(np.argmax(self.short))
+            over = np.flatnonzero(self.contributions > self.game.limits)
+            if over.size:
+                return f"Not feasible: {self.game.name(int(over[0]))} gives more than its limit."
+            under = np.flatnonzero(self.contributions < self.game.minimums)
+            if under.size:
+                return f"Not feasible: {self.game.name(int(under[0]))} gives less than it must."
+            return (
+                f"Not feasible: {self.game.name(agent)} is short by {_number(self.short[agent])} "
+                "samples."
+            )
+        if self.stable is Answer.FALSE:
+            agent = int(np.argmax(self.spare))
+            return (
+                f"Feasible, not stable: {self.game.name(agent)} could give "
+                f"{_number(self.spare[agent])} less and still reach its requirement."
+            )
+        if Answer.BORDERLINE in (self.feasible, self.stable):
+            return "Too close to call: a utility is only known to within an interval."
+        envy = {
+            Answer.TRUE: "and nobody envies anybody",
+            Answer.FALSE: f"but {len({i for i, _ in self.envy})} of the agents envy another",
+            Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
+        }
+        return f"Feasible and stable, {envy[self.envy_free]}."
+
+    def explain(self, agent: int) -> str:
+        """Explain an agent's number to its data manager in one sentence."""
+        name, given = self.game.name(agent), self.contributions[agent]
+        needed, alone = self.needed[agent], self.alone[agent]
+        reason = f"{name} gives {_number(given)}: {self._alone_clause(agent)}; "
+        if self.short[agent] > self.tolerance * self.scale:
+            reach = f"it needs {_number(needed)}" if np.isfinite(needed) else "no amount suffices"
+            reason += f"with the others as they are {reach}, so it falls short"
+        elif self.spare[agent] > self.tolerance * self.scale:
+            reason += f"with the others as they are {_number(needed)} would do"
+        elif given == 0 and alone > 0:
+            reason += "the others already supply all it needs"
+        else:
+            share = 1 - given / alone if alone > 0 else 0.0
+            reason += f"the others supply {100 * share:.0f} % of what it needs; "
+            less = f"with {_number(math.ceil(given) - 1)}" if given >= 10 else "with any less"
+            reason += f"{less} it would fall short"
+        if envied := [j for i, j in self.envy if i == agent]:
+            reason += f"; it would rather have the burden of {self.game.name(envied[0])}"
+        return reason
+
+    def _alone_clause(self, agent: int) -> str:
+        alone = self.alone[agent]
+        if not np.isfinite(alone):
+            return "alone no amount would suffice"
+        return f"alone it would need {_number(alone)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the audit for machines."""
+        return {
+            "feasible": self.feasible.json,
+            "stable": self.stable.json,
+            "envy_free": self.envy_free.value,
+            "short": _finite(self.short),
+            "spare": _finite(self.spare),
+            "envy": [list(pair) for pair in self.envy],
+            "utilities": _finite(self.utilities),
+            "alone": _finite(self.alone),
+            "rational": self.rational,
+            "tolerance": self.tolerance,
+        }
+
+
+def audit(
+    game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6
+) -> Audit:
+    """Check whether an allocation is feasible, stable and envy-free.
+
+        short_i = max(0, f_i - theta_i)     spare_i = max(0, theta_i - f_i)
+        i envies j  <=>  theta_i > theta_j  and  u_i(theta with i and j swapped) >= mu_i
+
+    game: what the agents want.
+    allocation: who gives how much; an Allocation with names is matched by name.
+    tolerance: what counts as nothing, relative to the largest contribution. Integer games are
+        decided exactly and ignore it.
+    """
+    given = _checked_contributions(game, allocation)
+    if not 0 <= tolerance < 1:
+        raise InputError(f"tolerance must be at least 0 and below 1; got {tolerance:g}")
+    if game.is_integer:
+        tolerance = 0.0
+    allowed = tolerance * _scale(game, given)
+    low, high = game.response_bounds(given)
+    inside = bool(
+        (given <= game.limits + allowed).all() and (given >= game.minimums - allowed).all()
+    )
+    feasible = _answer(inside and (given >= high - allowed).all(), (given < low - allowed).any() or not inside)
+    # Within the strategy space nobody can go below its minimum.
+    can_keep = np.maximum(low, game.minimums) >= given - allowed
+    can_cut = np.maximum(high, game.minimums) < given - allowed
+    stable = _answer(
+        feasible is Answer.TRUE and can_keep.all(), feasible is Answer.FALSE or can_cut.any()
+    )
+    needed = game.best_responses(given)
+    pairs, close = _envy(game, given, needed, allowed)
+    return Audit(
+        game=game,
+        contributions=given,
+        tolerance=tolerance,
+        utilities=frozen(game.utilities(given)),
+        needed=frozen(needed),
+        short=frozen(np.maximum(needed - given, 0.0)),
+        spare=frozen(np.maximum(given - np.maximum(needed, game.minimums), 0.0)),
+        envy=pairs,
+        borderline=close,
+        feasible=feasible,
+        stable=stable,
+        envy_free=_answer(
+            feasible is Answer.TRUE and not pairs and not close,
+            feasible is Answer.FALSE or bool(pairs),
+        ),
+    )
+
+
+def _answer(yes: bool | np.bool_, no: bool | np.bool_) -> Answer:
+    return Answer.TRUE if yes else Answer.FALSE if no else Answer.BORDERLINE
+
+
+def _checked_contributions(game: Game, allocation: Allocation | ArrayLike) -> Vector:
+    if not isinstance(allocation, Allocation):
+        allocation = Allocation(allocation)
+    given = allocation.ordered_for(game.agents).contributions
+    if len(given) != game.size:
+        raise InputError(f"the game has {game.size} agents, the allocation {len(given)}")
+    if game.is_integer and (given != np.floor(given)).any():
+        agent = int(np.argmax(given != np.floor(given)))
+        raise InputError(
+            f"{game.name(agent)} gives {given[agent]:g}, and this game's contributions are whole "
+            "numbers: round it up"
+        )
+    return given
+
+
+def _scale(game: Game, given: Vector) -> float:
+    if given.any():
+        return float(given.max())
+    alone = game.alone[np.isfinite(game.alone)]
+    return float(alone.max(initial=0.0)) or 1.0
+
+
+def _envy(
+    game: Game, given: Vector, needed: Vector, allowed: float
+) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    """List the pairs (i, j) where i envies j, and those too close to call."""
+    certain: list[tuple[int, int]] = []
+    close: list[tuple[int, int]] = []
+    lowest = given.min()
+    for i in np.flatnonzero(given > lowest + allowed):
+        agent = int(i)
+        # With nothing to spare, swapping with somebody whose samples do not matter to i is the
+        # same as cutting back alone, which leaves i short.
+        tight = needed[i] >= given[i] - allowed
+        others = game.helpers(agent) if tight else np.arange(game.size)
+        others = others[(given[others] < given[i] - allowed) & (given[i] <= game.limits[others])]
+        others = others[given[others] >= game.minimums[i]]
+        if others.size == 0:
+            continue
+        slack = game.swapped_utilities(given, agent, others) - game.requirements[i]
+        if game.is_integer:
+            near = np.abs(slack) <= NEAR * max(1.0, game.requirements[i])
+        else:
+            near = np.abs(slack) <= allowed * game.own_rate(agent, given)
+        for j, amount, undecided in zip(others.tolist(), slack, near, strict=True):
+            answer = _exact_envy(game, given, agent, j) if undecided else bool(amount > 0)
+            if answer is None:
+                close.append((agent, j))
+            elif answer:
+                certain.append((agent, j))
+    return tuple(certain), tuple(close)
+
+
+def _exact_envy(game: Game, given: Vector, agent: int, other: int) -> bool | None:
+    """Settle a tie in exact arithmetic; None where the numbers are not exact."""
+    exact: Sequence[Fraction] = [simplest_fraction(float(c)) for c in given]
+    if any(c.denominator > SHORT_DENOMINATOR for c in exact):
+        return None
+    swapped = list(exact)
+    swapped[agent], swapped[other] = swapped[other], swapped[agent]
+    try:
+        return game.exact_utility(agent, swapped) >= game.exact_requirements[agent]
+    except ExactnessError:
+        return None
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        return "no finite number"
+    if value == int(value) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _finite(values: Vector) -> list[float | None]:
+    return [v if np.isfinite(v) else None for v in values.tolist()]

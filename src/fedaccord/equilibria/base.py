@@ -1,0 +1,148 @@
+"""Solution, its Status and its bounds: what every solver returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib.metadata import version
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+
+from fedaccord._arrays import Vector, frozen
+from fedaccord.allocation import Allocation
+from fedaccord.errors import UnsolvedError
+from fedaccord.games.base import Game
+
+Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
+
+
+class Status(Enum):
+    """How a solver ended; the value is the sentence a user reads."""
+
+    OPTIMAL = "Solved: no allocation of this kind has a smaller total, up to the tolerance."
+    LIMIT = "Stopped short of a proof: the allocation is of this kind, its total lies in bounds."
+    INFEASIBLE = "Proved infeasible: not even everybody's limit meets every requirement."
+    NONE_EXISTS = "Proved: no allocation of this kind exists."
+    NOT_ATTAINED = "No allocation has the least total: totals come as near the bound as you like."
+    FAILED = "Failed: no allocation was found, and none was proved impossible."
+
+    @property
+    def key(self) -> str:
+        """The word used in JSON."""
+        return self.name.lower().replace("_", "-")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a Status has no truth value; compare it, as in status is Status.OPTIMAL")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from lower to upper, both included."""
+
+    lower: float
+    upper: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def relative_gap(self) -> float:
+        """How far apart the ends are, relative to the upper one."""
+        return 0.0 if self.upper == self.lower else (self.upper - self.lower) / abs(self.upper)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Give the ends; None where one is unknown."""
+        ends = {"lower": self.lower, "upper": self.upper}
+        return {key: end if np.isfinite(end) else None for key, end in ends.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver claims; audit(solution.game, solution.allocation) proves or refutes it.
+
+    game, concept, method, options: what was asked.
+    status: how it ended.
+    bounds: an interval that holds the least total of any allocation of this kind.
+    contributions: the allocation found, or None.
+    certificate: what backs the claim, by name: dual prices, witnesses, counts.
+    note: one more sentence for the user, where there is something to say.
+    """
+
+    game: Game
+    concept: Concept
+    method: str
+    status: Status
+    bounds: Interval
+    contributions: Vector | None = None
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.contributions is not None:
+            frozen(self.contributions)
+
+    @property
+    def allocation(self) -> Allocation:
+        """The allocation found; raises the status's sentence where there is none."""
+        if self.contributions is None:
+            raise UnsolvedError(" ".join(filter(None, (self.status.value, self.note))))
+        return Allocation(self.contributions, self.game.agents)
+
+    @property
+    def total(self) -> float:
+        """What the allocation found costs; infinite where there is none."""
+        return np.inf if self.contributions is None else self.game.total(self.contributions)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of what computed this."""
+        return {name: version(name) for name in ("fedaccord", "numpy", "scipy")}
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.concept}, {self.status.key}, total {self.total:.6g} in "
+            f"[{self.bounds.lower:.6g}, {self.bounds.upper:.6g}], by {self.method})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the solution for machines; the same for the same input, seconds aside."""
+        given = self.contributions
+        ends = self.bounds.to_dict()
+        return {
+            "status": self.status.key,
+            "contributions": None if given is None else given.tolist(),
+            "total": None if given is None else self.total,
+            "lower_bound": ends["lower"],
+            "upper_bound": ends["upper"],
+            "method": self.method,
+            "note": self.note,
+            "seconds": self.seconds,
+        }
+
+
+class Deadline:
+    """A time limit that parts of a solver share."""
+
+    def __init__(self, seconds: float) -> None:
+        self.started = time.perf_counter()
+        self.limit = seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds left, zero at least."""
+        return max(0.0, self.limit - self.elapsed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is up."""
+        return self.elapsed >= self.limit

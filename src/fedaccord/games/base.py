@@ -1,0 +1,314 @@
+"""Game: what the agents want, and what every utility model must be able to answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._arrays import (
+    Indices,
+    Matrix,
+    Vector,
+    as_numbers,
+    check_finite,
+    exact_numbers,
+    frozen,
+)
+from fedaccord.errors import ExactnessError, InputError
+from fedaccord.games.behaved import Unknown, WellBehaved
+
+Strategies: TypeAlias = Literal["real", "integer"]
+
+# A float utility this close to its requirement, or a response this close to a whole number, is
+# decided in exact arithmetic; further away, rounding errors cannot change the answer.
+NEAR = 1e-9
+
+
+class Game(ABC):
+    """k agents, each of whom wants utility u_i(theta) >= mu_i and to give as little as it can.
+
+    A game never changes: make another with `replace` or `restrict`. Its strategy space is the box
+    minimums <= theta <= limits, over the reals or the integers.
+
+    requirements: mu, the utility each agent wants.
+    agents: names; numbered where left out.
+    strategies: "real" or "integer" contributions.
+    limits: the most each agent can give; no limit where left out or None.
+    minimums: the least each agent must give to take part; zero where left out.
+    costs: what one sample costs each agent; one where left out.
+    """
+
+    model: ClassVar[str]
+    requirements: Vector
+    agents: tuple[str, ...] | None
+    strategies: Strategies
+    limits: Vector
+    minimums: Vector
+    costs: Vector
+
+    def __init__(
+        self,
+        requirements: ArrayLike,
+        *,
+        agents: Sequence[str] | None = None,
+        strategies: Strategies = "real",
+        limits: Sequence[float | None] | ArrayLike | None = None,
+        minimums: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+    ) -> None:
+        values = as_numbers(requirements, "requirements")
+        if values.ndim != 1:
+            raise InputError(f"requirements must be one list; got shape {values.shape}")
+        if len(values) == 0:
+            raise InputError("a game needs at least one agent; requirements is empty")
+        self.requirements = frozen(values)
+        self.agents = _checked_names(agents, len(values))
+        if strategies not in ("real", "integer"):
+            raise InputError(f'strategies must be "real" or "integer"; got {strategies!r}')
+        self.strategies = strategies
+        check_finite(values, "the requirement", self.name)
+        self.limits = self._per_agent(_without_none(limits), "limits", np.inf)
+        self.minimums = self._per_agent(minimums, "minimums", 0.0)
+        self.costs = self._per_agent(costs, "costs", 1.0)
+        if (self.costs == 0).any():
+            free = self.name(int(np.argmax(self.costs == 0)))
+            raise InputError(f"the cost of {free} is zero: give every agent a cost above zero")
+        self._check_box()
+
+    def _per_agent(self, values: ArrayLike | None, what: str, default: float) -> Vector:
+        if values is None:
+            return frozen(np.full(self.size, default))
+        array = as_numbers(values, what)
+        if array.shape != (self.size,):
+            raise InputError(
+                f"{what} must have one number per agent, {self.size}; got shape {array.shape}"
+            )
+        limitless = np.isposinf(array) & (what == "limits")
+        check_finite(np.where(limitless, 0, array), f"the {what[:-1]}", self.name)
+        return frozen(array)
+
+    def _check_box(self) -> None:
+        if self.strategies == "integer":
+            for what, values in (("limit", self.limits), ("minimum", self.minimums)):
+                whole = np.isinf(values) | (values == np.floor(values))
+                if not whole.all():
+                    agent = int(np.argmin(whole))
+                    raise InputError(
+                        f"the {what} of {self.name(agent)} is {values[agent]:g}, and strategies "
+                        'are integer: give a whole number or strategies "real"'
+                    )
+        if (self.minimums > self.limits).any():
+            agent = int(np.argmax(self.minimums > self.limits))
+            raise InputError(
+                f"the minimum of {self.name(agent)} ({self.minimums[agent]:g}) is above its limit "
+                f"({self.limits[agent]:g}): lower one or raise the other"
+            )
+
+    # What an agent is and what it may do.
+
+    @property
+    def size(self) -> int:
+        """How many agents there are, k."""
+        return len(self.requirements)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether contributions are whole numbers."""
+        return self.strategies == "integer"
+
+    def name(self, agent: int) -> str:
+        """What an agent is called."""
+        return self.agents[agent] if self.agents is not None else f"agent {agent}"
+
+    def total(self, contributions: Vector) -> float:
+        """What an allocation costs: sum of costs[i] * contributions[i]."""
+        return float(self.costs @ contributions)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size} agents, {self.strategies} strategies)"
+
+    # What every model answers.
+
+    @abstractmethod
+    def utilities(self, contributions: Vector) -> Vector:
+        """Give every agent's utility u_i(theta)."""
+
+    @abstractmethod
+    def _responses(self, contributions: Vector) -> Vector:
+        """Give f_i(theta) over the reals: the least own amount that satisfies i; inf if none."""
+
+    @abstractmethod
+    def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
+        """Give the constructor's own arguments, for all agents or for those to keep."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Give the game as GAME.json holds it."""
+
+    def jacobian(self, contributions: Vector) -> Matrix:
+        """Give the right-hand derivatives du_i / dtheta_j as a k x k array."""
+        raise ExactnessError(f"{type(self).__name__} has no derivatives")
+
+    def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
+        """Give u_i(theta) in exact arithmetic, every float read as its simplest fraction."""
+        raise ExactnessError(f"{type(self).__name__} has no exact utilities")
+
+    def well_behaved(self, box: ArrayLike | None = None) -> WellBehaved:
+        """Say whether utilities are well-behaved on the product of [0, C_i]; default C = alone."""
+        return Unknown("this utility model comes with no bounds on its derivatives")
+
+    def _response(self, agent: int, contributions: Vector) -> float:
+        return float(self._responses(contributions)[agent])
+
+    def _swapped_utility(self, contributions: Vector, agent: int, other: int) -> float:
+        swapped = np.array(contributions)
+        swapped[[agent, other]] = swapped[[other, agent]]
+        return float(self.utilities(swapped)[agent])
+
+    def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
+        """Give the agent's utility after swapping its contribution with each of the others."""
+        return np.array([self._swapped_utility(contributions, agent, int(j)) for j in others])
+
+    def helpers(self, agent: int) -> Indices:
+        """Give the agents whose samples can matter to one agent, itself included."""
+        return np.arange(self.size)
+
+    def own_rate(self, agent: int, contributions: Vector) -> float:
+        """Give what one of the agent's own samples adds to its utility, on average over them."""
+        given = contributions[agent]
+        rest = np.array(contributions)
+        rest[agent] = 0.0 if given > 0 else 1.0
+        difference = self.utilities(contributions)[agent] - self.utilities(rest)[agent]
+        return float(difference / given) if given > 0 else float(-difference)
+
+    def response_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
+        """Give lower and upper bounds on best responses; equal wherever utilities are exact."""
+        needed = self.best_responses(contributions)
+        return needed, needed
+
+    # What follows for every model.
+
+    def best_responses(self, contributions: Vector) -> Vector:
+        """Give f_i(theta): the least own contribution that satisfies i while the others stay.
+
+            f_i(theta) = min { x >= 0 : u_i(x, theta_-i) >= mu_i },   x integer in integer games
+
+        Limits and minimums are not applied: what an agent needs does not depend on what it may
+        give. Infinite where no own amount suffices.
+        """
+        needed = self._responses(contributions)
+        if self.is_integer:
+            return np.array(
+                [self._whole_response(i, float(f), contributions) for i, f in enumerate(needed)]
+            )
+        return needed
+
+    def best_response(self, agent: int, contributions: Vector) -> float:
+        """Give f_i(theta) of one agent."""
+        needed = self._response(agent, contributions)
+        return self._whole_response(agent, needed, contributions) if self.is_integer else needed
+
+    def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
+        """Round a real response up to a whole one, deciding exactly where rounding might err."""
+        if not np.isfinite(needed):
+            return needed
+        nearest = round(needed)
+        if abs(needed - nearest) > NEAR * max(1.0, needed):
+            return float(np.ceil(needed))
+        # Real responses never exceed whole ones, so the answer is the nearest or the next.
+        trial = [Fraction(int(c)) for c in contributions]
+        trial[agent] = Fraction(nearest)
+        enough = self.exact_utility(agent, trial) >= self.exact_requirements[agent]
+        return float(nearest if enough else nearest + 1)
+
+    @cached_property
+    def exact_requirements(self) -> list[Fraction]:
+        """The requirements as Fractions."""
+        return exact_numbers(self.requirements)
+
+    @cached_property
+    def alone(self) -> Vector:
+        """Stand-alone needs: what each agent would give if nobody else gave anything."""
+        return frozen(self.best_responses(np.zeros(self.size)))
+
+    def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Say for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
+        slack = self.utilities(contributions) - self.requirements
+        result: np.ndarray[Any, np.dtype[np.bool_]] = slack >= 0
+        if self.is_integer:
+            whole = [Fraction(int(c)) for c in contributions]
+            scale = np.maximum(1.0, np.abs(self.requirements))
+            for i in np.flatnonzero(np.abs(slack) <= NEAR * scale):
+                result[i] = self.exact_utility(int(i), whole) >= self.exact_requirements[i]
+        return result
+
+    def is_feasible(self, contributions: Vector) -> bool:
+        """Say whether every agent reaches its requirement."""
+        return bool(self.satisfied(contributions).all())
+
+    def replace(self, **changes: Any) -> Self:
+        """Make the same game with other requirements, agents, strategies, limits or costs."""
+        return type(self)(**{**self._model_arguments(), **self._frame(), **changes})
+
+    def restrict(self, keep: Sequence[int] | Indices) -> Self:
+        """Make the game among some of the agents, the others gone with their data."""
+        chosen = np.asarray(keep, dtype=np.intp)
+        return type(self)(**self._model_arguments(chosen), **self._frame(chosen))
+
+    def without(self, agent: int) -> Self:
+        """Make the game without one agent."""
+        return self.restrict(np.delete(np.arange(self.size), agent))
+
+    def _frame(self, keep: Indices | None = None) -> dict[str, Any]:
+        chosen = slice(None) if keep is None else keep
+        names = self.agents
+        if names is not None and keep is not None:
+            names = tuple(names[i] for i in keep)
+        return {
+            "requirements": self.requirements[chosen],
+            "agents": names,
+            "strategies": self.strategies,
+            "limits": self.limits[chosen],
+            "minimums": self.minimums[chosen],
+            "costs": self.costs[chosen],
+        }
+
+    def _frame_dict(self) -> dict[str, Any]:
+        """Give the part of GAME.json that all models share, defaults left out."""
+        result: dict[str, Any] = {"requirements": self.requirements.tolist()}
+        if self.agents is not None:
+            result["agents"] = list(self.agents)
+        result["strategies"] = self.strategies
+        if np.isfinite(self.limits).any():
+            result["limits"] = [None if np.isinf(n) else n for n in self.limits.tolist()]
+        if self.minimums.any():
+            result["minimums"] = self.minimums.tolist()
+        if (self.costs != 1).any():
+            result["costs"] = self.costs.tolist()
+        return result
+
+
+def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
+    if agents is None:
+        return None
+    if isinstance(agents, str) or not all(isinstance(name, str) for name in agents):
+        raise InputError("agents must be a list of names, one per requirement")
+    if len(agents) != size:
+        raise InputError(f"{size} requirements came with {len(agents)} agent names")
+    if len(set(agents)) != size:
+        seen: set[str] = set()
+        twice = next(n for n in agents if n in seen or seen.add(n))  # type: ignore[func-returns-value]
+        raise InputError(f"two agents are called {twice!r}: give each its own name")
+    return tuple(agents)
+
+
+def _without_none(limits: Any) -> Any:
+    if limits is None or isinstance(limits, np.ndarray):
+        return limits
+    return [np.inf if n is None else n for n in limits]

@@ -1,0 +1,285 @@
+"""Linear utilities u = W theta, and random discovery, where W = Q Q' for distributions Q."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, check_finite, exact_numbers, frozen
+from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.base import Game
+from fedaccord.games.behaved import Certified, WellBehaved
+from fedaccord.games.distributions import (
+    Sparse,
+    check_sparse,
+    checked_distributions,
+    distributions_entry,
+    exact_row,
+)
+
+# Above this many agents no k x k array is made without being asked for.
+DENSE_LIMIT = 5_000
+
+
+class LinearGame(Game):
+    """Agents whose utility is linear in everybody's contributions: u = W theta.
+
+    benefits: W, k x k, dense or scipy.sparse; W[i, j] is what one sample of j adds to i.
+    requirements and the rest: see Game.
+    """
+
+    model: ClassVar[str] = "linear"
+
+    def __init__(self, benefits: Any, requirements: ArrayLike, **frame: Any) -> None:
+        super().__init__(requirements, **frame)
+        self.benefits = self._checked(benefits)
+        if not (self.own_benefits > 0).all():
+            agent = int(np.argmin(self.own_benefits > 0))
+            raise UnreachableError(
+                f"{self.name(agent)} gains nothing from its own samples (benefits[{agent}, "
+                f"{agent}] is zero): no amount of them meets its requirement; give it an own "
+                "benefit above zero"
+            )
+
+    def _checked(self, benefits: Any) -> Matrix | Sparse:
+        k = self.size
+        if sparse.issparse(benefits):
+            matrix = sparse.csr_array(benefits, dtype=np.float64)
+            matrix.sum_duplicates()
+            shape = matrix.shape
+        else:
+            matrix = as_numbers(benefits, "benefits")
+            shape = matrix.shape
+        if shape != (k, k):
+            raise InputError(
+                f"benefits must be {k} x {k}, one row and column per requirement; got shape {shape}"
+            )
+        if sparse.issparse(matrix):
+            check_sparse(matrix, "a benefit", self.name)
+            return matrix
+        check_finite(matrix, "the benefit", self.name)
+        return frozen(matrix)
+
+    # The matrix as an operator: solvers use only these.
+
+    def apply(self, contributions: Vector) -> Vector:
+        """Give W theta."""
+        return np.asarray(self.benefits @ contributions)
+
+    def apply_transposed(self, prices: Vector) -> Vector:
+        """Give W' y."""
+        return np.asarray(self.benefits.T @ prices)
+
+    @cached_property
+    def own_benefits(self) -> Vector:
+        """The diagonal of W: what one sample adds to its own giver."""
+        return frozen(np.array(self.benefits.diagonal()))
+
+    def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
+        """Give a block of W as a dense array."""
+        block = self.benefits[rows][:, columns]
+        return np.asarray(block.toarray() if sparse.issparse(block) else block)
+
+    @cached_property
+    def dense_benefits(self) -> Matrix:
+        """The whole of W as a dense array."""
+        everyone = np.arange(self.size)
+        return frozen(self.benefits_among(everyone, everyone))
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether W equals its transpose, up to rounding."""
+        difference = abs(self.benefits - self.benefits.T)
+        return bool(difference.max() <= 1e-12 * float(self.own_benefits.max()))
+
+    @cached_property
+    def is_psd(self) -> bool | None:
+        """Whether (W + W')/2 is positive semidefinite; None where too large to tell.
+
+        Gershgorin's bound decides diagonally dominant matrices of any size; otherwise the least
+        eigenvalue does, up to DENSE_LIMIT agents.
+        """
+        symmetric = (self.benefits + self.benefits.T) / 2
+        rows = np.asarray(symmetric.sum(axis=1)).ravel()
+        if (2 * self.own_benefits >= rows).all():
+            return True
+        if self.size > DENSE_LIMIT:
+            return None
+        array = symmetric.toarray() if sparse.issparse(symmetric) else symmetric
+        values = np.linalg.eigvalsh(array)
+        return bool(values[0] >= -1e-12 * self.size * values[-1])
+
+    @property
+    def has_equal_totals(self) -> bool:
+        """Whether every equilibrium of this game, if PSD, has the same total.
+
+        For two equilibria theta and theta' of a game with W + W' PSD, (W + W')(theta - theta') = 0
+        and mu'(theta - theta') = 0; equal requirements make the latter the difference of totals.
+        """
+        equal_costs = np.ptp(self.costs) == 0
+        return bool(equal_costs and np.ptp(self.requirements) == 0)
+
+    # What every model answers.
+
+    def utilities(self, contributions: Vector) -> Vector:
+        """Give W theta."""
+        return self.apply(contributions)
+
+    def jacobian(self, contributions: Vector) -> Matrix:
+        """Give W, whatever the contributions."""
+        return self.dense_benefits
+
+    def _responses(self, contributions: Vector) -> Vector:
+        slack = self.apply(contributions) - self.requirements
+        return np.maximum(contributions - slack / self.own_benefits, 0.0)
+
+    def _row(self, agent: int) -> tuple[Indices, Vector]:
+        """Give the agents whose samples help one agent, and by how much."""
+        if sparse.issparse(self.benefits):
+            ends = self.benefits.indptr[agent : agent + 2]
+            span = slice(*ends)
+            return self.benefits.indices[span], self.benefits.data[span]
+        return np.arange(self.size), self.benefits[agent]
+
+    def helpers(self, agent: int) -> Indices:
+        """Give the agents j with W_ij > 0."""
+        helpers, benefit = self._row(agent)
+        return helpers[benefit > 0]
+
+    def own_rate(self, agent: int, contributions: Vector) -> float:
+        """Give W_ii."""
+        return float(self.own_benefits[agent])
+
+    def _response(self, agent: int, contributions: Vector) -> float:
+        helpers, benefit = self._row(agent)
+        slack = benefit @ contributions[helpers] - self.requirements[agent]
+        return max(float(contributions[agent] - slack / self.own_benefits[agent]), 0.0)
+
+    def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
+        """Give u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
+        helpers, benefit = self._row(agent)
+        row = np.zeros(self.size)
+        row[helpers] = benefit
+        gap = contributions[agent] - contributions[others]
+        utility = float(row @ contributions)
+        return np.asarray(utility + gap * (row[others] - row[agent]))
+
+    def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
+        """Give W_i theta in Fractions."""
+        helpers, benefit = self._row(agent)
+        return sum(
+            (w * contributions[j] for w, j in zip(exact_numbers(benefit), helpers, strict=True)),
+            Fraction(0),
+        )
+
+    def well_behaved(self, box: ArrayLike | None = None) -> WellBehaved:
+        """Certified on every box: c2 = W_ii > 0, c1 = max over j of W_ij."""
+        corner = self.alone if box is None else as_numbers(box, "box")
+        return Certified(self.own_benefits, self._largest_cross_benefits(), frozen(corner))
+
+    def _largest_cross_benefits(self) -> Vector:
+        others = self.benefits - (
+            sparse.diags_array(self.own_benefits)
+            if sparse.issparse(self.benefits)
+            else np.diag(self.own_benefits)
+        )
+        largest = others.max(axis=1)
+        return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).ravel()
+
+    def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
+        matrix = self.benefits if keep is None else self.benefits[keep][:, keep]
+        return {"benefits": matrix}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the game as GAME.json holds it."""
+        return {"model": "linear", **self._frame_dict(), "benefits": self.dense_benefits.tolist()}
+
+
+class DiscoveryGame(LinearGame):
+    """Random discovery: agent i is rewarded q_ix whenever anyone draws x, so that W = Q Q'.
+
+    W is never formed: only Q, sparse, is kept.
+
+    distributions: Q, k x n, dense or scipy.sparse; row i is agent i's distribution over points.
+    """
+
+    model: ClassVar[str] = "discovery"
+
+    def __init__(self, distributions: Any, requirements: ArrayLike, **frame: Any) -> None:
+        Game.__init__(self, requirements, **frame)
+        self.distributions = checked_distributions(distributions, self.size, self.name)
+
+    @property
+    def benefits(self) -> Any:  # type: ignore[override]
+        """W = Q Q' as a sparse array; made anew at each call, and large."""
+        return sparse.csr_array(self.distributions @ self.distributions.T)
+
+    def apply(self, contributions: Vector) -> Vector:
+        """Give Q (Q' theta)."""
+        return np.asarray(self.distributions @ (self.distributions.T @ contributions))
+
+    apply_transposed = apply
+
+    @cached_property
+    def own_benefits(self) -> Vector:
+        """The squared length of each agent's distribution."""
+        return frozen(np.asarray(self.distributions.multiply(self.distributions).sum(axis=1)).ravel())
+
+    def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
+        """Give a block of Q Q' as a dense array."""
+        return np.asarray((self.distributions[rows] @ self.distributions[columns].T).toarray())
+
+    @property
+    def is_symmetric(self) -> bool:  # type: ignore[override]
+        """Always: Q Q' is symmetric."""
+        return True
+
+    @property
+    def is_psd(self) -> bool:  # type: ignore[override]
+        """Always: theta' Q Q' theta = |Q' theta|^2 >= 0."""
+        return True
+
+    @property
+    def has_equal_totals(self) -> bool:
+        """Always at equal costs: Q' theta is unique, and its sum is the total, as rows sum to 1."""
+        return bool(np.ptp(self.costs) == 0)
+
+    def _row(self, agent: int) -> tuple[Indices, Vector]:
+        row = sparse.csr_array(self.distributions[[agent]] @ self.distributions.T)
+        return row.indices, row.data
+
+    def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
+        """Give q_i Q' theta in Fractions."""
+        found: dict[int, Fraction] = {}
+        for j in range(self.size):
+            if contributions[j]:
+                points, chances = exact_row(self.distributions, j)
+                for x, q in zip(points, chances, strict=True):
+                    found[x] = found.get(x, Fraction(0)) + q * contributions[j]
+        points, chances = exact_row(self.distributions, agent)
+        return sum(
+            (q * found.get(x, Fraction(0)) for x, q in zip(points, chances, strict=True)),
+            Fraction(0),
+        )
+
+    def _largest_cross_benefits(self) -> Vector:
+        # By Cauchy-Schwarz q_i q_j <= |q_i||q_j|; the exact maximum would need all of Q Q'.
+        lengths = np.sqrt(self.own_benefits)
+        if self.size == 1:
+            return np.zeros(1)
+        top, second = np.sort(lengths)[[-1, -2]]
+        return np.asarray(lengths * np.where(lengths == top, second, top))
+
+    def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
+        matrix = self.distributions if keep is None else self.distributions[keep]
+        return {"distributions": matrix}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the game as GAME.json holds it."""
+        return {"model": "discovery", **self._frame_dict(), **distributions_entry(self.distributions)}
