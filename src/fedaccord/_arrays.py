@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import reprlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
@@ -34,7 +36,7 @@ def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float
     try:
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
-            flat = [float(Fraction(v) if isinstance(v, str) else v) for v in array.ravel()]
+            flat = [float(read_fraction(v) if isinstance(v, str) else v) for v in array.ravel()]
             array = np.array(flat, dtype=np.float64).reshape(array.shape)
         if array.dtype.kind not in "fiub":
             raise TypeError
@@ -45,8 +47,17 @@ def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float
         ) from None
 
 
+def read_fraction(text: str) -> Fraction:
+    """Read a number such as "0.7", "1/3" or "2e-5"; raises ValueError as Fraction does."""
+    # Fraction("1e999999999") would set out to write down a billion digits.
+    if len(text) > 1000 or re.search(r"[eE][-+]?[\d_]{4,}", text):
+        raise ValueError(f"{_shortened(text)} is out of range")
+    return Fraction(text)
+
+
 def _shortened(value: object) -> str:
-    text = repr(value)
+    # reprlib looks at the first few items only: values may be millions, or nested without end.
+    text = reprlib.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._arrays import Vector, as_numbers, check_finite, frozen
 from fedaccord._files import read_text, replace_file
+from fedaccord._json import read_json
 from fedaccord.errors import InputError
 
 
@@ -84,20 +85,26 @@ class Allocation:
     @classmethod
     def load(cls, path: str | Path) -> Allocation:
         """Read ALLOCATION.json ({"contributions": [...]}) or a CSV with a contribution column."""
-        text = read_text(path)
         if Path(path).suffix == ".csv":
-            return cls._from_csv(text, str(path))
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"{path} is not JSON ({error}); is it cut short?") from None
-        if not isinstance(data, Mapping) or "contributions" not in data:
+            return cls._from_csv(read_text(path), str(path))
+        data = read_json(path)
+        if not isinstance(data.get("contributions"), list):
             raise InputError(f'{path} must hold an object with a "contributions" list')
-        return cls(data["contributions"], data.get("agents"))
+        agents = data.get("agents")
+        if agents is not None and not (
+            isinstance(agents, list) and all(isinstance(name, str) for name in agents)
+        ):
+            raise InputError(f'"agents" in {path} must be a list of names')
+        if any(isinstance(c, bool) or c is None for c in data["contributions"]):
+            raise InputError(f'"contributions" in {path} must be numbers, without null, true, false')
+        return cls(data["contributions"], agents)
 
     @classmethod
     def _from_csv(cls, text: str, path: str) -> Allocation:
-        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+        try:
+            rows = [r for r in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in r)]
+        except csv.Error as error:
+            raise InputError(f"{path} is not CSV ({error}); save it anew") from None
         header = [cell.strip().lower() for cell in rows[0]] if rows else []
         if "contribution" not in header:
             raise InputError(
@@ -105,8 +112,9 @@ class Allocation:
                 "(and may have one 'agent')"
             )
         column = header.index("contribution")
-        if short := next((n for n, row in enumerate(rows[1:], 2) if len(row) <= column), None):
-            raise InputError(f"line {short} of {path} has no contribution; is the file cut short?")
+        last = max(column, header.index("agent") if "agent" in header else 0)
+        if short := next((n for n, row in enumerate(rows[1:], 2) if len(row) <= last), None):
+            raise InputError(f"line {short} of {path} has too few columns; is the file cut short?")
         values = as_numbers([row[column].strip() for row in rows[1:]], f"contributions in {path}")
         if "agent" not in header:
             return cls(values)

@@ -1,0 +1,5 @@
+"""python -m fedaccord."""
+
+from fedaccord.cli import main
+
+main()

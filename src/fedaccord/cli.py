@@ -1,0 +1,470 @@
+"""The command line: arguments and printing.
+
+Exit codes: 0 when all is well, 1 when the audit says no, 2 when the input is at fault; 130 after
+Ctrl-C. What is wrong is said in one sentence on standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import click
+import typer
+from rich.console import Console, RenderableType
+from typer.core import TyperGroup
+
+from fedaccord._json import json_text
+from fedaccord.errors import FedaccordError, InputError
+
+if TYPE_CHECKING:
+    from fedaccord.audit import Audit
+    from fedaccord.equilibria.base import Solution
+    from fedaccord.games.base import Game
+
+CONCEPTS = ("optimal", "stable", "envy-free")
+VERDICTS = ("feasible", "stable", "envy-free")
+
+FAULT = 2
+INTERRUPTED = 130
+# What a shell reports for a program that writes to a closed pipe.
+PIPE_CLOSED = 141
+
+
+class OutputError(Exception):
+    """Standard output takes no more; the text is a sentence, empty where nobody is listening."""
+
+
+class Commands(TyperGroup):
+    """The commands, with every fault told in one sentence."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            # A name that the terminal's encoding lacks is no reason to fail.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        run = super().main
+        sys.exit(_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+
+def _guarded(run: Callable[[], Any]) -> int:
+    try:
+        code = run()
+        if code == INTERRUPTED:
+            _complain("interrupted")
+        return code if isinstance(code, int) else 0
+    except FedaccordError as error:
+        _complain(str(error))
+    except click.UsageError as error:
+        sentence = error.format_message().rstrip(".?").replace(". D", "; d")
+        _complain(f"{sentence}; see 'fedaccord --help'")
+    except click.Abort:
+        _complain("interrupted")
+        return INTERRUPTED
+    except MemoryError:
+        _complain("this machine has too little memory for that game; give a smaller one")
+    except OutputError as error:
+        if not str(error):
+            return PIPE_CLOSED
+        _complain(str(error))
+    except OSError as error:
+        _discard_output()
+        _complain(f"cannot write: {error.strerror or error}")
+    return FAULT
+
+
+def _complain(sentence: str) -> None:
+    from fedaccord.report.tables import plain
+
+    end = "" if sentence.endswith((".", "?", "!")) else "."
+    with contextlib.suppress(OSError):
+        typer.echo(f"fedaccord: {plain(sentence)}{end}", err=True)
+
+
+def _discard_output() -> None:
+    """Point standard output at nothing, so that Python's own flush at the end cannot fail."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        raise OutputError from None
+    except OSError as error:
+        _discard_output()
+        raise OutputError(f"cannot write the result: {error.strerror or error}") from None
+
+
+def _emit(*parts: RenderableType) -> None:
+    """Print for people: whole lines where nobody's terminal would wrap them."""
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 100
+    with _writing():
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def _emit_text(text: str) -> None:
+    with _writing():
+        if sys.stdout is not None:
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[None]:
+    """Show on a terminal what is under way once it takes longer than a second."""
+    console = Console(stderr=True)
+    if sys.stderr is None or not console.is_terminal:
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    progress = Progress(*columns, console=console, transient=True)
+    progress.add_task(what)
+    timer = threading.Timer(1.0, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    suggest_commands=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]
+GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            number = version("fedaccord")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        _emit_text(f"fedaccord {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _fedaccord(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Tell a federation how much data each member should give, and whether anyone would give less.
+
+    Exit codes: 0 all is well, 1 the audit says no, 2 the input is at fault.
+    """
+
+
+# solve
+
+
+@app.command()
+def solve(
+    game_file: GameFile,
+    concept: Annotated[
+        list[str] | None,
+        typer.Option(help="optimal, stable or envy-free; may repeat. Default: all three."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The most time for each concept.")
+    ] = 60.0,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALLOCATION.(json|csv)",
+            help="Write the stable allocation (or that of the only concept) for 'check'.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find the cheapest, the cheapest stable and the cheapest envy-free allocation of a game.
+
+    Exits 0 when every concept got an answer that the audit does not refute, and a proof that no
+    such allocation exists is an answer; 1 when one got none.
+    """
+    from fedaccord.audit import audit
+    from fedaccord.games.files import read_game
+
+    concepts = _checked_concepts(concept)
+    if not (math.isfinite(time_limit) and time_limit > 0):
+        raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
+    chosen = "stable" if "stable" in concepts else concepts[0]
+    if save is not None:
+        _check_destination(save, game_file, concepts)
+    with _progress(f"reading {game_file}"):
+        game = read_game(game_file)
+    solutions = {name: _solve(game, name, time_limit) for name in concepts}
+    audits: dict[str, Audit] = {}
+    with _progress("checking the allocations"):
+        for name, solution in solutions.items():
+            if solution.contributions is not None:
+                audits[name] = audit(game, solution.allocation)
+    if save is not None:
+        solutions[chosen].allocation.save(save)
+    prices = _prices(solutions)
+    if as_json:
+        _emit_text(json_text(_solve_dict(solutions, audits, prices)))
+    else:
+        _emit_solutions(game, solutions, audits, prices, chosen)
+    return 0 if all(_answered(s, audits.get(name)) for name, s in solutions.items()) else 1
+
+
+def _checked_concepts(given: Sequence[str] | None) -> tuple[str, ...]:
+    known = ", ".join(CONCEPTS)
+    for name in given or ():
+        if not name.strip():
+            raise InputError(f"the concept is empty; give one of {known}")
+        if name not in CONCEPTS:
+            raise InputError(f'the concept "{name}" is not known; give one of {known}')
+    return tuple(name for name in CONCEPTS if not given or name in given)
+
+
+def _check_destination(save: str, game_file: str, concepts: Sequence[str]) -> None:
+    """Refuse a file that cannot be written before any time goes into solving."""
+    path = Path(save)
+    if "stable" not in concepts and len(concepts) > 1:
+        raise InputError("--save writes one allocation; give one --concept, or stable among them")
+    if path.suffix not in (".json", ".csv"):
+        raise InputError(f"--save needs a file that ends in .json or .csv; got {save}")
+    if path.exists() and (not path.is_file() or os.path.samefile(path, game_file)):
+        raise InputError(f"--save would overwrite {save}, which is no allocation; name another")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {save}: there is no folder {path.parent} to write to")
+
+
+def _solve(game: Game, concept: str, time_limit: float) -> Solution:
+    # Solvers bring much along; each is imported when it is asked for.
+    from fedaccord.equilibria.envy_free import solve_envy_free
+    from fedaccord.equilibria.optimal import solve_optimal
+    from fedaccord.equilibria.stable import solve_stable
+
+    solvers: dict[str, Callable[..., Solution]] = {
+        "optimal": solve_optimal,
+        "stable": solve_stable,
+        "envy-free": solve_envy_free,
+    }
+    with _progress(f"finding the {concept} allocation (at most {time_limit:g} s)"):
+        return solvers[concept](game, time_limit=time_limit)
+
+
+def _prices(solutions: dict[str, Solution]) -> dict[str, Any]:
+    from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
+
+    prices: dict[str, Any] = {"price_of_stability": None, "price_of_fairness": None}
+    if "optimal" in solutions and "stable" in solutions:
+        prices["price_of_stability"] = price_of_stability(solutions["stable"], solutions["optimal"])
+    if "optimal" in solutions and "envy-free" in solutions:
+        prices["price_of_fairness"] = price_of_fairness(
+            solutions["envy-free"], solutions["optimal"]
+        )
+    return prices
+
+
+def _answered(solution: Solution, found: Audit | None) -> bool:
+    """Say whether a concept got an answer, and the audit does not refute it."""
+    from fedaccord.audit import Answer
+    from fedaccord.equilibria.base import Status
+
+    if found is None:
+        return solution.status is not Status.FAILED
+    claimed = {"optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
+    return claimed[solution.concept] is not Answer.FALSE
+
+
+def _solve_dict(
+    solutions: dict[str, Solution], audits: dict[str, Audit], prices: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "solutions": {
+            name: {
+                **solution.to_dict(),
+                "audit": audits[name].to_dict() if name in audits else None,
+            }
+            for name, solution in solutions.items()
+        },
+        **{name: price and price.to_dict() for name, price in prices.items()},
+    }
+
+
+def _emit_solutions(
+    game: Game,
+    solutions: dict[str, Solution],
+    audits: dict[str, Audit],
+    prices: dict[str, Any],
+    chosen: str,
+) -> None:
+    from fedaccord.report import tables
+
+    parts: list[RenderableType] = [
+        tables.solutions_table(game, solutions),
+        tables.totals_table(solutions),
+    ]
+    for name, solution in solutions.items():
+        parts.extend(tables.solution_lines(solution, audits.get(name)))
+    for name, price in prices.items():
+        if price is not None:
+            parts.append(tables.price_line(name.replace("_", " "), price))
+    if chosen in audits and (reasons := list(tables.explanations(audits[chosen]))):
+        parts.extend(["", tables.line(f"The {chosen} allocation, agent by agent:"), *reasons])
+    _emit(*parts)
+
+
+# check
+
+
+@app.command()
+def check(
+    game_file: GameFile,
+    allocation_file: Annotated[
+        str, typer.Argument(metavar="ALLOCATION.(json|csv)", help="Who gives how much.")
+    ],
+    require: Annotated[
+        str,
+        typer.Option(
+            metavar="VERDICTS",
+            help="What the audit must say yes to, of: feasible,stable,envy-free.",
+        ),
+    ] = "feasible,stable",
+    tolerance: Annotated[
+        float,
+        typer.Option(help="What counts as nothing, relative to the largest contribution."),
+    ] = 1e-6,
+    as_json: AsJson = False,
+) -> int:
+    """Check an allocation against a game: feasible, stable, envy-free, and why.
+
+    Exits 0 when the audit says yes to all that --require lists, 1 when it says no or cannot tell.
+    """
+    from fedaccord.allocation import Allocation
+    from fedaccord.audit import Answer, audit
+    from fedaccord.games.files import read_game
+
+    required = _checked_verdicts(require)
+    with _progress("checking the allocation"):
+        found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
+    if as_json:
+        _emit_text(json_text(found.to_dict()))
+    else:
+        _emit_audit(found)
+    said = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
+    return 0 if all(said[name] is Answer.TRUE for name in required) else 1
+
+
+def _checked_verdicts(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in VERDICTS:
+            raise InputError(f'--require lists "{name}"; give one or more of {", ".join(VERDICTS)}')
+    return names
+
+
+def _emit_audit(found: Audit) -> None:
+    from fedaccord.report import tables
+
+    style = tables.verdict_style(found.stable)
+    _emit(
+        tables.line(found.sentence(), style),
+        tables.audit_table(found),
+        *tables.explanations(found),
+    )
+
+
+# catalog
+
+
+@app.command()
+def catalog(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which game.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="As petals=16; may repeat.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the games whose answers are known, or print one of them as a GAME.json."""
+    from fedaccord.games import catalog as games
+
+    if name is not None:
+        game = games.build(name, **_parameters(games.ENTRIES.get(name), parameter or ()))
+        _emit_text(json_text(game.to_dict()))
+        return
+    if parameter:
+        raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
+    if as_json:
+        _emit_text(json_text({"entries": [_entry_dict(e) for e in games.ENTRIES.values()]}))
+    else:
+        from fedaccord.report import tables
+
+        _emit(tables.catalog_table(games.ENTRIES.values()))
+
+
+def _entry_dict(entry: Any) -> dict[str, Any]:
+    simple = (int, float, str, bool, type(None))
+    parameters = {k: v if isinstance(v, simple) else str(v) for k, v in entry.parameters.items()}
+    return {
+        "name": entry.name,
+        "summary": entry.summary,
+        "source": entry.source,
+        "parameters": parameters,
+    }
+
+
+def _parameters(entry: Any, given: Sequence[str]) -> dict[str, Any]:
+    """Read NAME=VALUE pairs, each value as the kind of number its default is."""
+    result: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = (part.strip() for part in text.partition("="))
+        if not (sign and key.isidentifier() and value):
+            raise InputError(f'--parameter "{text}" must read NAME=VALUE, as in petals=16')
+        if key in result:
+            raise InputError(f"--parameter {key} comes twice; give it once")
+        default = entry.parameters.get(key) if entry is not None else None
+        result[key] = _parameter(key, value, default)
+    return result
+
+
+def _parameter(key: str, value: str, default: Any) -> Any:
+    kind = type(default) if isinstance(default, int | float) else None
+    try:
+        return kind(value) if kind in (int, float) else value
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f"--parameter {key} must be {what}; got {value}") from None
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    app()
+    raise SystemExit

@@ -1,0 +1,279 @@
+"""GAME.json: games read from and written to files."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedaccord._arrays import Vector, as_numbers
+from fedaccord._files import replace_file
+from fedaccord._json import json_text, kind, read_json
+from fedaccord.errors import InputError
+from fedaccord.games._npz import read_sparse, write_sparse
+from fedaccord.games.base import Game
+
+FRAME = ("requirements", "agents", "strategies", "limits", "minimums", "costs")
+# What each model is made of, besides the frame: the keys it must have, then those it may have.
+MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "linear": (("benefits",), ()),
+    "discovery": (("distributions",), ()),
+    "coverage": (("distributions",), ()),
+    "pac": (("worlds",), ("classifier",)),
+}
+# Keys that hold the heart of a model: of these a game has exactly one.
+HEARTS = {"benefits": "linear", "distributions": "discovery", "worlds": "pac"}
+
+# A sparse matrix with more cells than this is written as an .npz beside GAME.json.
+MOST_CELLS = 1_000_000
+
+
+def read_game(path: str | Path) -> Game:
+    """Read GAME.json.
+
+        {"model": "linear" | "discovery" | "coverage" | "pac",
+         "requirements": [...],
+         "benefits" | "distributions": [[...]] or "file.npz" | "worlds": [...],
+         "agents": [...], "strategies": "real" | "integer",
+         "limits": [...], "minimums": [...], "costs": [...], "classifier": "..."}
+
+    Agents, strategies, limits (null for none), minimums, costs and a PAC game's classifier may be
+    left out. A number may be written as a string, "1/3". A matrix may be the name of an .npz file
+    that scipy.sparse.save_npz wrote. It must lie in the same folder as GAME.json, so that a game
+    from elsewhere cannot make this machine open other files; one with pickled objects is refused,
+    and so is one that unpacks to more than it could sensibly hold.
+
+    path: where GAME.json is; any fault in it is an InputError of one sentence.
+    """
+    data = read_json(path)
+    try:
+        return game_from_dict(data, Path(path).parent)
+    except InputError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) -> Game:
+    """Make the game that the object in GAME.json describes.
+
+    data: the object.
+    folder: where matrices named by file are; without it there can be none.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(f"a game must be a JSON object, {{...}}; got a {kind(data)}")
+    model = _checked_model(data)
+    _check_keys(data, model)
+    frame = _read_frame(data)
+    size = len(frame["requirements"])
+    names = frame["agents"] or [f"agent {i}" for i in range(size)]
+    if model == "pac":
+        return _pac(data, frame)
+    (key,) = MODELS[model][0]
+    matrix = _read_matrix(data[key], key, names, folder)
+    return _class_of(model)(matrix, **frame)
+
+
+def write_game(game: Game, path: str | Path) -> None:
+    """Write GAME.json, replacing the file in one step.
+
+    A large sparse matrix goes into an .npz of the same name beside it.
+
+    game: what to write.
+    path: where to.
+    """
+    target = Path(path)
+    try:
+        replace_file(target, json_text(_dict_beside(game, target)) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
+    key = MODELS[game.model][0][0] if game.model in MODELS else ""
+    matrix: Any = getattr(game, key, None)
+    if not sparse.issparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS:
+        return game.to_dict()
+    beside = target.with_suffix(".npz")
+    write_sparse(matrix, beside)
+    return {"model": game.model, **game._frame_dict(), key: beside.name}
+
+
+# Keys.
+
+
+def _checked_model(data: Mapping[str, Any]) -> str:
+    models = ", ".join(f'"{name}"' for name in MODELS)
+    if "model" not in data:
+        raise InputError(f'the key "model" is missing; add it with one of {models}')
+    model = data["model"]
+    if not isinstance(model, str) or model not in MODELS:
+        got = f'"{model}"' if isinstance(model, str) else f"a {kind(model)}"
+        raise InputError(f'the "model" {got} is not known; give one of {models}')
+    return model
+
+
+def _check_keys(data: Mapping[str, Any], model: str) -> None:
+    needed, optional = MODELS[model]
+    if len(hearts := [f'"{key}"' for key in HEARTS if key in data]) > 1:
+        raise InputError(
+            f'there are both {" and ".join(hearts)}; model "{model}" takes "{needed[0]}" only'
+        )
+    known = ("model", *FRAME, *needed, *optional)
+    for key in data:
+        if key in HEARTS and key not in known:
+            raise InputError(
+                f'model "{model}" takes "{needed[0]}", not "{key}"; give that, or model '
+                f'"{HEARTS[key]}"'
+            )
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            guess = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
+            raise InputError(f'the key "{key}" is not known; {guess}')
+    for key in ("requirements", *needed):
+        if key not in data:
+            raise InputError(f'the key "{key}" is missing, and model "{model}" needs it; add it')
+
+
+def _class_of(model: str) -> Callable[..., Game]:
+    # Each model is imported when a game needs it: some bring much along.
+    if model == "coverage":
+        from fedaccord.games.coverage import CoverageGame
+
+        return CoverageGame
+    from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+    return LinearGame if model == "linear" else DiscoveryGame
+
+
+def _pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
+    from fedaccord.games.pac import PacGame
+
+    options = {"classifier": data["classifier"]} if "classifier" in data else {}
+    return PacGame(data["worlds"], **frame, **options)
+
+
+# Values.
+
+
+def _read_frame(data: Mapping[str, Any]) -> dict[str, Any]:
+    size = len(_listed(data["requirements"], "requirements"))
+    if size == 0:
+        raise InputError('"requirements" is empty; a game needs at least one agent')
+    agents = _checked_agents(data.get("agents"), size)
+    names = agents or [f"agent {i}" for i in range(size)]
+    frame: dict[str, Any] = {"agents": agents, "strategies": data.get("strategies", "real")}
+    if not isinstance(frame["strategies"], str):
+        raise InputError('"strategies" must be "real" or "integer"')
+    frame["requirements"] = _per_agent(data["requirements"], "requirements", names)
+    for key in ("minimums", "costs"):
+        if key in data:
+            frame[key] = _per_agent(data[key], key, names)
+    if "limits" in data:
+        frame["limits"] = _limits(data["limits"], names)
+    return frame
+
+
+def _listed(value: Any, key: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f'"{key}" must be a list; got a {kind(value)}')
+    return value
+
+
+def _checked_agents(value: Any, size: int) -> list[str] | None:
+    if value is None:
+        return None
+    names = _listed(value, "agents")
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name.strip():
+            got = f"a {kind(name)}" if not isinstance(name, str) else "blank"
+            raise InputError(f'the name of agent {place} in "agents" is {got}; give it a name')
+    if len(names) != size:
+        raise InputError(
+            f'"agents" has {len(names)} names and "requirements" {size} numbers; give one each'
+        )
+    return names
+
+
+def _per_agent(value: Any, key: str, names: list[str]) -> Vector:
+    row = _listed(value, key)
+    if len(row) != len(names):
+        raise InputError(
+            f'"{key}" must have {len(names)} numbers, one per agent; it has {len(row)}'
+        )
+    return _numbers(row, lambda place: f'the number of {names[place]} in "{key}"')
+
+
+def _limits(value: Any, names: list[str]) -> Vector:
+    row = _listed(value, "limits")
+    if math.inf in row:
+        agent = names[min(row.index(math.inf), len(names) - 1)]
+        raise InputError(f'the number of {agent} in "limits" is infinite; write null for no limit')
+    given = _per_agent([0 if limit is None else limit for limit in row], "limits", names)
+    given[[limit is None for limit in row]] = np.inf
+    return given
+
+
+def _numbers(row: list[Any], where: Callable[[int], str]) -> Vector:
+    """Turn a flat list of JSON numbers and strings such as "1/3" into floats."""
+    if set(map(type, row)) <= {int, float}:
+        try:
+            return np.array(row, dtype=np.float64)
+        except OverflowError:
+            pass
+    return np.array([_number(item, where, place) for place, item in enumerate(row)], dtype=float)
+
+
+def _number(item: Any, where: Callable[[int], str], place: int) -> float:
+    if isinstance(item, bool) or not isinstance(item, int | float | str):
+        raise InputError(
+            f"{where(place)} is a {kind(item)}; give a number".replace("a null", "null")
+        )
+    try:
+        return float(as_numbers([item], "numbers")[0])
+    except InputError:
+        pass
+    if isinstance(item, str):
+        shown = item if len(item) <= 30 else item[:27] + "..."
+        raise InputError(f'{where(place)} is "{shown}"; give a number, or a fraction as in "1/3"')
+    raise InputError(f"{where(place)} is too large; rescale the units")
+
+
+def _read_matrix(value: Any, key: str, names: list[str], folder: str | Path | None) -> Any:
+    if isinstance(value, str):
+        if folder is None:
+            raise InputError(f'"{key}" names the file {value}, and there is no folder to look in')
+        return read_sparse(value, key, folder)
+    if not isinstance(value, list):
+        raise InputError(
+            f'"{key}" must be a list with one row per agent, or the name of an .npz file; got a '
+            f"{kind(value)}"
+        )
+    if len(value) != len(names):
+        raise InputError(f'"{key}" must have {len(names)} rows, one per agent; it has {len(value)}')
+    return np.array(list(_rows(value, key, names)))
+
+
+def _cell(key: str, name: str, place: int) -> str:
+    return f'column {place} of {name} in "{key}"'
+
+
+def _rows(value: list[Any], key: str, names: list[str]) -> Iterable[Vector]:
+    width = len(names) if key == "benefits" else None
+    for name, row in zip(names, value, strict=True):
+        if not isinstance(row, list):
+            raise InputError(f'the row of {name} in "{key}" must be a list; got a {kind(row)}')
+        if width is None:
+            width = len(row)
+        if len(row) != width:
+            why = "one per agent" if key == "benefits" else "as the first row has"
+            raise InputError(
+                f'the row of {name} in "{key}" has {len(row)} numbers, and needs {width}, {why}'
+            )
+        yield _numbers(row, partial(_cell, key, name))
+    if width == 0:
+        raise InputError(f'the rows of "{key}" are empty; give each point its probability')

@@ -1,0 +1,1 @@
+"""Results in, tables and pages out; nothing is computed here."""
