@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -13,11 +14,20 @@ from fedaccord.errors import InputError
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file, or say in one sentence why not."""
     try:
+        mode = Path(path).stat().st_mode
+        # A device such as /dev/zero never ends; a pipe is as good as a file.
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            what = "a directory" if stat.S_ISDIR(mode) else "a device"
+            raise InputError(f"cannot read {path}: it is {what}; name a file")
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file in UTF-8") from None
+        raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
 def replace_file(path: str | Path, text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ def read_json(path: str | Path) -> dict[str, Any]:
     NaN and Infinity come through as floats, so that whoever knows which agent they belong to can
     name it.
     """
-    _check_readable(Path(path))
     text = read_text(path)
     if not text.strip():
         raise InputError(f"{path} is empty; it must hold a JSON object, {{...}}")
@@ -39,19 +37,6 @@ def read_json(path: str | Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{path} must hold a JSON object, {{...}}; it holds a {kind(data)}")
     return data
-
-
-def _check_readable(path: Path) -> None:
-    # A directory or a device such as /dev/zero never ends well; a pipe is as good as a file.
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError:
-        raise InputError("a path cannot have a null character in it") from None
-    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-        what = "a directory" if stat.S_ISDIR(mode) else "no regular file"
-        raise InputError(f"cannot read {path}: it is {what}; name the file itself")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

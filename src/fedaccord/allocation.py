@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class Allocation:
         ):
             raise InputError(f'"agents" in {path} must be a list of names')
         if any(isinstance(c, bool) or c is None for c in data["contributions"]):
-            raise InputError(f'"contributions" in {path} must be numbers, without null, true, false')
+            raise InputError(f'"contributions" in {path} must be numbers, no null, true or false')
         return cls(data["contributions"], agents)
 
     @classmethod
@@ -122,7 +122,7 @@ class Allocation:
         return cls(values, [row[names].strip() for row in rows[1:]])
 
     def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
-        """Give the allocation in a game's order of agents, matched by name where both have names."""
+        """Give the allocation in a game's order of agents, matched by name if both have names."""
         if self.agents is None or agents is None or self.agents == tuple(agents):
             return self
         place = {name: n for n, name in enumerate(self.agents)}
@@ -130,7 +130,10 @@ class Allocation:
             twice = next(n for n in self.agents if self.agents.count(n) > 1)
             raise InputError(f"the allocation names {twice} twice; give each agent one line")
         if missing := [name for name in agents if name not in place]:
-            raise InputError(f"the allocation has no contribution of {missing[0]}; add a line for it")
-        if extra := [name for name in self.agents if name not in set(agents)]:
-            raise InputError(f"the allocation names {extra[0]}, who is not in the game")
+            raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
+        known = set(agents)
+        if extra := [name for name in self.agents if name not in known]:
+            raise InputError(
+                f"the allocation names {extra[0]}, who is not in the game; leave that out"
+            )
         return Allocation(self.contributions[[place[n] for n in agents]], agents)

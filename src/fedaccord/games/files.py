@@ -95,8 +95,9 @@ def write_game(game: Game, path: str | Path) -> None:
 
 def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
     key = MODELS[game.model][0][0] if game.model in MODELS else ""
-    matrix: Any = getattr(game, key, None)
-    if not sparse.issparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS:
+    matrix = getattr(game, key, None)
+    cells = math.prod(getattr(matrix, "shape", ()))
+    if not sparse.issparse(matrix) or cells <= MOST_CELLS:
         return game.to_dict()
     beside = target.with_suffix(".npz")
     write_sparse(matrix, beside)
