@@ -36,8 +36,8 @@ define new_venv
   && $(PYTHON) -m venv --clear $(1) >/dev/null 2>&1; \
 } || { \
   rm -rf $(1); \
-  echo "fedaccord needs Python 3.11 or newer with its venv module, which '$(PYTHON)' is not:" \
-    "install it (on Debian: python3-venv) or name another with 'make PYTHON=...'." >&2; \
+  echo "'$(PYTHON) -m venv' does not work here: install Python 3.11 or newer with its venv module" \
+    "(on Debian: python3-venv), or name another Python with 'make PYTHON=...'." >&2; \
   exit 1; \
 }
 endef
