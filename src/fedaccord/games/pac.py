@@ -83,7 +83,7 @@ class PacGame(Game):
             else f"its own samples come as near to {float(own):.6g} as one likes and never reach it"
         )
         raise UnreachableError(
-            f"the requirement of {self.name(agent)} is {self.requirements[agent]:.6g}, and {reason}: "
+            f"the requirement of {self.name(agent)} is {float(required):.6g}, and {reason}: "
             "lower its requirement"
         )
 

@@ -332,7 +332,7 @@ class WorstPosteriors(Posteriors):
         return int((table.weights * self.prior.astype(object) * scores).sum())
 
     def _score(self, agent: int, mask: int) -> Objects:
-        """Give the least accuracy, in each true world, of a hypothesis that agrees with the mask."""
+        """Give the least accuracy in each true world of a hypothesis that agrees with the mask."""
         key = agent, mask
         if key not in self._worst:
             seen = np.array([bool(mask >> n & 1) for n in range(len(self.pairs))])
