@@ -68,7 +68,7 @@ class CoverageGame(Game):
         counts = as_numbers(copies, "copies")
         if not sparse.issparse(distributions):
             distributions = np.atleast_2d(as_numbers(distributions, "distributions"))
-        rates = sparse.csr_array(distributions, dtype=np.float64)
+        rates = sparse.csr_array(distributions, dtype=np.float64, copy=True)
         if counts.shape != rates.shape[1:]:
             raise InputError(
                 f"copies must have one number per point, {rates.shape[1]}; got shape {counts.shape}"

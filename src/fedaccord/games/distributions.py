@@ -22,7 +22,7 @@ def checked_distributions(
 ) -> Sparse:
     """Check Q and give it as a sparse array with sorted, unique, non-zero entries."""
     if sparse.issparse(distributions):
-        matrix = sparse.csr_array(distributions, dtype=np.float64)
+        matrix = sparse.csr_array(distributions, dtype=np.float64, copy=True)
     else:
         dense = as_numbers(distributions, "distributions")
         if dense.ndim != 2:
