@@ -387,7 +387,7 @@ def _envy_throughout(game: Game, lo: Vector, hi: Vector) -> bool:
     """
     for i in range(game.size):
         below = (hi < lo[i]) & (hi[i] <= game.limits) & (lo >= game.minimums[i])
-        for j in np.flatnonzero(below):
+        for j in np.flatnonzero(below).tolist():
             swapped = np.array(lo)
             swapped[[i, j]] = swapped[[j, i]]
             if game.satisfied(swapped)[i]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from inspect import Parameter, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +52,7 @@ class FunctionGame(Game):
         self._function = utilities
         self._exact = exact
         needed = self._responses(np.zeros(self.size))
+        self._check_rising(needed)
         helpless = np.isinf(needed) & np.isinf(self.limits)
         if helpless.any():
             agent = int(np.argmax(helpless))
@@ -59,6 +61,21 @@ class FunctionGame(Game):
                 f"requirement of {self.requirements[agent]:.6g}: lower it, or give it a limit if "
                 "others' samples are to satisfy it"
             )
+
+    def _check_rising(self, needed: Vector) -> None:
+        """Refuse a function that falls as one agent alone goes from nothing to its need."""
+        nothing = self.utilities(np.zeros(self.size))
+        for giver in range(self.size):
+            amount = max(1.0, needed[giver]) if np.isfinite(needed[giver]) else 1.0
+            after = self.utilities(np.where(np.arange(self.size) == giver, amount, 0.0))
+            falls = after < nothing - ROUNDING * np.maximum(1.0, np.abs(nothing))
+            if falls.any():
+                agent = int(np.argmax(falls))
+                raise InputError(
+                    f"the utility of {self.name(agent)} falls from {nothing[agent]:.6g} to "
+                    f"{after[agent]:.6g} when {self.name(giver)} gives {amount:.6g}: utilities "
+                    "must not fall when anybody gives more"
+                )
 
     def utilities(self, contributions: Vector) -> Vector:
         """Call the function, and check that it gives one finite number per agent."""
@@ -97,7 +114,7 @@ class FunctionGame(Game):
         return Fraction(values)
 
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say who has enough: exactly so in integer games with `exact`, by the function otherwise."""
+        """Say who has enough: exactly in integer games with `exact`, else by the function."""
         if self._exact is not None:
             return super().satisfied(contributions)
         return np.asarray(self.utilities(contributions) >= self.requirements)
@@ -155,7 +172,7 @@ class FunctionGame(Game):
             trial = [Fraction(int(c)) for c in contributions]
             trial[agent] = Fraction(int(amount))
             return self.exact_utility(agent, trial) >= self.exact_requirements[agent]
-        return self._own(agent, amount, contributions) >= self.requirements[agent]
+        return bool(self._own(agent, amount, contributions) >= self.requirements[agent])
 
     def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
         return needed  # found among whole numbers already
@@ -164,21 +181,24 @@ class FunctionGame(Game):
         if keep is None:
             return {"utilities": self._function, "exact": self._exact}
         function, exact, size = self._function, self._exact, self.size
-        chosen = [int(i) for i in keep]
+        chosen = keep.tolist()
 
         def kept(contributions: Vector) -> Vector:
             full = np.zeros(size)
             full[chosen] = contributions
-            return np.asarray(function(full), dtype=np.float64)[chosen]
+            values: Vector = np.asarray(function(full), dtype=np.float64)
+            return np.asarray(values[chosen])
+
+        if exact is None:
+            return {"utilities": kept}
 
         def kept_exact(agent: int, contributions: Sequence[Fraction]) -> Any:
             full = [Fraction(0)] * size
             for place, amount in zip(chosen, contributions, strict=True):
                 full[place] = amount
-            assert exact is not None
             return _call_exact(exact, chosen[agent], full)
 
-        return {"utilities": kept, "exact": None if exact is None else kept_exact}
+        return {"utilities": kept, "exact": kept_exact}
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: a Python function cannot be written to a file."""
@@ -196,8 +216,6 @@ def _call_exact(exact: Callable[..., Any], agent: int, contributions: list[Fract
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
-    from inspect import Parameter, signature
-
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     required = [
         p

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from fedaccord.games.worlds import Item, World
 # exact below the other.
 INT64_SAFE = 2**62
 FLOAT_SAFE = 2**53
-# More (state, world) numbers than this are not held at once: 32 million fill 256 MiB.
-LARGEST_TABLE = 32_000_000
+# Larger tables than this, in bytes, are not made; a Python int takes about this many.
+LARGEST_TABLE = 2**29
+INT_BYTES = 64
 # An agent that needs more own samples than this is not followed exactly.
 MOST_SAMPLES = 100_000
 # The count that stands for infinitely many samples.
@@ -127,6 +129,11 @@ class Posteriors(ABC):
             self._utilities[key] = Fraction(self._expected(agent, table), scale)
         return self._utilities[key]
 
+    def point_starts(self, agent: int) -> list[int]:
+        """Say where the outcomes of each point begin among an agent's outcomes."""
+        points = [x for x, _ in self.outcomes[agent]]
+        return [n for n, x in enumerate(points) if n == 0 or points[n - 1] != x]
+
     def _table(self, counts: tuple[int, ...]) -> Table:
         """Join all agents' tables; those of the first agents alone are kept for the next call."""
         if counts in self._tables:
@@ -173,17 +180,21 @@ class Posteriors(ABC):
 
     def _kept(self, states: States) -> States:
         """Give the same object for the same states, so that joins and scores are found again."""
-        if states.knowledge.dtype == object:
-            key = repr(states.knowledge.tolist()).encode()
-        else:
-            key = states.knowledge.tobytes()
-        return self._known.setdefault(key + states.possible.tobytes(), states)
+        exact = states.knowledge.dtype == object
+        digest = blake2b(
+            repr(states.knowledge.tolist()).encode() if exact else states.knowledge.data
+        )
+        digest.update(states.possible.data)
+        return self._known.setdefault(digest.digest(), states)
 
-    def _pairs(self, left: States, right: States) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _pairs(
+        self, left: States, right: States, kind: type
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """List the pairs of states that can both hold in some world."""
         both = left.possible.astype(np.float32) @ right.possible.astype(np.float32).T
         rows, columns = np.nonzero(both)
-        if len(rows) * len(self.worlds) > LARGEST_TABLE:
+        width = INT_BYTES if kind is object else np.dtype(kind).itemsize
+        if len(rows) * len(self.worlds) * width > LARGEST_TABLE:
             raise ExactnessError(
                 f"these samples lead to {len(rows):,} states over {len(self.worlds)} worlds: too "
                 "many for exact tables; estimate the game with SampledPacGame"
@@ -217,11 +228,12 @@ class BayesPosteriors(Posteriors):
         return Table(states, weights, scale)
 
     def _join(self, left: States, right: States) -> Join:
-        rows, columns = self._pairs(left, right)
-        a, b = left.knowledge, right.knowledge
-        if _largest(a) * _largest(b) >= INT64_SAFE:
-            a, b = a.astype(object), b.astype(object)
-        states, order, starts, factors = self._merge(a[rows] * b[columns])
+        # Narrow integers, where products fit them: these rows are the bulk of all memory used.
+        kind = _kind(_largest(left.knowledge) * _largest(right.knowledge))
+        rows, columns = self._pairs(left, right, kind)
+        product: NDArray[Any] = left.knowledge.astype(kind)[rows]
+        product *= right.knowledge.astype(kind)[columns]
+        states, order, starts, factors = self._merge(product)
         return Join(states, rows[order], columns[order], starts, factors[order])
 
     def _merge(
@@ -229,11 +241,11 @@ class BayesPosteriors(Posteriors):
     ) -> tuple[States, NDArray[np.intp], NDArray[np.intp], Objects]:
         """Divide rows by their common factors and sort them into runs of equal ones."""
         factors = np.gcd.reduce(rows, axis=1)
-        rows = rows // factors[:, None]
-        if rows.dtype == object and _largest(rows) < INT64_SAFE:
-            rows = rows.astype(np.int64)
+        if (factors > 1).any():
+            rows = rows // factors[:, None]
         order, starts = _runs(rows)
         distinct = np.ascontiguousarray(rows[order[starts]])
+        distinct = distinct.astype(_kind(_largest(distinct)))
         return self._kept(States(distinct, distinct != 0)), order, starts, factors.astype(object)
 
     def _expected(self, agent: int, table: Table) -> int:
@@ -251,9 +263,7 @@ class BayesPosteriors(Posteriors):
             by_label = states.knowledge.astype(np.float64) @ joint.astype(np.float64)
         else:
             by_label = states.knowledge.astype(object) @ joint
-        points = [x for x, _ in self.outcomes[agent]]
-        starts = [n for n, x in enumerate(points) if n == 0 or points[n - 1] != x]
-        best = np.maximum.reduceat(by_label, starts, axis=1)
+        best = np.maximum.reduceat(by_label, self.point_starts(agent), axis=1)
         # Each number is a whole one below the safe bound, but their sum need not be.
         return np.asarray(
             (best.astype(np.int64) if bound < FLOAT_SAFE else best).astype(object).sum(axis=1)
@@ -309,7 +319,7 @@ class WorstPosteriors(Posteriors):
         return Table(states, np.add.reduceat(weights[order], starts, axis=0), scale)
 
     def _join(self, left: States, right: States) -> Join:
-        rows, columns = self._pairs(left, right)
+        rows, columns = self._pairs(left, right, object)
         masks = left.knowledge[rows] | right.knowledge[columns]
         possible = left.possible[rows] & right.possible[columns]
         states, order, starts = self._merge(masks, possible)
@@ -365,8 +375,15 @@ def _chances(
 
 def _whole(values: Any) -> NDArray[Any]:
     """Make whole Fractions an int64 array where they fit, an array of Python ints elsewhere."""
-    array = np.vectorize(int, otypes=[object])(np.array(values, dtype=object))
+    array: NDArray[Any] = np.vectorize(int, otypes=[object])(np.array(values, dtype=object))
     return array.astype(np.int64) if _largest(array) < INT64_SAFE else array
+
+
+def _kind(largest: int) -> type:
+    """Give the narrowest type that holds numbers up to the largest: of any size, Python's."""
+    if largest >= INT64_SAFE:
+        return object
+    return next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
 
 
 def _objects(values: Sequence[int]) -> Objects:
@@ -386,9 +403,7 @@ def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         keys = np.array([number.setdefault(tuple(row), len(number)) for row in rows.tolist()])
         return _grouped(keys)
     # Rows are compared by a hash first; where two different rows share one, by their bytes.
-    mixer = np.random.default_rng(0).integers(1, 2**62, rows.shape[1]) * 2 + 1
-    with np.errstate(over="ignore"):
-        order, starts = _grouped(rows @ mixer)
+    order, starts = _grouped(_hashes(rows))
     ordered = rows[order]
     same = (ordered[1:] == ordered[:-1]).all(axis=1)
     same[starts[1:] - 1] = True
@@ -398,7 +413,19 @@ def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return _grouped(np.array([table.setdefault(row.tobytes(), len(table)) for row in rows]))
 
 
-def _grouped(keys: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _hashes(rows: NDArray[Any]) -> NDArray[Any]:
+    """Hash rows eight bytes at a time, by a fixed random linear form modulo 2^64."""
+    padding = -rows.shape[1] % (8 // rows.dtype.itemsize)
+    words = np.pad(rows, ((0, 0), (0, padding))) if padding else np.ascontiguousarray(rows)
+    # Modulo 2^64 a word's high bits reach few bits of a product: fold them down first.
+    words = words.view(np.uint64)
+    words = (words ^ words >> np.uint64(32)) * np.uint64(0x9E3779B97F4A7C15)
+    words ^= words >> np.uint64(29)
+    mixer = np.random.default_rng(0).integers(1, 2**63, words.shape[1], dtype=np.uint64)
+    return np.asarray(words @ (mixer * np.uint64(2) + np.uint64(1)))
+
+
+def _grouped(keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedaccord._arrays import Indices, simplest_fraction
+from fedaccord._arrays import Indices, read_fraction, simplest_fraction
 from fedaccord.errors import InputError
 
 Item: TypeAlias = int | str
@@ -69,7 +69,7 @@ def checked_worlds(worlds: Any, size: int, name_of: Callable[[int], str]) -> tup
                 f"{len(entry.samples)}"
             )
         result.append(entry)
-    total = sum(world.prior for world in result)
+    total = sum((world.prior for world in result), Fraction(0))
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(
             f"the priors of the worlds sum to {float(total):.9g}, not 1: divide each by that sum, "
@@ -117,7 +117,7 @@ def _read_draws(draws: Any, where: str) -> tuple[Draw, ...]:
         key = _item(draw[0], "point", where), _item(draw[1], "label", where)
         chance = _probability(draw[2], f"the probability of {draw[0]!r} for {where}")
         chances[key] = chances.get(key, Fraction(0)) + chance
-    total = sum(chances.values())
+    total = sum(chances.values(), Fraction(0))
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(
             f"the probabilities of {where} sum to {float(total):.9g}, not 1: divide them by that "
@@ -138,7 +138,10 @@ def _probability(value: Any, what: str) -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError
-        exact = simplest_fraction(value) if isinstance(value, float) else Fraction(value)
+        if isinstance(value, str):
+            exact = read_fraction(value)
+        else:
+            exact = simplest_fraction(value) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InputError(
             f'{what} must be a number or a string such as "1/8"; got {value!r}'
