@@ -48,6 +48,8 @@ class PacGame(Game):
     """
 
     model: ClassVar[str] = "pac"
+    # Between whole numbers utilities are linear in each contribution, and exact_utility is quick.
+    is_multilinear: ClassVar[bool] = True
 
     def __init__(
         self,

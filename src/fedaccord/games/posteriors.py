@@ -240,8 +240,10 @@ class BayesPosteriors(Posteriors):
         self, rows: NDArray[Any]
     ) -> tuple[States, NDArray[np.intp], NDArray[np.intp], Objects]:
         """Divide rows by their common factors and sort them into runs of equal ones."""
-        factors = np.gcd.reduce(rows, axis=1)
-        if (factors > 1).any():
+        if _largest(rows) == 1:
+            factors = np.ones(len(rows), dtype=np.int64)
+        else:
+            factors = np.gcd.reduce(rows, axis=1)
             rows = rows // factors[:, None]
         order, starts = _runs(rows)
         distinct = np.ascontiguousarray(rows[order[starts]])
