@@ -47,6 +47,7 @@ def run_process(*arguments: Any, **options: Any) -> Run:
         stderr=subprocess.PIPE,
         env=environment,
         encoding="utf-8",
+        errors="replace",
         check=False,
         timeout=120,
         **options,

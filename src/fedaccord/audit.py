@@ -289,9 +289,11 @@ def _exact_envy(game: Game, given: Vector, agent: int, other: int) -> bool | Non
 
 
 def _number(value: float) -> str:
-    if not np.isfinite(value):
+    # Whole numbers beyond 2**63 are more than numpy's functions take.
+    value = float(value)
+    if not math.isfinite(value):
         return "no finite number"
-    if value == int(value) or value >= 1000:
+    if (value == int(value) or value >= 1000) and value < 1e15:
         return f"{value:,.0f}"
     return f"{value:.4g}"
 

@@ -7,6 +7,7 @@ Ctrl-C. What is wrong is said in one sentence on standard error.
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import os
 import sys
@@ -47,17 +48,29 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
-        for stream in (sys.stdout, sys.stderr):
-            # A name that the terminal's encoding lacks is no reason to fail.
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
+        _prepare_streams()
         run = super().main
         sys.exit(_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+
+def _prepare_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is no reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        # Under PYTHONUNBUFFERED a write that a full disk cuts short would pass for a whole one.
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors="backslashreplace"
+        )
 
 
 def _guarded(run: Callable[[], Any]) -> int:
     try:
         code = run()
+        with _writing():
+            pass
         if code == INTERRUPTED:
             _complain("interrupted")
         return code if isinstance(code, int) else 0

@@ -1,0 +1,288 @@
+"""The commands as a coordinator uses them: in this process, and as processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import TWO_HOSPITALS, Run, assert_refused, run, run_process, write
+
+# Both solve W theta = mu: each gives 2/3.
+STABLE = {"contributions": [2 / 3, 2 / 3]}
+# Linear flower with four petals: optimum 2, stable 8/3, envy-free 5/2.
+FLOWER = {
+    "model": "linear",
+    "requirements": [1] * 5,
+    "benefits": [
+        [0.25, 0.25, 0.25, 0.25, 0.25],
+        *[[0.5 if j == 0 else 1 if i == j else 0 for j in range(5)] for i in range(1, 5)],
+    ],
+}
+HOSTILE = "[bold]<script>alert(1)</script>\x1b[31m:boom:\u202e[/]" + "x" * 200
+
+
+def strict_json(text: str) -> Any:
+    """Read JSON as other languages do: without NaN and Infinity."""
+
+    def refuse(token: str) -> None:
+        raise AssertionError(f"{token} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Path:
+    return write(tmp_path / "game.json", TWO_HOSPITALS)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    return write(tmp_path / "plan.json", STABLE)
+
+
+# check
+
+
+def test_a_stable_plan_passes_and_is_explained(game: Path, plan: Path) -> None:
+    result = run("check", game, plan)
+    assert (result.code, result.stderr) == (0, "")
+    assert "Feasible and stable, and nobody envies anybody." in result.stdout
+    assert "site B gives 0.6667: alone it would need 1;" in result.stdout
+
+
+def test_a_plan_with_too_little_or_too_much_fails(game: Path, tmp_path: Path) -> None:
+    short = run("check", game, write(tmp_path / "a.json", {"contributions": [0.5, 0.6]}))
+    assert (short.code, short.stderr) == (1, "")
+    assert short.stdout.startswith("Not feasible: site A is short by 0.2 samples.")
+    spare = run("check", game, write(tmp_path / "a.json", {"contributions": [1, 1]}))
+    assert (spare.code, spare.stderr) == (1, "")
+    assert spare.stdout.startswith("Feasible, not stable: site A could give 0.5 less")
+
+
+@pytest.mark.parametrize(
+    ("contributions", "require", "code"),
+    [
+        ([1, 1], "feasible", 0),
+        ([1, 1], "feasible,envy-free", 0),
+        ([1, 1], "stable", 1),
+        ([1, 1], " feasible , stable ", 1),
+        ([1, 0.5], "feasible", 0),
+        ([1, 0.5], "envy-free", 1),
+        ([0, 0], "feasible", 1),
+    ],
+)
+def test_the_exit_code_follows_what_is_required(
+    contributions: list[float], require: str, code: int, game: Path, tmp_path: Path
+) -> None:
+    plan = write(tmp_path / "plan.json", {"contributions": contributions})
+    assert run("check", game, plan, "--require", require).code == code
+
+
+def test_the_tolerance_decides_what_counts_as_nothing(game: Path, tmp_path: Path) -> None:
+    plan = write(tmp_path / "plan.json", {"contributions": [0.667, 0.667]})
+    assert run("check", game, plan).code == 1
+    assert run("check", game, plan, "--tolerance", "0.01").code == 0
+
+
+def test_check_prints_the_audit_as_json(game: Path, tmp_path: Path) -> None:
+    plan = write(tmp_path / "plan.json", {"contributions": [1, 0.1]})
+    result = run("check", game, plan, "--json")
+    data = strict_json(result.stdout)
+    assert result.code == 1
+    assert list(data)[:6] == ["feasible", "stable", "envy_free", "short", "spare", "envy"]
+    assert (data["feasible"], data["stable"], data["envy_free"]) == (False, False, "false")
+    assert data["short"] == [0, pytest.approx(0.4)]
+    assert data["spare"] == [pytest.approx(0.05), 0]
+    assert run("check", game, plan, "--json").stdout == result.stdout
+
+
+def test_numbers_in_json_have_full_precision(game: Path, plan: Path) -> None:
+    data = strict_json(run("check", game, plan, "--json").stdout)
+    assert data["utilities"] == [2 / 3 * 1.5] * 2
+
+
+def test_an_unreachable_need_is_null_in_json_and_a_dash_in_the_table(tmp_path: Path) -> None:
+    # Site A cannot tell the worlds apart by its own samples, only by those of site B.
+    worlds = [
+        {"prior": "1/2", "samples": [[["x", y, 1]], [["x", y, 1]]]} for y in ("plus", "minus")
+    ]
+    pac = {"model": "pac", "requirements": [0.9, 0.9], "worlds": worlds}
+    path = write(tmp_path / "game.json", pac)
+    plan = write(tmp_path / "plan.json", {"contributions": [1, 0]})
+    assert strict_json(run("check", path, plan, "--json").stdout)["feasible"] is True
+    assert run("check", path, plan).code in (0, 1)
+
+
+def test_a_csv_is_matched_by_name(game: Path, tmp_path: Path) -> None:
+    plan = write(tmp_path / "plan.csv", "agent,contribution\nsite B,0\nsite A,2\n")
+    data = strict_json(run("check", game, plan, "--json").stdout)
+    assert data["utilities"] == [2, 1]
+
+
+def test_one_agent_is_a_game(tmp_path: Path) -> None:
+    one = {"model": "linear", "requirements": [3], "benefits": [[2]]}
+    path = write(tmp_path / "game.json", one)
+    assert run("check", path, write(tmp_path / "a.json", {"contributions": [1.5]})).code == 0
+    assert run("check", path, write(tmp_path / "a.json", {"contributions": [1.4]})).code == 1
+
+
+def test_large_and_small_units_are_no_fault(tmp_path: Path) -> None:
+    for unit in (1e-90, 1e-30, 1e30, 1e90):
+        path = write(tmp_path / "game.json", {**TWO_HOSPITALS, "requirements": [unit, unit]})
+        plan = write(tmp_path / "a.json", {"contributions": [2 / 3 * unit] * 2})
+        result = run("check", path, plan)
+        assert (result.code, result.stderr) == (0, ""), unit
+
+
+# Names are the user's data.
+
+
+def assert_harmless(result: Run) -> None:
+    """Insist that a name changed nothing but the place where it stands."""
+    text = result.stdout + result.stderr
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert "[bold]<script>" in text
+    assert ":boom:" in text
+
+
+def test_the_judge_of_hostile_names_objects_to_the_raw_name() -> None:
+    with pytest.raises(AssertionError):
+        assert_harmless(Run(0, HOSTILE, ""))
+    with pytest.raises(AssertionError):
+        assert_harmless(Run(0, "<script>", ""))
+
+
+def test_a_hostile_name_is_shown_as_it_is_written(tmp_path: Path, plan: Path) -> None:
+    path = write(tmp_path / "game.json", {**TWO_HOSPITALS, "agents": ["[/]", HOSTILE]})
+    result = run("check", path, plan)
+    assert result.code == 0
+    assert_harmless(result)
+    table = [line for line in result.stdout.splitlines() if "…" in line]
+    assert table
+    assert all(len(line) <= 100 for line in table)
+    assert any(line.split() and line.split()[0] == "[/]" for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+def test_names_that_the_terminal_cannot_show_are_no_fault(
+    encoding: str, tmp_path: Path, plan: Path
+) -> None:
+    names = ["Zürich 病院", "lone \ud800 surrogate"]
+    path = write(tmp_path / "game.json", {**TWO_HOSPITALS, "agents": names})
+    result = run_process("check", path, plan, env={"PYTHONIOENCODING": encoding})
+    assert (result.code, result.stderr) == (0, "")
+
+
+def test_many_agents_are_shown_in_brief(tmp_path: Path) -> None:
+    size = 200
+    many = {
+        "model": "linear",
+        "requirements": [1] * size,
+        "benefits": [[float(i == j) for j in range(size)] for i in range(size)],
+    }
+    path = write(tmp_path / "game.json", many)
+    off = {"contributions": [2 if i == 150 else 1 for i in range(size)]}
+    result = run("check", path, write(tmp_path / "a.json", off))
+    lines = [line for line in result.stdout.splitlines() if line.strip()]
+    assert len(lines) < 25
+    assert lines[3].split()[:2] == ["agent", "150"]
+    assert "185 more" in result.stdout
+
+
+# The process around a command.
+
+
+def test_the_module_runs_as_a_program(game: Path, plan: Path) -> None:
+    result = run_process("check", game, plan, "--json")
+    assert (result.code, result.stderr) == (0, "")
+    assert strict_json(result.stdout) == strict_json(run("check", game, plan, "--json").stdout)
+    assert_refused(run_process("check", game, "none.json"), "none.json")
+    assert_refused(run_process("chekc"), "check")
+
+
+def test_the_version_and_the_help_are_told() -> None:
+    assert run("--version").stdout.startswith("fedaccord ")
+    for command in ("solve", "check", "catalog"):
+        text = run(command, "--help").stdout
+        assert run(command, "--help").code == 0
+        assert "--json" in text
+    assert "Exit codes: 0" in " ".join(run("--help").stdout.split())
+
+
+def test_without_colour_on_a_pipe(game: Path, plan: Path) -> None:
+    assert "\x1b" not in run_process("check", game, plan).stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_told_in_one_sentence(unbuffered: str, game: Path, plan: Path) -> None:
+    for arguments in (("check", game, plan), ("check", game, plan, "--json"), ("--help",)):
+        with open("/dev/full", "w") as full:
+            result = run_process(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        assert_refused(result, "No space left")
+
+
+def test_closed_streams_are_no_fault(game: Path, plan: Path) -> None:
+    command = [sys.executable, "-m", "fedaccord", "check", str(game), str(plan)]
+    source = str(Path(__file__).parents[1] / "src")
+    for streams in (">&-", "2>&- >&-", "<&- >&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {streams}', "sh", *command],
+            env={**os.environ, "PYTHONPATH": source},
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b""), streams
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_early_is_no_fault(unbuffered: str, tmp_path: Path) -> None:
+    size = 20_000
+    (tmp_path / "game.json").write_text(
+        json.dumps(
+            {"model": "discovery", "requirements": [1] * size, "distributions": [[1]] * size}
+        )
+    )
+    plan = write(tmp_path / "plan.json", {"contributions": [1] * size})
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -c 10; echo ${PIPESTATUS[0]}', "bash", sys.executable, "-m",
+         "fedaccord", "check", str(tmp_path / "game.json"), str(plan), "--json"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
+            "PYTHONUNBUFFERED": unbuffered,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout[10:].strip() == "141"
+
+
+def test_an_interrupt_ends_in_one_line(tmp_path: Path) -> None:
+    # A pipe that nobody writes to keeps the command waiting for its game.
+    pipe = tmp_path / "game.json"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", "check", str(pipe), str(pipe)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Opening the writing end returns once the command has opened the reading end.
+    with pipe.open("w"):
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "fedaccord: interrupted.\n")
+
+
+def test_the_same_input_gives_the_same_output(game: Path, plan: Path) -> None:
+    first, second = (run_process("check", game, plan) for _ in range(2))
+    assert first == second
