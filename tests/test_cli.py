@@ -14,14 +14,19 @@ from commands import TWO_HOSPITALS, Run, assert_refused, run, run_process, write
 
 # Both solve W theta = mu: each gives 2/3.
 STABLE = {"contributions": [2 / 3, 2 / 3]}
-# Linear flower with four petals: optimum 2, stable 8/3, envy-free 5/2.
-FLOWER = {
+# Four leaves around a centre: optimum 2 (the centre alone), stable 4 (the leaves alone), and
+# envy-free 10/3 (everybody the same).
+STAR = {
     "model": "linear",
     "requirements": [1] * 5,
     "benefits": [
-        [0.25, 0.25, 0.25, 0.25, 0.25],
-        *[[0.5 if j == 0 else 1 if i == j else 0 for j in range(5)] for i in range(1, 5)],
+        [1, 0.5, 0.5, 0.5, 0.5],
+        [0.5, 1, 0, 0, 0],
+        [0.5, 0, 1, 0, 0],
+        [0.5, 0, 0, 1, 0],
+        [0.5, 0, 0, 0, 1],
     ],
+    "agents": ["centre", "north", "east", "south", "west"],
 }
 HOSTILE = "[bold]<script>alert(1)</script>\x1b[31m:boom:\u202e[/]" + "x" * 200
 
@@ -281,6 +286,32 @@ def test_an_interrupt_ends_in_one_line(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "fedaccord: interrupted.\n")
+
+
+def test_what_takes_long_shows_progress_on_a_terminal_and_only_there(
+    tmp_path: Path, plan: Path
+) -> None:
+    pipe = tmp_path / "game.json"
+    os.mkfifo(pipe)
+    terminal, inside = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", "check", str(pipe), str(plan), "--json"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src"), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=inside,
+        text=True,
+    )
+    os.close(inside)
+    with pipe.open("w") as end:
+        # The game is held back until there is something to see, so this ends only if there is.
+        seen = b""
+        while b"checking the allocation" not in seen:
+            seen += os.read(terminal, 1024)
+        json.dump(TWO_HOSPITALS, end)
+    out, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == 0
+    assert strict_json(out)["stable"] is True
 
 
 def test_the_same_input_gives_the_same_output(game: Path, plan: Path) -> None:

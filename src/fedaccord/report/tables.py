@@ -64,10 +64,6 @@ def _most(weights: Vector) -> Indices:
     return np.argsort(-weights, kind="stable")[:FEW]
 
 
-def _rest_line(shown: Indices, size: int, what: str) -> str:
-    return f"and {size - len(shown):,} more" if len(shown) < size else what
-
-
 # Solutions.
 
 

@@ -1,0 +1,156 @@
+"""Tables and sentences made from results, whatever the results."""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fedaccord.audit import audit
+from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.games.linear import LinearGame
+from fedaccord.report import tables
+
+GAME = LinearGame([[1, 0.5], [0.5, 1]], [1, 1], agents=["site A", "[red]B[/red]"])
+
+
+def solution(game: LinearGame, concept: Any, given: Any, status: Status, **rest: Any) -> Solution:
+    values = None if given is None else np.array(given, dtype=float)
+    total = np.inf if values is None else game.total(values)
+    return Solution(game, concept, "hand", status, Interval(1.0, total), values, **rest)
+
+
+def shown(*parts: Any, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    for part in parts:
+        console.print(part)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+@dataclass
+class Price:
+    lower: float
+    upper: float
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (2 / 3, "0.666667"),
+        (300.0, "300"),
+        (123456.7, "123,457"),
+        (1e6, "1,000,000"),
+        (1e20, "1e+20"),
+        (1e-9, "1e-09"),
+        (np.inf, "-"),
+        (np.nan, "-"),
+        (None, "-"),
+    ],
+)
+def test_numbers_are_written_for_people(value: float | None, text: str) -> None:
+    assert tables.number(value) == text
+
+
+def test_invisible_characters_are_shown_and_letters_left_alone() -> None:
+    assert tables.plain("a\x1b[2J\r\n\u202e\u2028b\x00\ud83d") == (
+        r"a\x1b[2J\r\n\u202e\u2028b\x00\ud83d"
+    )
+    assert tables.plain("Zürich 病院 می‌خواهم 👩‍⚕️") == "Zürich 病院 می‌خواهم 👩‍⚕️"
+
+
+def test_solutions_stand_side_by_side_with_the_stand_alone_needs() -> None:
+    found = {
+        "optimal": solution(GAME, "optimal", [2 / 3, 2 / 3], Status.OPTIMAL),
+        "stable": solution(GAME, "stable", None, Status.NONE_EXISTS),
+    }
+    rows = [line.split() for line in shown(tables.solutions_table(GAME, found)).splitlines()]
+    assert ["agent", "alone", "optimal", "stable"] in rows
+    assert ["[red]B[/red]", "1", "0.666667", "-"] in rows
+    assert ["all", "2", "1.33333", "-"] in rows
+
+
+def test_of_many_agents_the_heaviest_are_shown_and_the_rest_summed() -> None:
+    size = 100
+    game = LinearGame(np.eye(size), np.arange(1, size + 1))
+    found = {"stable": solution(game, "stable", np.arange(1, size + 1), Status.OPTIMAL)}
+    lines = [
+        line for line in shown(tables.solutions_table(game, found)).splitlines() if line.strip()
+    ]
+    rows = [line.split() for line in lines]
+    assert rows[2] == ["agent", "99", "100", "100"]
+    assert len(rows) == 2 + tables.FEW + 2
+    rest = sum(range(1, size + 1 - tables.FEW))
+    assert rows[-2] == ["85", "others,", "in", "all", str(rest), str(rest)]
+    assert rows[-1] == ["all", "5050", "5050"]
+
+
+def test_totals_come_with_their_bounds_and_status() -> None:
+    found = {"stable": solution(GAME, "stable", [1, 1], Status.LIMIT)}
+    text = shown(tables.totals_table(found))
+    assert ["stable", "2", "1", "2", "limit", "hand"] in [
+        line.split() for line in text.splitlines()
+    ]
+
+
+def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
+    found = solution(GAME, "stable", [1, 1], Status.LIMIT, note="Try [b]longer[/b].")
+    lines = [str(line) for line in tables.solution_lines(found, audit(GAME, [1, 1]))]
+    assert lines[0].startswith("stable: Feasible, not stable: site A could give 0.5 less")
+    assert lines[1] == f"stable: {Status.LIMIT.value}"
+    assert lines[2] == "stable: Try [b]longer[/b]."
+    none = solution(GAME, "stable", None, Status.NONE_EXISTS)
+    assert [str(x) for x in tables.solution_lines(none, None)] == [
+        f"stable: {Status.NONE_EXISTS.value}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        (Price(2.0, 2.0), "price: 2"),
+        (Price(1.5, 1.6), "price: from 1.5 to 1.6"),
+        (Price(1.5, np.inf), "price: at least 1.5"),
+        (Price(np.nan, np.nan, "there is none"), "price: unknown (there is none)"),
+    ],
+)
+def test_prices_are_told_as_intervals(price: Price, text: str) -> None:
+    assert str(tables.price_line("price", price)) == text
+
+
+def test_an_audit_shows_who_is_off_and_whom_an_agent_envies() -> None:
+    rows = [line.split() for line in shown(tables.audit_table(audit(GAME, [1, 0.5]))).splitlines()]
+    assert ["site", "A", "1", "0.75", "0", "0.25", "1", "[red]B[/red]"] in rows
+    assert ["[red]B[/red]", "0.5", "0.5", "0", "0", "1", "-"] in rows
+
+
+def test_long_names_keep_the_table_in_its_width() -> None:
+    game = GAME.replace(agents=["a" * 500, "病" * 300])
+    for width in (40, 80, 120):
+        text = shown(tables.audit_table(audit(game, [1, 0.5])), width=width)
+        assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_explanations_are_kept_to_games_that_can_be_read() -> None:
+    assert len(list(tables.explanations(audit(GAME, [1, 1])))) == 2
+    many = LinearGame(np.eye(50), np.ones(50))
+    assert list(tables.explanations(audit(many, np.ones(50)))) == []
+
+
+def test_the_catalogue_is_listed_without_markup() -> None:
+    @dataclass
+    class Entry:
+        name: str
+        summary: str
+        source: str
+        parameters: dict[str, Any]
+
+    text = shown(tables.catalog_table([Entry("flower", "[b]core[/b]", "§ 4", {"petals": 16})]))
+    assert ["flower", "[b]core[/b]", "§", "4", "petals=16"] in [
+        x.split() for x in text.splitlines()
+    ]
