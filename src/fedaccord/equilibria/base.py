@@ -146,3 +146,32 @@ class Deadline:
     def passed(self) -> bool:
         """Whether the time is up."""
         return self.elapsed >= self.limit
+
+
+def short_at_limits(game: Game) -> int | None:
+    """Give an agent who is short even when everybody gives its limit; None where nobody is.
+
+    Without a limit an agent can meet its own requirement alone, whatever the others do.
+    """
+    limited = np.isfinite(game.limits)
+    if not limited.any():
+        return None
+    corner = np.where(limited, game.limits, 0.0)
+    if not limited.all():
+        # Enough for anybody: the unlimited agents' needs, beyond which they add little.
+        finite = game.alone[np.isfinite(game.alone)]
+        corner = np.where(limited, corner, 1e6 * (1.0 + finite.max(initial=1.0)))
+    short = limited & ~game.satisfied(corner)
+    if not game.is_integer:
+        slack = game.utilities(corner) - game.requirements
+        short &= slack < -1e-9 * np.maximum(1.0, game.requirements)
+    return int(np.argmax(short)) if short.any() else None
+
+
+def infeasible_solution(game: Game, concept: Concept, agent: int, deadline: Deadline) -> Solution:
+    """Say that not even everybody's limit meets an agent's requirement."""
+    note = f"{game.name(agent)} stays short: raise somebody's limit or lower its requirement."
+    return Solution(
+        game, concept, "limits", Status.INFEASIBLE, Interval(np.inf, np.inf),
+        certificate={"agent": agent}, note=note, seconds=deadline.elapsed,
+    )  # fmt: skip

@@ -102,8 +102,8 @@ class LinearGame(Game):
     def is_psd(self) -> bool | None:
         """Whether (W + W')/2 is positive semidefinite; None where too large to tell.
 
-        Gershgorin's bound decides diagonally dominant matrices of any size; otherwise the least
-        eigenvalue does, up to DENSE_LIMIT agents.
+        Gershgorin's bound decides diagonally dominant matrices of any size; otherwise a Cholesky
+        factorisation does, up to DENSE_LIMIT agents.
         """
         symmetric = (self.benefits + self.benefits.T) / 2
         rows = np.asarray(symmetric.sum(axis=1)).ravel()
@@ -111,9 +111,14 @@ class LinearGame(Game):
             return True
         if self.size > DENSE_LIMIT:
             return None
-        array = symmetric.toarray() if sparse.issparse(symmetric) else symmetric
-        values = np.linalg.eigvalsh(array)
-        return bool(values[0] >= -1e-12 * self.size * values[-1])
+        array = symmetric.toarray() if sparse.issparse(symmetric) else np.array(symmetric)
+        # Rounding may push a zero eigenvalue just below zero: shift by more than that.
+        array[np.diag_indices(self.size)] += 1e-12 * self.size * self.own_benefits.max()
+        try:
+            np.linalg.cholesky(array)
+        except np.linalg.LinAlgError:
+            return False
+        return True
 
     @property
     def has_equal_totals(self) -> bool:

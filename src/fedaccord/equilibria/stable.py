@@ -1,0 +1,187 @@
+"""The stable equilibrium: nobody can give less alone and still be satisfied."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._arrays import Vector, as_numbers
+from fedaccord.equilibria import linear_stable as linear
+from fedaccord.equilibria.base import (
+    Deadline,
+    Interval,
+    Solution,
+    Status,
+    infeasible_solution,
+    short_at_limits,
+)
+from fedaccord.equilibria.linear_stable import Select
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+
+METHODS = ("auto", "best-response", "cp1", "milp", "exhaustive")
+
+# Integer games with at most this many allocations below the stand-alone needs are searched whole.
+EXHAUSTIVE_LIMIT = 200_000
+
+
+def solve_stable(
+    game: Game,
+    *,
+    method: str = "auto",
+    select: Select = "cheapest",
+    tolerance: float = 1e-6,
+    time_limit: float = 60.0,
+    start: ArrayLike | None = None,
+) -> Solution:
+    """Find the cheapest stable equilibrium.
+
+        minimise    sum(costs[i] * contributions[i])
+        subject to  u_i(contributions) >= requirements[i]
+                    no x < contributions[i] with u_i(x, the others' contributions) >= requirements[i]
+
+    game: what the agents want.
+    method: "auto", "best-response", "cp1" (the paper's convex program), "milp" or "exhaustive".
+    select: "cheapest", or "costliest" for the worst equilibrium (price of anarchy).
+    tolerance: regret to reach, relative to the largest contribution.
+    time_limit: seconds after which the best found so far is returned with its bounds.
+    start: contributions to begin from, such as a former equilibrium before somebody joined.
+    """
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    if select not in ("cheapest", "costliest"):
+        raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
+    deadline = Deadline(time_limit)
+    begin = None if start is None else _checked_start(game, start)
+    agent = short_at_limits(game)
+    if agent is not None:
+        return infeasible_solution(game, "stable", agent, deadline)
+    options: dict[str, Any] = {"method": method, "select": select, "tolerance": tolerance}
+    solution = _dispatch(game, method, select, tolerance, deadline, begin)
+    return dataclasses.replace(solution, options=options)
+
+
+def _checked_start(game: Game, start: ArrayLike) -> Vector:
+    values = as_numbers(start, "start")
+    if values.shape != (game.size,):
+        raise InputError(f"start must have {game.size} contributions; got shape {values.shape}")
+    return values
+
+
+def _dispatch(
+    game: Game, method: str, select: Select, tolerance: float, deadline: Deadline,
+    start: Vector | None,
+) -> Solution:  # fmt: skip
+    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.games.coverage import CoverageGame
+
+    small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
+    if method == "exhaustive" or (method == "auto" and small):
+        return exhaustive.exhaustive_stable(game, select=select, deadline=deadline)
+    if isinstance(game, LinearGame):
+        return _linear(game, method, select, tolerance, deadline, start)
+    if method not in ("auto", "best-response"):
+        raise InputError(f'method "{method}" is for linear games; use "auto"')
+    if isinstance(game, CoverageGame):
+        return coverage.stable_coverage(
+            game, select=select, tolerance=tolerance, deadline=deadline, start=start
+        )
+    return general_stable(game, tolerance=tolerance, deadline=deadline, start=start)
+
+
+def _box_points(game: Game) -> float:
+    """Count the allocations below the stand-alone needs, the last agent's left out."""
+    high = np.minimum(game.alone, game.limits)
+    if not np.isfinite(high).all():
+        return np.inf
+    return float(np.prod(np.maximum(high - game.minimums, 0)[:-1] + 1))
+
+
+def _linear(
+    game: LinearGame, method: str, select: Select, tolerance: float, deadline: Deadline,
+    start: Vector | None,
+) -> Solution:  # fmt: skip
+    if method == "cp1":
+        return linear.cp1_stable(game, tolerance=tolerance, deadline=deadline)
+    if method == "milp":
+        return linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+    if game.is_integer:
+        return _linear_integer(game, select, tolerance, deadline)
+    if game.is_symmetric and game.is_psd:
+        return linear.potential_stable(
+            game, select=select, tolerance=tolerance, deadline=deadline, start=start
+        )
+    if method == "auto" and game.size <= linear.MILP_LIMIT:
+        exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        if exact.status is not Status.FAILED:
+            return exact
+    return linear.damped_stable(
+        game, tolerance=tolerance, deadline=Deadline(max(deadline.left, 1.0)), start=start
+    )
+
+
+def _linear_integer(
+    game: LinearGame, select: Select, tolerance: float, deadline: Deadline
+) -> Solution:
+    """Take what the potential leads to, and improve on it by MILP where that is not too large.
+
+    Sequential integer best response ends for symmetric W, even indefinite: each move lowers
+    1/2 theta' W theta - (mu + diag(W)/2)' theta, or keeps it and lowers the total.
+    """
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+
+    exact = None
+    if game.size <= linear.MILP_LIMIT:
+        exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        if exact.status is Status.OPTIMAL:
+            return exact
+    path = best_response_dynamics(game, order="sequential", max_rounds=10_000)
+    found = path.contributions[-1]
+    if path.ending is Ending.CONVERGED and linear.is_stable(game, found, tolerance):
+        lower = linear.trivial_lower_bound(game) if exact is None else exact.bounds.lower
+        total = game.total(found)
+        ends = (min(lower, total), total) if select == "cheapest" else (total, np.inf)
+        return Solution(
+            game, "stable", "potential", Status.LIMIT, Interval(*ends), np.array(found),
+            seconds=deadline.elapsed,
+        )  # fmt: skip
+    return exact if exact is not None else Solution(
+        game, "stable", "potential", Status.FAILED, Interval(0.0, np.inf),
+        note="Sequential best response did not settle.", seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def general_stable(
+    game: Game, *, tolerance: float, deadline: Deadline, start: Vector | None
+) -> Solution:
+    """Look for an equilibrium of any game by best response, damped where it cycles.
+
+    The equilibrium found is verified; whether a cheaper one exists is not known.
+    """
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+
+    for damping in (1.0,) if game.is_integer else (0.5, 0.25):
+        path = best_response_dynamics(
+            game, start=start, order="sequential", damping=damping,
+            tolerance=min(tolerance, 1e-9), max_rounds=2_000,
+        )  # fmt: skip
+        found = np.array(path.contributions[-1])
+        needed = np.maximum(game.best_responses(found), game.minimums)
+        allowed = 0.0 if game.is_integer else tolerance * (float(found.max()) or 1.0)
+        if path.ending is Ending.CONVERGED and (np.abs(needed - found) <= allowed).all():
+            total = game.total(found)
+            return Solution(
+                game, "stable", "damped-best-response", Status.LIMIT, Interval(0.0, total), found,
+                certificate={"rounds": len(path.contributions)}, seconds=deadline.elapsed,
+            )  # fmt: skip
+        if deadline.passed:
+            break
+    return Solution(
+        game, "stable", "damped-best-response", Status.FAILED, Interval(0.0, np.inf),
+        note="Best response did not settle; that does not prove that no equilibrium exists.",
+        seconds=deadline.elapsed,
+    )  # fmt: skip
