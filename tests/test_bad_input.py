@@ -170,6 +170,18 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         with_(PAC, worlds=[{"prior": 1, "samples": [[[0, 0, 1]], [[0, 0, "1e999999999"]]]}]),
         ("site B", "world 0"),
     ),
+    "draws are a fraction": (with_(PAC, draws=2.5), ("draws", "whole")),
+    "draws are too few": (with_(PAC, draws=1), ("draws",)),
+    "a seed comes without draws": (with_(PAC, seed=1), ("seed", "draws")),
+    "a seed is negative": (with_(PAC, draws=9, seed=-1), ("seed",)),
+    "the confidence is 1": (with_(PAC, draws=9, confidence=1), ("confidence",)),
+    "the confidence is a list": (with_(PAC, draws=9, confidence=[]), ("confidence",)),
+    "draws come with another classifier": (with_(PAC, draws=9, classifier="worst"), ("draws",)),
+    "copies are a number": (with_(COVERAGE, copies=2), ("copies", "list")),
+    "copies are too few": (with_(COVERAGE, copies=[1]), ("copies",)),
+    "a copy is null": (with_(COVERAGE, copies=[1, None]), ("copies", "point 1")),
+    "copies are a fraction": (with_(COVERAGE, copies=[1, 1.5]), ("copies", "point 1")),
+    "copies do not add up": (with_(COVERAGE, copies=[2, 1]), ("site A", "1.5")),
     "the classifier is unknown": (with_(PAC, classifier="magic"), ("classifier", "magic")),
 }
 

@@ -144,6 +144,193 @@ def test_large_and_small_units_are_no_fault(tmp_path: Path) -> None:
         assert (result.code, result.stderr) == (0, ""), unit
 
 
+# solve
+
+
+@pytest.fixture
+def star(tmp_path: Path) -> Path:
+    return write(tmp_path / "star.json", STAR)
+
+
+SOLUTION_KEYS = [
+    "status", "contributions", "total", "lower_bound", "upper_bound", "method", "seconds", "audit",
+]  # fmt: skip
+
+
+def test_solve_finds_all_three_and_the_prices(star: Path) -> None:
+    result = run("solve", star, "--json")
+    assert (result.code, result.stderr) == (0, "")
+    data = strict_json(result.stdout)
+    assert list(data) == ["solutions", "price_of_stability", "price_of_fairness"]
+    assert list(data["solutions"]) == ["optimal", "stable", "envy-free"]
+    for concept, total in (("optimal", 2), ("stable", 4), ("envy-free", 10 / 3)):
+        found = data["solutions"][concept]
+        assert set(SOLUTION_KEYS) <= set(found)
+        assert found["status"] == "optimal"
+        assert found["total"] == pytest.approx(total, rel=1e-6)
+        assert found["lower_bound"] <= total * (1 + 1e-6)
+        assert found["upper_bound"] >= total * (1 - 1e-6)
+        assert found["audit"]["feasible"] is True
+    assert data["solutions"]["stable"]["audit"]["stable"] is True
+    assert data["solutions"]["envy-free"]["audit"]["envy_free"] in ("true", "borderline")
+    for price, value in (("price_of_stability", 2), ("price_of_fairness", 5 / 3)):
+        assert data[price]["lower"] <= value * (1 + 1e-6)
+        assert data[price]["upper"] >= value * (1 - 1e-6)
+        assert data[price]["upper"] - data[price]["lower"] <= 1e-5
+
+
+def test_solve_prints_a_table_the_prices_and_a_reason_for_each_agent(star: Path) -> None:
+    result = run("solve", star)
+    assert (result.code, result.stderr) == (0, "")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["agent", "alone", "optimal", "stable", "envy-free"] in rows
+    assert ["west", "1", "0", "1", "0.666667"] in rows
+    assert ["all", "5", "2", "4", "3.33333"] in rows
+    assert "price of stability: 2\n" in result.stdout
+    assert "price of fairness: 1.66667\n" in result.stdout
+    assert "centre gives 0: alone it would need 1; the others already supply all" in result.stdout
+
+
+def test_solve_is_the_same_twice_but_for_the_seconds(star: Path) -> None:
+    def without_seconds(text: str) -> Any:
+        data = strict_json(text)
+        for solution in data["solutions"].values():
+            assert solution.pop("seconds") >= 0
+        return data
+
+    first, second = (run("solve", star, "--json").stdout for _ in range(2))
+    assert without_seconds(first) == without_seconds(second)
+    assert run("solve", star).stdout == run("solve", star).stdout
+
+
+def test_concepts_may_be_chosen(star: Path) -> None:
+    only = strict_json(run("solve", star, "--concept", "stable", "--json").stdout)
+    assert list(only["solutions"]) == ["stable"]
+    assert only["price_of_stability"] is None
+    both = ("--concept", "stable", "--concept", "optimal", "--concept", "stable")
+    data = strict_json(run("solve", star, *both, "--json").stdout)
+    assert list(data["solutions"]) == ["optimal", "stable"]
+    assert data["price_of_stability"]["upper"] == pytest.approx(2)
+    assert data["price_of_fairness"] is None
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv"])
+def test_what_solve_saves_check_passes(suffix: str, star: Path, tmp_path: Path) -> None:
+    plan = tmp_path / f"plan.{suffix}"
+    assert run("solve", star, "--save", plan, "--concept", "stable").code == 0
+    checked = run("check", star, plan, "--json")
+    assert checked.code == 0
+    assert strict_json(checked.stdout)["stable"] is True
+
+
+def test_save_overwrites_no_device_and_not_the_game(star: Path) -> None:
+    before = star.read_text()
+    assert_refused(run("solve", star, "--save", star), "overwrite")
+    assert star.read_text() == before
+    assert_refused(run("solve", star, "--save", "/dev/stdout"))
+
+
+def test_that_no_equilibrium_exists_is_an_answer(tmp_path: Path) -> None:
+    # Each helps the next around a triangle: over whole numbers nobody ever settles.
+    ring = {
+        "model": "linear",
+        "requirements": [1, 1, 1],
+        "benefits": [[1, 0, 1], [1, 1, 0], [0, 1, 1]],
+        "strategies": "integer",
+    }
+    path = write(tmp_path / "ring.json", ring)
+    result = run("solve", path, "--concept", "stable", "--json")
+    found = strict_json(result.stdout)["solutions"]["stable"]
+    assert (result.code, found["status"]) == (0, "none-exists")
+    assert (found["contributions"], found["total"], found["audit"]) == (None, None, None)
+    shown = run("solve", path, "--concept", "stable")
+    assert shown.code == 0
+    assert "Proved: no allocation of this kind exists." in shown.stdout
+
+
+def test_nothing_is_saved_where_there_is_no_allocation(tmp_path: Path) -> None:
+    small = {**TWO_HOSPITALS, "limits": [0.1, 0.1]}
+    path = write(tmp_path / "game.json", small)
+    found = strict_json(run("solve", path, "--json").stdout)["solutions"]
+    assert {solution["status"] for solution in found.values()} == {"infeasible"}
+    result = run("solve", path, "--save", tmp_path / "plan.json")
+    assert result.code == 1
+    assert "infeasible" in result.stdout
+    assert result.stderr.count("\n") == 1
+    assert "nothing was saved" in result.stderr
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_one_agent_gives_what_it_needs_alone(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "game.json", {"model": "linear", "requirements": [3], "benefits": [[2]]}
+    )
+    data = strict_json(run("solve", path, "--json").stdout)
+    for found in data["solutions"].values():
+        assert found["contributions"] == [pytest.approx(1.5)]
+    assert data["price_of_stability"]["upper"] == pytest.approx(1)
+
+
+def test_hostile_names_are_harmless_in_a_solution(tmp_path: Path) -> None:
+    path = write(tmp_path / "game.json", {**TWO_HOSPITALS, "agents": ["[/]", HOSTILE]})
+    assert_harmless(run("solve", path))
+    strict_json(run("solve", path, "--json").stdout)
+
+
+# catalog
+
+
+def test_the_catalogue_is_listed() -> None:
+    listed = strict_json(run("catalog", "--json").stdout)["entries"]
+    names = [entry["name"] for entry in listed]
+    assert "flower" in names
+    assert all(entry["summary"] and entry["source"] for entry in listed)
+    table = run("catalog").stdout
+    assert all(name in table for name in names)
+
+
+def test_every_entry_is_a_game_that_can_be_read_back(tmp_path: Path) -> None:
+    for entry in strict_json(run("catalog", "--json").stdout)["entries"]:
+        result = run("catalog", entry["name"])
+        assert (result.code, result.stderr) == (0, "")
+        data = strict_json(result.stdout)
+        path = write(tmp_path / "game.json", result.stdout)
+        nothing = write(tmp_path / "a.json", {"contributions": [0] * len(data["requirements"])})
+        assert run("check", path, nothing).code in (0, 1)
+        assert run("catalog", entry["name"], "--json").stdout == result.stdout
+
+
+def test_a_parameter_changes_the_game() -> None:
+    sizes = [
+        len(
+            strict_json(run("catalog", "flower", "--parameter", f"petals={n}").stdout)[
+                "requirements"
+            ]
+        )
+        for n in (4, 9)
+    ]
+    assert sizes == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("flowr",), ("flowr",)),
+        (("",), ()),
+        (("flower", "--parameter", "petals"), ("petals", "NAME=VALUE")),
+        (("flower", "--parameter", "petals=x"), ("petals", "x")),
+        (("flower", "--parameter", "petals=5"), ("petals",)),
+        (("flower", "--parameter", "petals=-4"), ("petals",)),
+        (("flower", "--parameter", "leaves=4"), ("leaves",)),
+        (("flower", "--parameter", "petals=4", "--parameter", "petals=9"), ("petals", "twice")),
+    ],
+)
+def test_a_wrong_name_or_parameter_is_refused(
+    arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_refused(run("catalog", *arguments), *words)
+
+
 # Names are the user's data.
 
 

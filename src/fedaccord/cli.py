@@ -6,26 +6,34 @@ Ctrl-C. What is wrong is said in one sentence on standard error.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import click
 import typer
-from rich.console import Console, RenderableType
 from typer.core import TyperGroup
 
 from fedaccord._json import json_text
 from fedaccord.errors import FedaccordError, InputError
+from fedaccord.report.terminal import (
+    OutputError,
+    complain,
+    discard_output,
+    emit,
+    emit_text,
+    prepare_streams,
+    progress,
+    writing,
+)
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from fedaccord.audit import Audit
     from fedaccord.equilibria.base import Solution
     from fedaccord.games.base import Game
@@ -39,128 +47,42 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 
-class OutputError(Exception):
-    """Standard output takes no more; the text is a sentence, empty where nobody is listening."""
-
-
 class Commands(TyperGroup):
     """The commands, with every fault told in one sentence."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
-        _prepare_streams()
+        prepare_streams()
         run = super().main
         sys.exit(_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
-
-
-def _prepare_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal's encoding lacks is no reason to fail.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):
-        # Under PYTHONUNBUFFERED a write that a full disk cuts short would pass for a whole one.
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors="backslashreplace"
-        )
 
 
 def _guarded(run: Callable[[], Any]) -> int:
     try:
         code = run()
-        with _writing():
+        with writing():
             pass
         if code == INTERRUPTED:
-            _complain("interrupted")
+            complain("interrupted")
         return code if isinstance(code, int) else 0
     except FedaccordError as error:
-        _complain(str(error))
+        complain(str(error))
     except click.UsageError as error:
         sentence = error.format_message().rstrip(".?").replace(". D", "; d")
-        _complain(f"{sentence}; see 'fedaccord --help'")
+        complain(f"{sentence}; see 'fedaccord --help'")
     except click.Abort:
-        _complain("interrupted")
+        complain("interrupted")
         return INTERRUPTED
     except MemoryError:
-        _complain("this machine has too little memory for that game; give a smaller one")
+        complain("this machine has too little memory for that game; give a smaller one")
     except OutputError as error:
         if not str(error):
             return PIPE_CLOSED
-        _complain(str(error))
+        complain(str(error))
     except OSError as error:
-        _discard_output()
-        _complain(f"cannot write: {error.strerror or error}")
+        discard_output()
+        complain(f"cannot write: {error.strerror or error}")
     return FAULT
-
-
-def _complain(sentence: str) -> None:
-    from fedaccord.report.tables import plain
-
-    end = "" if sentence.endswith((".", "?", "!")) else "."
-    with contextlib.suppress(OSError):
-        typer.echo(f"fedaccord: {plain(sentence)}{end}", err=True)
-
-
-def _discard_output() -> None:
-    """Point standard output at nothing, so that Python's own flush at the end cannot fail."""
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextlib.contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _discard_output()
-        raise OutputError from None
-    except OSError as error:
-        _discard_output()
-        raise OutputError(f"cannot write the result: {error.strerror or error}") from None
-
-
-def _emit(*parts: RenderableType) -> None:
-    """Print for people: whole lines where nobody's terminal would wrap them."""
-    from rich.text import Text
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = 100
-    with _writing():
-        for part in parts:
-            console.print(part, soft_wrap=isinstance(part, Text))
-
-
-def _emit_text(text: str) -> None:
-    with _writing():
-        if sys.stdout is not None:
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
-
-
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """Show on a terminal what is under way once it takes longer than a second."""
-    console = Console(stderr=True)
-    if sys.stderr is None or not console.is_terminal:
-        yield
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    progress = Progress(*columns, console=console, transient=True)
-    progress.add_task(what)
-    timer = threading.Timer(1.0, progress.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        progress.stop()
 
 
 app = typer.Typer(
@@ -182,7 +104,7 @@ def _show_version(wanted: bool) -> None:
             number = version("fedaccord")
         except PackageNotFoundError:
             number = "(not installed)"
-        _emit_text(f"fedaccord {number}")
+        emit_text(f"fedaccord {number}")
         raise typer.Exit
 
 
@@ -237,21 +159,24 @@ def solve(
     chosen = "stable" if "stable" in concepts else concepts[0]
     if save is not None:
         _check_destination(save, game_file, concepts)
-    with _progress(f"reading {game_file}"):
+    with progress(f"reading {game_file}"):
         game = read_game(game_file)
     solutions = {name: _solve(game, name, time_limit) for name in concepts}
     audits: dict[str, Audit] = {}
-    with _progress("checking the allocations"):
+    with progress("checking the allocations"):
         for name, solution in solutions.items():
             if solution.contributions is not None:
                 audits[name] = audit(game, solution.allocation)
-    if save is not None:
-        solutions[chosen].allocation.save(save)
     prices = _prices(solutions)
     if as_json:
-        _emit_text(json_text(_solve_dict(solutions, audits, prices)))
+        emit_text(json_text(_solve_dict(solutions, audits, prices)))
     else:
         _emit_solutions(game, solutions, audits, prices, chosen)
+    if save is not None and solutions[chosen].contributions is None:
+        complain(f"there is no {chosen} allocation, so nothing was saved to {save}")
+        return 1
+    if save is not None:
+        solutions[chosen].allocation.save(save)
     return 0 if all(_answered(s, audits.get(name)) for name, s in solutions.items()) else 1
 
 
@@ -279,30 +204,37 @@ def _check_destination(save: str, game_file: str, concepts: Sequence[str]) -> No
 
 
 def _solve(game: Game, concept: str, time_limit: float) -> Solution:
-    # Solvers bring much along; each is imported when it is asked for.
-    from fedaccord.equilibria.envy_free import solve_envy_free
-    from fedaccord.equilibria.optimal import solve_optimal
-    from fedaccord.equilibria.stable import solve_stable
+    solver = _solver(concept)
+    with progress(f"finding the {concept} allocation (at most {time_limit:g} s)"):
+        return solver(game, time_limit=time_limit)
 
-    solvers: dict[str, Callable[..., Solution]] = {
-        "optimal": solve_optimal,
-        "stable": solve_stable,
-        "envy-free": solve_envy_free,
-    }
-    with _progress(f"finding the {concept} allocation (at most {time_limit:g} s)"):
-        return solvers[concept](game, time_limit=time_limit)
+
+def _solver(concept: str) -> Callable[..., Solution]:
+    # Solvers bring much along; each is imported when it is asked for.
+    if concept == "optimal":
+        from fedaccord.equilibria.optimal import solve_optimal
+
+        return solve_optimal
+    if concept == "stable":
+        from fedaccord.equilibria.stable import solve_stable
+
+        return solve_stable
+    from fedaccord.equilibria.envy_free import solve_envy_free
+
+    return solve_envy_free
 
 
 def _prices(solutions: dict[str, Solution]) -> dict[str, Any]:
+    prices: dict[str, Any] = {"price_of_stability": None, "price_of_fairness": None}
+    if "optimal" not in solutions or len(solutions) == 1:
+        return prices
     from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
 
-    prices: dict[str, Any] = {"price_of_stability": None, "price_of_fairness": None}
-    if "optimal" in solutions and "stable" in solutions:
-        prices["price_of_stability"] = price_of_stability(solutions["stable"], solutions["optimal"])
-    if "optimal" in solutions and "envy-free" in solutions:
-        prices["price_of_fairness"] = price_of_fairness(
-            solutions["envy-free"], solutions["optimal"]
-        )
+    optimal = solutions["optimal"]
+    if "stable" in solutions:
+        prices["price_of_stability"] = price_of_stability(solutions["stable"], optimal)
+    if "envy-free" in solutions:
+        prices["price_of_fairness"] = price_of_fairness(solutions["envy-free"], optimal)
     return prices
 
 
@@ -352,7 +284,7 @@ def _emit_solutions(
             parts.append(tables.price_line(name.replace("_", " "), price))
     if chosen in audits and (reasons := list(tables.explanations(audits[chosen]))):
         parts.extend(["", tables.line(f"The {chosen} allocation, agent by agent:"), *reasons])
-    _emit(*parts)
+    emit(*parts)
 
 
 # check
@@ -386,10 +318,10 @@ def check(
     from fedaccord.games.files import read_game
 
     required = _checked_verdicts(require)
-    with _progress("checking the allocation"):
+    with progress("checking the allocation"):
         found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
     if as_json:
-        _emit_text(json_text(found.to_dict()))
+        emit_text(json_text(found.to_dict()))
     else:
         _emit_audit(found)
     said = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
@@ -408,7 +340,7 @@ def _emit_audit(found: Audit) -> None:
     from fedaccord.report import tables
 
     style = tables.verdict_style(found.stable)
-    _emit(
+    emit(
         tables.line(found.sentence(), style),
         tables.audit_table(found),
         *tables.explanations(found),
@@ -427,20 +359,20 @@ def catalog(
     as_json: AsJson = False,
 ) -> None:
     """List the games whose answers are known, or print one of them as a GAME.json."""
+    if parameter and name is None:
+        raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
     from fedaccord.games import catalog as games
 
     if name is not None:
         game = games.build(name, **_parameters(games.ENTRIES.get(name), parameter or ()))
-        _emit_text(json_text(game.to_dict()))
+        emit_text(json_text(game.to_dict()))
         return
-    if parameter:
-        raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
     if as_json:
-        _emit_text(json_text({"entries": [_entry_dict(e) for e in games.ENTRIES.values()]}))
+        emit_text(json_text({"entries": [_entry_dict(e) for e in games.ENTRIES.values()]}))
     else:
         from fedaccord.report import tables
 
-        _emit(tables.catalog_table(games.ENTRIES.values()))
+        emit(tables.catalog_table(games.ENTRIES.values()))
 
 
 def _entry_dict(entry: Any) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedaccord._json import json_text, read_json
-from fedaccord.errors import InputError, UnreachableError
+from fedaccord.errors import FedaccordError, InputError, UnreachableError
 from fedaccord.games import _npz, files
 from fedaccord.games.base import Game
+from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.files import game_from_dict, read_game, write_game
+from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 LINEAR = {"model": "linear", "requirements": [1, 2], "benefits": [[1, 0.5], ["1/3", 1]]}
@@ -33,6 +35,12 @@ def test_numbers_may_be_written_as_fractions() -> None:
     assert game.jacobian(np.zeros(2)).tolist() == [[1, 0.5], [1 / 3, 1]]
 
 
+WORLDS = [
+    {"prior": "1/2", "samples": [[["x", "+", 1]]]},
+    {"prior": "1/2", "samples": [[["x", "-", 1]]]},
+]
+
+
 @pytest.mark.parametrize(
     ("data", "name"),
     [
@@ -41,15 +49,28 @@ def test_numbers_may_be_written_as_fractions() -> None:
         ({"model": "coverage", "requirements": [0.6], "distributions": [[1]]}, "CoverageGame"),
         (
             {
+                "model": "coverage",
+                "requirements": [0.6],
+                "distributions": [["1/4", "1/4"]],
+                "copies": [1, 3],
+            },
+            "CoverageGame",
+        ),
+        ({"model": "pac", "requirements": [0.6], "worlds": WORLDS}, "PacGame"),
+        (
+            {"model": "pac", "requirements": [0.6], "worlds": WORLDS, "classifier": "worst"},
+            "PacGame",
+        ),
+        (
+            {
                 "model": "pac",
                 "requirements": [0.6],
-                "worlds": [
-                    {"prior": "1/2", "samples": [[["x", "+", 1]]]},
-                    {"prior": "1/2", "samples": [[["x", "-", 1]]]},
-                ],
-                "classifier": "bayes",
+                "worlds": WORLDS,
+                "draws": 50,
+                "seed": 7,
+                "confidence": 0.9,
             },
-            "PacGame",
+            "SampledPacGame",
         ),
     ],
 )
@@ -119,6 +140,21 @@ def test_a_large_sparse_matrix_is_written_beside_the_game(
     assert json.loads((tmp_path / "game.json").read_text())["distributions"] == "game.npz"
     assert again.to_dict() == game.to_dict()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["game.json", "game.npz"]
+
+
+def test_copies_of_points_go_along_with_a_matrix_beside_the_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_CELLS", 0)
+    game = CoverageGame([[0.25, 0.25]], [0.6], copies=[1, 3])
+    assert round_trip(game, tmp_path).to_dict() == game.to_dict()
+
+
+def test_a_game_made_of_a_function_cannot_be_written(tmp_path: Path) -> None:
+    game = FunctionGame(lambda theta: theta, [1.0])
+    with pytest.raises(FedaccordError, match="function"):
+        write_game(game, tmp_path / "game.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(

@@ -57,13 +57,6 @@ def test_numbers_are_written_for_people(value: float | None, text: str) -> None:
     assert tables.number(value) == text
 
 
-def test_invisible_characters_are_shown_and_letters_left_alone() -> None:
-    assert tables.plain("a\x1b[2J\r\n\u202e\u2028b\x00\ud83d") == (
-        r"a\x1b[2J\r\n\u202e\u2028b\x00\ud83d"
-    )
-    assert tables.plain("Zürich 病院 می‌خواهم 👩‍⚕️") == "Zürich 病院 می‌خواهم 👩‍⚕️"
-
-
 def test_solutions_stand_side_by_side_with_the_stand_alone_needs() -> None:
     found = {
         "optimal": solution(GAME, "optimal", [2 / 3, 2 / 3], Status.OPTIMAL),

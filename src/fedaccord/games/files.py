@@ -24,8 +24,8 @@ FRAME = ("requirements", "agents", "strategies", "limits", "minimums", "costs")
 MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "linear": (("benefits",), ()),
     "discovery": (("distributions",), ()),
-    "coverage": (("distributions",), ()),
-    "pac": (("worlds",), ("classifier",)),
+    "coverage": (("distributions",), ("copies",)),
+    "pac": (("worlds",), ("classifier", "draws", "seed", "confidence")),
 }
 # Keys that hold the heart of a model: of these a game has exactly one.
 HEARTS = {"benefits": "linear", "distributions": "discovery", "worlds": "pac"}
@@ -41,13 +41,18 @@ def read_game(path: str | Path) -> Game:
          "requirements": [...],
          "benefits" | "distributions": [[...]] or "file.npz" | "worlds": [...],
          "agents": [...], "strategies": "real" | "integer",
-         "limits": [...], "minimums": [...], "costs": [...], "classifier": "..."}
+         "limits": [...], "minimums": [...], "costs": [...],
+         "copies": [...],                                            of a coverage game
+         "classifier": "bayes" | "worst", "draws": n, "seed": n, "confidence": p}    of a PAC game
 
-    Agents, strategies, limits (null for none), minimums, costs and a PAC game's classifier may be
-    left out. A number may be written as a string, "1/3". A matrix may be the name of an .npz file
-    that scipy.sparse.save_npz wrote. It must lie in the same folder as GAME.json, so that a game
-    from elsewhere cannot make this machine open other files; one with pickled objects is refused,
-    and so is one that unpacks to more than it could sensibly hold.
+    All but the model, the requirements and the matrix or worlds may be left out; a limit may be
+    null. A PAC game with draws is estimated from that many; one without is exact. A number may be
+    written as a string, "1/3".
+
+    A matrix may be the name of an .npz file that scipy.sparse.save_npz wrote. It must lie in the
+    same folder as GAME.json, so that a game from elsewhere cannot make this machine open other
+    files; one with pickled objects is refused, and so is one that unpacks to more than it could
+    sensibly hold.
 
     path: where GAME.json is; any fault in it is an InputError of one sentence.
     """
@@ -75,6 +80,9 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
         return _pac(data, frame)
     (key,) = MODELS[model][0]
     matrix = _read_matrix(data[key], key, names, folder)
+    if "copies" in data:
+        copies = _listed(data["copies"], "copies")
+        frame["copies"] = _numbers(copies, lambda place: f'the number of point {place} in "copies"')
     return _class_of(model)(matrix, **frame)
 
 
@@ -101,7 +109,9 @@ def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
         return game.to_dict()
     beside = target.with_suffix(".npz")
     write_sparse(matrix, beside)
-    return {"model": game.model, **game._frame_dict(), key: beside.name}
+    copies = getattr(game, "copies", None)
+    rest = {} if copies is None or (copies == 1).all() else {"copies": copies.tolist()}
+    return {"model": game.model, **game._frame_dict(), **rest, key: beside.name}
 
 
 # Keys.
@@ -152,10 +162,30 @@ def _class_of(model: str) -> Callable[..., Game]:
 
 
 def _pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
-    from fedaccord.games.pac import PacGame
+    classifier = data.get("classifier", "bayes")
+    if "draws" not in data:
+        if stray := next((key for key in ("seed", "confidence") if key in data), None):
+            raise InputError(f'"{stray}" is for games estimated from draws; add "draws"')
+        from fedaccord.games.pac import PacGame
 
-    options = {"classifier": data["classifier"]} if "classifier" in data else {}
-    return PacGame(data["worlds"], **frame, **options)
+        return PacGame(data["worlds"], **frame, classifier=classifier)
+    if classifier != "bayes":
+        raise InputError('"draws" need the classifier "bayes"; leave out "draws" or "classifier"')
+    from fedaccord.games.pac_sampled import SampledPacGame
+
+    options: dict[str, Any] = {}
+    for key in ("draws", "seed"):
+        if key in data:
+            options[key] = _whole(data[key], key)
+    if "confidence" in data:
+        options["confidence"] = _number(data["confidence"], lambda _: '"confidence"', 0)
+    return SampledPacGame(data["worlds"], **frame, **options)
+
+
+def _whole(value: Any, key: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise InputError(f'"{key}" must be a whole number that is zero or more')
+    return value
 
 
 # Values.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,24 +14,12 @@ from fedaccord._arrays import Indices, Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.base import Solution, Status
 from fedaccord.games.base import Game
+from fedaccord.report.terminal import plain
 
 # With more agents than this a table shows only the first FEW of those that matter most.
 MANY = 30
 FEW = 15
 NAME_WIDTH = 36
-
-# Zero-width joiners shape letters in several scripts; every other invisible character only hides.
-SHAPING = "‌‍"
-
-
-def plain(text: str) -> str:
-    """Show characters that would move the cursor, hide or reverse text by their escapes."""
-    return "".join(
-        c.encode("unicode_escape").decode()
-        if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp", "Cf") and c not in SHAPING
-        else c
-        for c in text
-    )
 
 
 def line(text: str, style: str = "") -> Text:
