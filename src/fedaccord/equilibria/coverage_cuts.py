@@ -115,12 +115,7 @@ def smooth_bound(
         cuts.append(form.cut(point, agents))
         matrix, least = _stacked(cuts)
         most = _most(game, upper)
-        answer = optimize.linprog(
-            game.costs,
-            A_ub=-matrix,
-            b_ub=-least,
-            bounds=list(zip(game.minimums.tolist(), most.tolist(), strict=True)),
-        )
+        answer = linear_program(game.costs, game.minimums, most, A_ub=-matrix, b_ub=-least)
         rounds += 1
         if answer.status != 0:
             break
@@ -128,6 +123,12 @@ def smooth_bound(
         point = np.clip(np.asarray(answer.x), game.minimums, most)
         agents = form.violated(point, slack)
     return Bound(min(best, upper), point, rounds, not agents.size)
+
+
+def linear_program(costs: Vector, low: Vector, high: Vector, **rows: Any) -> Any:
+    """Minimise costs over a box and rows, as scipy's linprog names them, by HiGHS."""
+    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    return optimize.linprog(costs, bounds=bounds, **rows)
 
 
 def _most(game: CoverageGame, upper: float) -> Vector:

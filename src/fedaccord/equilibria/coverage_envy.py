@@ -1,0 +1,198 @@
+"""Envy-free allocations of coverage games: the equal allocation, better ones, and lower bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.audit import Answer, audit
+from fedaccord.equilibria import coverage_scip as scip
+from fedaccord.equilibria.base import Deadline, Solution, Status
+from fedaccord.equilibria.coverage import (
+    CUTS_LIMIT,
+    Claim,
+    cap_by_total,
+    cut_work_fits,
+    fits_exhaustive,
+    fits_scip,
+    optimal_coverage,
+    stable_coverage,
+)
+from fedaccord.equilibria.coverage_cuts import integer_optimum, quick_bound, smooth_bound
+from fedaccord.equilibria.coverage_symmetry import (
+    Symmetry,
+    find_symmetry,
+    least_by_class,
+    quotient,
+)
+from fedaccord.games.coverage import CoverageGame
+
+# Boxes of class amounts are divided for at most this many classes.
+QUOTIENT_LIMIT = 3
+
+# SCIP is asked about envy, which takes a product per pair and point, up to this many agents; and
+# what it finds must be free of envy by this much, in sum_x q_ix E_x.
+SCIP_AGENTS = 5
+ENVY_MARGIN = 1e-5
+
+# Allocations of more agents than this are not audited: envy is a matter of pairs.
+AUDIT_LIMIT = 20_000
+
+
+def envy_free_coverage(
+    game: CoverageGame,
+    *,
+    method: str = "auto",
+    tolerance: float = 1e-6,
+    deadline: Deadline | None = None,
+) -> Solution:
+    """Find a cheap envy-free allocation, and bound the least total of one.
+
+    The equal allocation is envy-free (Theorem 1); the optimum and the stable equilibrium may be,
+    and are taken where the audit says so. From below: the optimum, sharpened by what envy-freeness
+    forces on agents who are alike. Small games are settled by SCIP or by trying everything.
+
+    method: "auto", "bounds" (no SCIP, no enumeration), "equal" (only the equal allocation) or
+        "exhaustive" (integer games).
+    """
+    deadline = deadline or Deadline(60.0)
+    claim = Claim(game, "envy-free", tolerance, deadline)
+    claim.check_method(method, ("auto", "bounds", "equal", "exhaustive"))
+    if (answer := claim.infeasible()) is not None:
+        return answer
+    best = equal_allocation(game)
+    if method == "equal":
+        return claim.bounded("equal", game.total(game.minimums), best)
+    if game.is_integer and (
+        method == "exhaustive" or (method == "auto" and _searchable(game, best))
+    ):
+        from fedaccord.equilibria.exhaustive import exhaustive_envy_free
+
+        share = deadline if method == "exhaustive" else Deadline(deadline.left / 2)
+        found = exhaustive_envy_free(game, deadline=share)
+        if method == "exhaustive" or found.status is Status.OPTIMAL:
+            return found
+    return _bounded(claim, best, method)
+
+
+def _searchable(game: CoverageGame, best: Vector) -> bool:
+    steps = np.floor(cap_by_total(game, best)) - game.minimums + 1
+    return game.size <= 10 and fits_exhaustive(game) and float(np.log(steps).sum()) <= 25
+
+
+def _bounded(claim: Claim, best: Vector, method: str) -> Solution:
+    game, deadline = claim.game, claim.deadline
+    symmetry = find_symmetry(game)
+    lower, name = game.total(game.minimums), "equal"
+    if not game.is_integer and len(symmetry.members) <= QUOTIENT_LIMIT:
+        lower, amounts = _class_bound(claim, symmetry, best)
+        if amounts is not None and _is_envy_free(claim, amounts):
+            best, name = amounts, "equal by class"
+        if claim.is_closed(lower, best):
+            return claim.bounded(name, lower, best)
+    lower = max(lower, _relaxed(game, symmetry, best, Deadline(deadline.left / 3)))
+    if not claim.is_closed(lower, best):
+        for title, candidate, bound in _candidates(claim, method):
+            lower = max(lower, bound)
+            if candidate is None or game.total(candidate) >= game.total(best):
+                continue
+            if _is_envy_free(claim, candidate):
+                best, name = candidate, title
+    if method == "auto" and not claim.is_closed(lower, best) and _fits_envy(game):
+        return _by_scip(claim, best, lower, name)
+    return claim.bounded(name, lower, best)
+
+
+def equal_allocation(game: CoverageGame) -> Vector:
+    """Let everybody give the same least amount that satisfies all, as far as limits allow.
+
+    Nobody envies anybody: who gives more than another does so because the other's limit, or its
+    own minimum, forbids the swap.
+    """
+    low, high = 0.0, float(np.ceil(game.alone.max()))
+    while not game.is_feasible(_level(game, high)):
+        low, high = high, 2 * high + 1
+    for _ in range(200):
+        middle = np.floor((low + high) / 2) if game.is_integer else (low + high) / 2
+        if middle in (low, high):
+            break
+        if game.is_feasible(_level(game, middle)):
+            high = middle
+        else:
+            low = middle
+    if game.is_feasible(_level(game, 0.0)):
+        high = 0.0
+    return _level(game, high)
+
+
+def _level(game: CoverageGame, amount: float) -> Vector:
+    return np.maximum(np.minimum(amount, game.limits), game.minimums)
+
+
+def _class_bound(claim: Claim, symmetry: Symmetry, best: Vector) -> tuple[float, Vector | None]:
+    """Solve for one amount per class, which every envy-free allocation has."""
+    upper = claim.game.total(best)
+    gap = 0.4 * claim.tolerance * upper
+    share = Deadline(claim.deadline.left / 2)
+    lower, amounts = least_by_class(quotient(claim.game, symmetry), upper, gap, share)
+    return lower, None if amounts is None else amounts[symmetry.labels]
+
+
+def _relaxed(game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Deadline) -> float:
+    """Bound from below by the smooth form with the rows that envy-freeness adds."""
+    if game.size > CUTS_LIMIT or not cut_work_fits(game):
+        return quick_bound(game, best)
+    rows, upper = symmetry.rows(), game.total(best)
+    if game.is_integer:
+        return integer_optimum(game, deadline, upper=upper, extra=rows).lower
+    return smooth_bound(game, deadline, upper=upper, extra=rows).lower
+
+
+def _candidates(claim: Claim, method: str) -> Iterator[tuple[str, Vector | None, float]]:
+    """Give the optimum and the equilibrium: their names, themselves and bounds on the total.
+
+    The optimum's lower bound is one on every feasible total, so on every envy-free one.
+    """
+    game, tolerance = claim.game, claim.tolerance
+    how = "auto" if method == "auto" else "cuts"
+    share = Deadline(claim.deadline.left / 3)
+    optimum = optimal_coverage(game, method=how, tolerance=tolerance, deadline=share)
+    yield "optimal", optimum.contributions, optimum.bounds.lower
+    share = Deadline(claim.deadline.left / 3)
+    stable = stable_coverage(game, method="sweeps", tolerance=tolerance, deadline=share)
+    yield "stable", stable.contributions, 0.0
+
+
+def _is_envy_free(claim: Claim, candidate: Vector) -> bool:
+    if claim.game.size > AUDIT_LIMIT:
+        return False
+    found = audit(claim.game, candidate, tolerance=claim.tolerance)
+    return found.envy_free is Answer.TRUE
+
+
+def _fits_envy(game: CoverageGame) -> bool:
+    free = not (np.isfinite(game.limits).any() or game.minimums.any())
+    return free and game.size <= SCIP_AGENTS and not game.is_integer
+
+
+def _by_scip(claim: Claim, best: Vector, lower: float, name: str) -> Solution:
+    """Let SCIP look for a cheaper one; then bound all by the relaxation where ties are no envy."""
+    game = claim.game
+    most = cap_by_total(game, best)
+    if not fits_scip(game, most):
+        return claim.bounded(name, lower, best)
+    half = Deadline(claim.deadline.left / 2)
+    found = scip.solve_scip(game, half, most=most, kind="envy-free", margin=ENVY_MARGIN)
+    if found.contributions is not None:
+        candidate = np.where(found.contributions < 1e-9, 0.0, found.contributions)
+        cheaper = game.total(candidate) < game.total(best)
+        if cheaper and _is_envy_free(claim, candidate):
+            best, name = candidate, "scip"
+    if not claim.is_closed(lower, best):
+        rest = scip.solve_scip(
+            game, claim.deadline, most=cap_by_total(game, best), kind="envy-free"
+        )
+        lower, name = max(lower, rest.bound), "scip"
+    return claim.bounded(name, lower, best)
