@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import TypeAlias
 
 import numpy as np
@@ -178,7 +178,7 @@ def _cells_of(game: Game, box: Box) -> list[list[tuple[Fraction, Fraction]]]:
         top = Fraction(hi if hi == math.floor(hi) else math.nextafter(hi, math.inf))
         inner = map(Fraction, range(math.floor(lo) + 1, math.ceil(top)))
         ends = sorted({Fraction(lo), *inner, top})
-        cells = [(a, a) for a in ends] + list(zip(ends, ends[1:], strict=False))
+        cells = [(a, a) for a in ends] + list(pairwise(ends))
         result.append(sorted(cells))
     return result
 
@@ -238,7 +238,8 @@ def _divide(
     game: Game, boxes: Sequence[Box], smallest: float, deadline: Deadline
 ) -> tuple[list[Box], bool, int]:
     """Narrow and halve boxes until they are small; say whether all were dealt with."""
-    stack, leaves, examined = list(boxes), [], 0
+    stack, examined = list(boxes), 0
+    leaves: list[Box] = []
     while stack:
         if deadline.passed or examined >= MOST_BOXES:
             return leaves + stack, False, examined
@@ -298,9 +299,22 @@ def _enclosure(game: Game, group: list[Box], allowed: float) -> Enclosure:
     lower = np.min([lo for lo, _ in group], axis=0)
     upper = np.max([hi for _, hi in group], axis=0)
     points = [(lower + upper) / 2, *((lo + hi) / 2 for lo, hi in group)]
-    witness = min(points, key=lambda point: _regret(game, point))
+    witness = _polished(game, min(points, key=lambda point: _regret(game, point)), lower, upper)
     settled = _regret(game, witness) <= 4 * allowed
     return Enclosure(frozen(lower), frozen(upper), witness if settled else None)
+
+
+def _polished(game: Game, point: Vector, lower: Vector, upper: Vector) -> Vector:
+    """Move half way to the best responses, inside the box, while that brings them nearer."""
+    regret = _regret(game, point)
+    while regret > 0:
+        needed = np.maximum(game.best_responses(point), game.minimums)
+        moved = np.clip((point + needed) / 2, lower, upper)
+        after = _regret(game, moved)
+        if after > 0.9 * regret:
+            break
+        point, regret = moved, after
+    return point
 
 
 def _regret(game: Game, point: Vector) -> float:

@@ -16,10 +16,10 @@ from fedaccord.games.pac import PacGame
 from fedaccord.games.posteriors import FOREVER, BayesPosteriors
 from fedaccord.games.worlds import World, merged_worlds
 
-# Samples are drawn in blocks of this many, so that a longer sample begins with the shorter one.
+# Samples are drawn in blocks, of this many at first, so that longer ones begin with shorter ones.
 BLOCK = 64
 # Own contributions are followed up to this many samples.
-MOST_SAMPLES = 2**14
+MOST_SAMPLES = 2**12
 # Fractional contributions are averaged over all ways to round them: at most two to this many.
 MOST_FRACTIONS = 10
 # Scores of this many (agent, allocation) pairs are kept.
@@ -87,14 +87,14 @@ class SampledPacGame(Game):
 
     def _sample(self, agent: int, count: int) -> NDArray[np.intp]:
         """Give the first samples of an agent in every draw, as numbers of outcomes."""
-        while self._samples[agent].shape[1] < count:
-            block = self._samples[agent].shape[1] // BLOCK
-            generator = np.random.default_rng([self.seed, self.size, agent, block])
-            uniform = generator.random((self.draws, BLOCK))
+        while (have := self._samples[agent].shape[1]) < count:
+            # Each block is as long as all before it and has its own stream, named by its start.
+            generator = np.random.default_rng([self.seed, self.size, agent, have])
+            uniform = generator.random((self.draws, max(have, BLOCK)))
             steps = np.cumsum(self._chances[agent], axis=1)
             # The last possible outcome takes what rounding leaves below one.
             last = np.array([np.flatnonzero(row)[-1] for row in self._chances[agent]])
-            drawn = np.empty((self.draws, BLOCK), dtype=np.intp)
+            drawn = np.empty(uniform.shape, dtype=np.intp)
             for world in np.unique(self._truth):
                 rows = self._truth == world
                 place = np.searchsorted(steps[world], uniform[rows], side="right")
@@ -146,6 +146,7 @@ class SampledPacGame(Game):
             )
         points: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
         for base, part in zip(low.tolist(), rest.tolist(), strict=True):
+            # FOREVER, a negative whole number, passes through unchanged.
             ends = [(int(base), 1 - part)] + ([(int(base) + 1, part)] if part else [])
             points = [((*m, end), p * q) for m, p in points for end, q in ends]
         return sum((p * self._scores(agent, m) for m, p in points), np.zeros(self.draws))
@@ -184,15 +185,16 @@ class SampledPacGame(Game):
     def _value(self, agent: int, contributions: Vector, sign: int) -> Callable[[int], float]:
         """Give u_i of the own amount: its estimate, or its upper (+1) or lower (-1) bound.
 
-        The risk is divided over agents and over all amounts that may be tried, as 1/m^2 sums to
-        pi^2/6; so every bound that a search meets holds at once.
+        The risk is divided over agents and over all amounts that may be tried: half for infinitely
+        many samples, the rest in proportion to 1/m^2, which sums to pi^2/6. So every bound that a
+        search meets holds at once.
         """
 
         def value(amount: int) -> float:
             trial = np.array(contributions, dtype=np.float64)
             trial[agent] = amount
             scores = self._mixed_scores(agent, trial)
-            share = 6 / (math.pi * (amount + 1)) ** 2
+            share = 0.5 if amount == FOREVER else 3 / (math.pi * (amount + 1)) ** 2
             risk = share * (1 - self.confidence) / self.size
             return float(scores.mean()) + sign * (half_width(scores, risk) if sign else 0.0)
 
@@ -207,6 +209,8 @@ class SampledPacGame(Game):
         value, required = self._value(agent, contributions, sign), self.requirements[agent]
         if value(0) >= required:
             return 0.0
+        if value(FOREVER) < required:
+            return np.inf
         low, high = 0, 1
         while value(high) < required:
             if high >= MOST_SAMPLES:
