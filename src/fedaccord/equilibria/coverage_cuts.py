@@ -115,7 +115,9 @@ def smooth_bound(
         cuts.append(form.cut(point, agents))
         matrix, least = _stacked(cuts)
         most = _most(game, upper)
-        answer = linear_program(game.costs, game.minimums, most, A_ub=-matrix, b_ub=-least)
+        answer = linear_program(
+            game.costs, game.minimums, most, seconds=deadline.left, A_ub=-matrix, b_ub=-least
+        )
         rounds += 1
         if answer.status != 0:
             break
@@ -125,9 +127,12 @@ def smooth_bound(
     return Bound(min(best, upper), point, rounds, not agents.size)
 
 
-def linear_program(costs: Vector, low: Vector, high: Vector, **rows: Any) -> Any:
+def linear_program(
+    costs: Vector, low: Vector, high: Vector, *, seconds: float = 60.0, **rows: Any
+) -> Any:
     """Minimise costs over a box and rows, as scipy's linprog names them, by HiGHS."""
     bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    rows["options"] = {"time_limit": max(seconds, 0.01)}
     return optimize.linprog(costs, bounds=bounds, **rows)
 
 
@@ -194,27 +199,34 @@ def integer_optimum(
     return Bound(min(best, upper), point, rounds, False)
 
 
-def quick_bound(game: CoverageGame, reference: Vector, *, rounds: int = 60) -> float:
+def quick_bound(game: CoverageGame, reference: Vector, *, rounds: int = 60) -> tuple[float, Vector]:
     """Bound totals from below in games too large for a linear program.
 
     The tangents at a reference point are a covering program S L' theta >= r. Any prices y >= 0
-    prove c theta >= r y / max_j (L S' y)_j / c_j; these are found by softmax ascent.
+    prove c theta >= r y / max_j (L S' y)_j / c_j; these are found by softmax ascent. The agents of
+    the greatest load, on average over the rounds, are where samples count most: the second result.
     """
     form = SmoothForm(game)
+    least_total = game.total(game.minimums)
     if not form.needy.size:
-        return game.total(game.minimums)
+        return least_total, np.array(game.minimums)
     shares, least = form.shares(reference, form.needy)
-    useful = least > 0
-    shares, least = shares[np.flatnonzero(useful)], least[useful]
-    best, prices = 0.0, np.ones(len(least))
+    useful = np.flatnonzero(least > 0)
+    if not useful.size:
+        return least_total, np.array(game.minimums)
+    shares, least = shares[useful], least[useful]
+    best, prices, direction = 0.0, np.ones(len(least)), np.zeros(game.size)
     for round_number in range(rounds):
         load = (form.log_rates @ (shares.T @ prices)) / game.costs
         top = load.max()
-        best = max(best, float(least @ prices) / top)
+        best = max(best, float(least @ prices) / float(top))
         sharpness = 20.0 + 5.0 * round_number
-        heavy = np.exp(sharpness * (load / top - 1))
-        cost = shares @ (form.log_rates.T @ (heavy / heavy.sum() / game.costs))
+        heavy = np.exp(sharpness * (load / top - 1)) / game.costs
+        heavy /= heavy @ game.costs
+        cost = shares @ (form.log_rates.T @ heavy)
+        direction += heavy * (round_number >= rounds // 2)
         # Raise the price of requirements that buy more bound than the load they add.
         worth = least / np.maximum(cost, 1e-300)
         prices *= np.clip(worth / (worth @ prices / prices.sum()), 0.5, 2.0) ** 0.3
-    return max(best, game.total(game.minimums))
+    direction[direction < 1e-6 * direction.max()] = 0.0
+    return max(best, least_total), direction * (best / float(game.costs @ direction))

@@ -10,17 +10,11 @@ from fedaccord._arrays import Vector
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria import coverage_scip as scip
 from fedaccord.equilibria.base import Deadline, Solution, Status
-from fedaccord.equilibria.coverage import (
-    CUTS_LIMIT,
-    Claim,
-    cap_by_total,
-    cut_work_fits,
-    fits_exhaustive,
-    fits_scip,
-    optimal_coverage,
-    stable_coverage,
-)
+from fedaccord.equilibria.coverage_claim import Claim
 from fedaccord.equilibria.coverage_cuts import integer_optimum, quick_bound, smooth_bound
+from fedaccord.equilibria.coverage_feasible import cap_by_total, cut_work_fits, fits_scip
+from fedaccord.equilibria.coverage_optimal import optimal_coverage
+from fedaccord.equilibria.coverage_stable import fits_exhaustive, stable_coverage
 from fedaccord.equilibria.coverage_symmetry import (
     Symmetry,
     find_symmetry,
@@ -142,8 +136,8 @@ def _class_bound(claim: Claim, symmetry: Symmetry, best: Vector) -> tuple[float,
 
 def _relaxed(game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Deadline) -> float:
     """Bound from below by the smooth form with the rows that envy-freeness adds."""
-    if game.size > CUTS_LIMIT or not cut_work_fits(game):
-        return quick_bound(game, best)
+    if not cut_work_fits(game):
+        return quick_bound(game, best)[0]
     rows, upper = symmetry.rows(), game.total(best)
     if game.is_integer:
         return integer_optimum(game, deadline, upper=upper, extra=rows).lower

@@ -263,11 +263,13 @@ class _State:
                 moving = responses_within(game, self.given) != self.given
                 everyone = np.flatnonzero(moving).tolist()
             for i in everyone:
+                if deadline.passed:
+                    return sweep + 1
                 needed = game.best_response(i, self.given)
                 target = min(max(needed, float(game.minimums[i])), float(game.limits[i]))
                 furthest = max(furthest, abs(target - self.given[i]))
                 self.given[i] += damping * (target - self.given[i])
-            if furthest <= enough or deadline.passed:
+            if furthest <= enough:
                 return sweep + 1
         return BATCH
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +15,7 @@ from scipy import sparse
 
 from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import NEAR, Game
 from fedaccord.games.behaved import Certified, Refuted, Unknown, WellBehaved
 from fedaccord.games.distributions import Sparse, checked_distributions, distributions_entry
 
@@ -211,6 +213,18 @@ class CoverageGame(Game):
         start = np.zeros(1, dtype=np.intp)
         return float(_least_whole(self.log_misses[span], rest, start, goal)[0])
 
+    def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
+        # As in Game, but of the others only those at the agent's points are read as Fractions.
+        nearest = round(needed)
+        if abs(needed - nearest) > NEAR * max(1.0, needed):
+            return float(np.ceil(needed))
+
+        def given_by(other: int) -> Fraction:
+            return Fraction(nearest if other == agent else int(contributions[other]))
+
+        enough = self._exact_utility(agent, given_by) >= self.exact_requirements[agent]
+        return float(nearest if enough else nearest + 1)
+
     def _neighbourhood(self, agent: int) -> tuple[Indices, Indices]:
         """Give all entries of Q at an agent's points, point after point, and where each begins."""
         order, starts = self.by_point
@@ -275,33 +289,37 @@ class CoverageGame(Game):
     # Exact arithmetic and derivatives' bounds.
 
     @cached_property
-    def _exact_rates(self) -> dict[int, Fraction]:
+    def _exact_rates(self) -> dict[float, Fraction]:
         return {}
 
-    def _exact_rate(self, entry: int) -> Fraction:
-        found = self._exact_rates.get(entry)
+    def _exact_rate(self, rate: float) -> Fraction:
+        found = self._exact_rates.get(rate)
         if found is None:
-            found = self._exact_rates[entry] = simplest_fraction(float(self._rates[entry]))
+            found = self._exact_rates[rate] = simplest_fraction(rate)
         return found
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give u_i(theta) in Fractions, whole or not."""
+        return self._exact_utility(agent, contributions.__getitem__)
+
+    def _exact_utility(self, agent: int, given_by: Callable[[int], Fraction]) -> Fraction:
         entries, begins = self._neighbourhood(agent)
+        givers, rates = self.rows[entries].tolist(), self._rates[entries].tolist()
+        points = self.distributions.indices[self._span(agent)]
+        own, counts = self._rates[self._span(agent)].tolist(), self.copies[points].tolist()
         unseen = Fraction(0)
-        counts = self.copies[self.distributions.indices[self._span(agent)]]
-        for own, count, low, high in zip(
-            range(self._span(agent).start, self._span(agent).stop),
-            counts.tolist(),
-            begins[:-1].tolist(),
-            begins[1:].tolist(),
-            strict=True,
-        ):
-            chance = self._exact_rate(own) * int(count)
-            for entry in entries[low:high].tolist():
-                given = contributions[self.rows[entry]]
-                if given:
-                    rate, whole = self._exact_rate(entry), given.numerator // given.denominator
-                    chance *= (1 - rate) ** whole * (1 - (given - whole) * rate)
+        for n, (low, high) in enumerate(pairwise(begins.tolist())):
+            chance = self._exact_rate(own[n]) * int(counts[n])
+            # Exponents are added up first: powers of large fractions are what takes time.
+            exponents: Counter[float] = Counter()
+            for giver, rate in zip(givers[low:high], rates[low:high], strict=True):
+                given = given_by(giver)
+                whole = given.numerator // given.denominator
+                exponents[rate] += whole
+                if given != whole:
+                    chance *= 1 - (given - whole) * self._exact_rate(rate)
+            for rate, exponent in exponents.items():
+                chance *= (1 - self._exact_rate(rate)) ** exponent
             unseen += chance
         return 1 - unseen / 2
 
