@@ -1,0 +1,347 @@
+"""The socially optimal allocation of a linear game: LP 1, exactly or with a certificate.
+
+    minimise  c' theta   subject to  W theta >= mu,  low <= theta <= high
+
+HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method or
+multiplicative weights approach it, and any pair (theta, y) gives bounds that prove how closely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedaccord._arrays import Vector
+from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.linear_stable import Normalised, normalise
+from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+# Non-zeros of W up to which HiGHS is tried first.
+EXACT_LIMIT = 1_200_000
+
+
+def repaired(game: LinearGame, theta: Vector) -> Vector | None:
+    """Turn nearly feasible contributions into feasible ones, at the lesser cost of two ways.
+
+    Raising everybody to its best response suffices, as the others' samples only help; so does
+    scaling everything by the worst shortfall.
+    """
+    utility = game.apply(theta)
+    needed = theta + np.maximum(game.requirements - utility, 0.0) / game.own_benefits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(game.requirements > 0, game.requirements / utility, 0.0).max()
+    ways = [needed] + ([theta * max(1.0, ratio)] if np.isfinite(ratio) else [])
+    inside = [way for way in ways if (way <= game.limits).all()]
+    return min(inside, key=game.total) if inside else None
+
+
+def dual_bound(game: LinearGame, prices: Vector) -> float:
+    """Bound every feasible total from below by prices y >= 0 on the requirements.
+
+        c' theta >= mu'y + sum_i min over low_i <= t <= high_i of (c - W'y)_i t
+
+    Where an agent has no limit, prices are first scaled down until W'y <= c for it.
+    """
+    worth = game.apply_transposed(prices)
+    unlimited = np.isinf(game.limits)
+    over = float((worth[unlimited] / game.costs[unlimited]).max(initial=0.0))
+    best = -np.inf
+    for scale in {1.0 / over if over > 0 else 1.0, min(1.0, 1.0 / over) if over > 0 else 1.0}:
+        left = game.costs - scale * worth
+        left[unlimited] = np.maximum(left[unlimited], 0.0)
+        high = np.where(unlimited, 0.0, game.limits)
+        rest = np.where(left >= 0, left * game.minimums, left * high)
+        best = max(best, float(scale * (game.requirements @ prices) + rest.sum()))
+    return max(best, float(game.costs @ game.minimums))
+
+
+def certified(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector | None, Interval]:
+    """Give a feasible allocation near theta and proved bounds on the least total."""
+    feasible = repaired(game, np.clip(theta, game.minimums, game.limits))
+    upper = np.inf if feasible is None else game.total(feasible)
+    return feasible, Interval(min(dual_bound(game, prices), upper), upper)
+
+
+def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution | None:
+    """Solve LP 1 by HiGHS; None where it gives up. The duals are the prices of requirements."""
+    from scipy.optimize import linprog
+
+    scaled = normalise(game)
+    n = 0
+    if isinstance(game, DiscoveryGame) and game.distributions.nnz * 5 < scaled.benefits.nnz:
+        n = game.distributions.shape[1]
+    cost, rows, right = _lp_parts(game, scaled, n)
+    box = np.vstack([np.column_stack([scaled.low, scaled.high]), np.tile([0.0, np.inf], (n, 1))])
+    result = linprog(
+        cost, A_ub=rows, b_ub=right, bounds=box, method="highs-ds" if n == 0 else "highs-ipm",
+        options={"time_limit": max(deadline.left, 0.1)},
+    )  # fmt: skip
+    if result.x is None or result.status != 0:
+        return None
+    theta = result.x[: game.size] * scaled.unit
+    duals = np.maximum(-result.ineqlin.marginals[: game.size], 0.0)
+    prices = duals * game.costs.max() / game.own_benefits
+    return _answer(game, theta, prices, "highs", tolerance, deadline)
+
+
+def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any, Vector]:
+    """Give LP 1 as cost, rows and right-hand side; lifted by r <= Q' theta where n > 0."""
+    if n == 0 or not isinstance(game, DiscoveryGame):
+        return scaled.costs, -scaled.benefits, -scaled.needs
+    share = sparse.diags_array(1 / game.own_benefits) @ game.distributions
+    rows = sparse.block_array(
+        [[None, -share], [-game.distributions.T, sparse.eye_array(n)]], format="csr"
+    )
+    cost = np.concatenate([scaled.costs, np.zeros(n)])
+    return cost, rows, np.concatenate([-scaled.needs, np.zeros(n)])
+
+
+def _answer(
+    game: LinearGame, theta: Vector, prices: Vector, method: str, tolerance: float,
+    deadline: Deadline,
+) -> Solution:  # fmt: skip
+    feasible, bounds = certified(game, theta, prices)
+    closed = feasible is not None and bounds.relative_gap <= tolerance
+    return Solution(
+        game, "optimal", method,
+        Status.OPTIMAL if closed else Status.LIMIT if feasible is not None else Status.FAILED,
+        bounds, feasible, certificate={"prices": prices}, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """min c'x  s.t.  A x >= b, low <= x <= high, scaled for a first-order method.
+
+    gifts and prices turn scaled primal and dual points into theta and y.
+    """
+
+    forward: Any
+    backward: Any
+    cost: Vector
+    right: Vector
+    low: Vector
+    high: Vector
+    gifts: Any
+    prices: Any
+
+
+def _explicit_program(game: LinearGame) -> _Program:
+    """Scale W to a unit diagonal from both sides."""
+    side = 1 / np.sqrt(game.own_benefits)
+    matrix = sparse.csr_array(
+        sparse.diags_array(side) @ sparse.csr_array(game.benefits) @ sparse.diags_array(side)
+    )
+    transposed = sparse.csr_array(matrix.T)
+    return _Program(
+        forward=lambda x: matrix @ x,
+        backward=lambda y: transposed @ y,
+        cost=side * game.costs, right=side * game.requirements,
+        low=game.minimums / side, high=game.limits / side,
+        gifts=lambda x: side * x, prices=lambda y: side * y,
+    )  # fmt: skip
+
+
+def _lifted_program(game: DiscoveryGame) -> _Program:
+    """Write Q Q' theta >= mu as r <= Q' theta, Q r >= mu: far better conditioned than Q Q'."""
+    k, n = game.distributions.shape
+    side = 1 / np.sqrt(game.own_benefits)
+    rows = sparse.diags_array(side) @ game.distributions
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=0)).ravel())
+    lengths[lengths == 0] = 1.0
+    matrix = sparse.csr_array(rows @ sparse.diags_array(1 / np.sqrt(lengths)))
+    transposed = sparse.csr_array(matrix.T)
+    link = 1 / lengths
+    return _Program(
+        forward=lambda x: np.concatenate([transposed @ x[:k] - link * x[k:], matrix @ x[k:]]),
+        backward=lambda y: np.concatenate([matrix @ y[:n], transposed @ y[n:] - link * y[:n]]),
+        cost=np.concatenate([side * game.costs, np.zeros(n)]),
+        right=np.concatenate([np.zeros(n), side * game.requirements]),
+        low=np.concatenate([game.minimums / side, np.zeros(n)]),
+        high=np.concatenate([game.limits / side, np.full(n, np.inf)]),
+        gifts=lambda x: side * x[:k], prices=lambda y: side * y[n:],
+    )  # fmt: skip
+
+
+def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+    """Approach LP 1 by the primal-dual hybrid gradient method, anchored and restarted.
+
+    Each step mixes the reflected PDHG step with the anchor it last restarted from (Halpern's
+    iteration); restarts come when the step has shrunk enough. Stops when a certificate proves the
+    relative tolerance.
+    """
+    program = (
+        _lifted_program(game) if isinstance(game, DiscoveryGame) else _explicit_program(game)
+    )
+    state = _Halpern(program)
+    best: Vector | None = None
+    lower, prices, rounds = 0.0, np.zeros(game.size), 0
+    while True:
+        for _ in range(40):
+            state.step()
+        rounds += 40
+        trial = program.prices(state.y)
+        feasible, bounds = certified(game, program.gifts(state.x), trial)
+        if bounds.lower > lower:
+            lower, prices = bounds.lower, trial
+        if feasible is not None and (best is None or bounds.upper < game.total(best)):
+            best = feasible
+        upper = np.inf if best is None else game.total(best)
+        closed = upper - lower <= tolerance * upper
+        if closed or deadline.passed:
+            break
+    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
+    return Solution(
+        game, "optimal", "first-order", status, Interval(min(lower, upper), upper), best,
+        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+class _Halpern:
+    """The state of the iteration; x and y are the last PDHG points, which keep to their bounds."""
+
+    def __init__(self, program: _Program) -> None:
+        self.program = program
+        self.x, self.y = np.array(program.low), np.zeros(program.right.size)
+        self.eta = 0.998 / self._norm()
+        length = float(np.linalg.norm(program.right)) or 1.0
+        self.weight = (float(np.linalg.norm(program.cost)) or 1.0) / length
+        self.total = 0
+        self._restart()
+
+    def _norm(self) -> float:
+        vector = np.random.default_rng(0).random(self.x.size)
+        length = 1.0
+        for _ in range(30):
+            vector = self.program.backward(self.program.forward(vector))
+            length = float(np.linalg.norm(vector))
+            vector /= length
+        # Power iteration approaches the norm from below.
+        return float(np.sqrt(length)) * 1.01
+
+    def _restart(self) -> None:
+        forward, backward = self.program.forward(self.x), self.program.backward(self.y)
+        self.anchor = (self.x, self.y, forward, backward)
+        self.at = self.anchor
+        self.count, self.initial, self.last = 0, np.inf, np.inf
+
+    def step(self) -> None:
+        program, eta, weight = self.program, self.eta, self.weight
+        x, y, forward, backward = self.at
+        new_x = np.clip(x - eta / weight * (program.cost - backward), program.low, program.high)
+        new_forward = program.forward(new_x)
+        new_y = np.maximum(y + eta * weight * (program.right - 2 * new_forward + forward), 0.0)
+        new_backward = program.backward(new_y)
+        dx, dy = x - new_x, y - new_y
+        length = weight * (dx @ dx) - 2 * eta * (dy @ (forward - new_forward)) + dy @ dy / weight
+        moved = float(np.sqrt(max(length, 0.0)))
+        share = (self.count + 1) / (self.count + 2)
+        self.at = tuple(
+            share * (2 * new - old) + (1 - share) * fixed
+            for new, old, fixed in zip(
+                (new_x, new_y, new_forward, new_backward), self.at, self.anchor, strict=True
+            )
+        )  # type: ignore[assignment]
+        self.x, self.y = new_x, new_y
+        self.count += 1
+        self.total += 1
+        self._maybe_restart(moved)
+
+    def _maybe_restart(self, moved: float) -> None:
+        if self.count == 1:
+            self.initial = moved
+        shrunk = moved <= 0.2 * self.initial
+        stalled = moved <= 0.8 * self.initial and moved > self.last
+        if self.count > 1 and (shrunk or stalled or self.count >= 0.36 * self.total):
+            dx = float(np.linalg.norm(self.x - self.anchor[0]))
+            dy = float(np.linalg.norm(self.y - self.anchor[1]))
+            if dx > 0 and dy > 0:
+                self.weight = float(np.sqrt(self.weight * dy / dx))
+            self._restart()
+        else:
+            self.last = moved
+
+
+def multiplicative_weights_optimal(
+    game: LinearGame, *, tolerance: float, deadline: Deadline, rate: float | None = None
+) -> Solution:
+    """Approach LP 1 as a covering program by multiplicative weights, MW-FED's counterpart.
+
+    Every agent has a weight, w_i = exp(-rate * u_i / mu_i): unsatisfied agents weigh more. In each
+    round the contributions that serve the weighted agents best for their cost grow by a factor, as
+    in the width-independent solvers of covering programs; weights divided by requirements are
+    prices, so every round also proves a lower bound.
+
+    rate: how sharply weights fall; log(k) / tolerance where left out.
+    """
+    wanted = np.flatnonzero(game.requirements > 0)
+    need = np.where(game.requirements > 0, game.requirements, np.inf)
+    rate = rate or 2.0 * np.log(max(wanted.size, 2)) / max(tolerance, 1e-3)
+    average = np.zeros(game.size)
+    theta = np.maximum(game.minimums, 1e-3 * game.alone / game.size)
+    best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
+    rounds = 0
+    closed = wanted.size == 0
+    while not closed and not deadline.passed:
+        rounds += 1
+        utility = game.apply(theta)
+        cover = utility / need
+        weights = np.exp(-rate * (cover - cover[wanted].min())) * (need < np.inf)
+        trial = weights / need
+        worth = game.apply_transposed(trial) / game.costs
+        # The prices of all rounds, each scaled to what it proves, are better than any one round's.
+        average += trial / worth.max()
+        if rounds % 10 == 1:
+            level = max(float(cover[wanted].min()), 1e-300)
+            feasible, bounds = certified(game, theta / level, average / rounds)
+            if bounds.lower > lower:
+                lower, prices = bounds.lower, average / rounds
+            if feasible is not None and bounds.upper < upper:
+                best, upper = feasible, bounds.upper
+            closed = upper - lower <= tolerance * upper
+        # A step that moves no coverage by more than 1/rate keeps the weights' first-order model.
+        gain = np.maximum(worth / worth.max() - (1 - 1e-1), 0.0) * 10.0
+        step = gain * theta
+        moved = (game.apply(step) / need)[wanted].max()
+        theta = np.minimum(theta + step * min(1.0, 1.0 / (rate * moved)), game.limits)
+    if wanted.size == 0:
+        best = np.array(game.minimums)
+        lower = upper = game.total(best)
+    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
+    return Solution(
+        game, "optimal", "multiplicative-weights", status, Interval(min(lower, upper), upper), best,
+        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+    """Solve LP 1 over the integers by HiGHS."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    scaled = normalise(game)
+    result = milp(
+        scaled.costs,
+        constraints=[LinearConstraint(scaled.benefits, scaled.needs - 1e-9, np.inf)],
+        bounds=Bounds(scaled.low, scaled.high),
+        integrality=np.ones(game.size),
+        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": tolerance / 10},
+    )
+    if result.x is None:
+        return Solution(
+            game, "optimal", "milp", Status.FAILED, Interval(0.0, np.inf),
+            note=f"The mixed-integer solver said: {result.message}", seconds=deadline.elapsed,
+        )  # fmt: skip
+    theta = np.round(result.x)
+    lower = float(result.mip_dual_bound) * float(game.costs.max())
+    if not game.is_feasible(theta):
+        # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
+        theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)
+    total = game.total(theta)
+    closed = game.is_feasible(theta) and total - lower <= tolerance * total + 1e-9
+    return Solution(
+        game, "optimal", "milp", Status.OPTIMAL if closed else Status.LIMIT,
+        Interval(min(lower, total), total), theta, seconds=deadline.elapsed,
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""The socially optimal allocation: the least total that satisfies everybody."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.equilibria import linear_optimal as linear
+from fedaccord.equilibria.base import (
+    Deadline,
+    Interval,
+    Solution,
+    Status,
+    infeasible_solution,
+    short_at_limits,
+)
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+METHODS = ("auto", "highs", "first-order", "multiplicative-weights", "milp", "exhaustive")
+
+# What a certificate can prove at sizes where only first-order methods reach.
+FIRST_ORDER_TOLERANCE = 1e-3
+
+
+def solve_optimal(
+    game: Game, *, method: str = "auto", tolerance: float = 1e-6, time_limit: float = 60.0
+) -> Solution:
+    """Find the least total that satisfies everybody.
+
+        minimise    sum(costs[i] * contributions[i])
+        subject to  u_i(contributions) >= requirements[i]   for every agent i
+
+    game: what the agents want.
+    method: "auto"; for linear games "highs", "first-order", "multiplicative-weights" or "milp"
+        (whole numbers); "exhaustive" for small integer games.
+    tolerance: relative distance between the proved bounds to stop at. By default large linear games
+        stop at a certified 1e-3.
+    time_limit: seconds after which the best found so far is returned with its bounds.
+    """
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    deadline = Deadline(time_limit)
+    agent = short_at_limits(game)
+    if agent is not None:
+        return infeasible_solution(game, "optimal", agent, deadline)
+    solution = _dispatch(game, method, tolerance, deadline)
+    return dataclasses.replace(solution, options={"method": method, "tolerance": tolerance})
+
+
+def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
+    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.games.coverage import CoverageGame
+
+    if method == "exhaustive":
+        return exhaustive.exhaustive_optimal(game, deadline=deadline)
+    if isinstance(game, LinearGame):
+        return _linear(game, method, tolerance, deadline)
+    if method != "auto":
+        raise InputError(f'method "{method}" is for linear games; use "auto"')
+    if isinstance(game, CoverageGame):
+        return coverage.optimal_coverage(
+            game, method=method, tolerance=tolerance, deadline=deadline
+        )
+    if game.is_integer:
+        return exhaustive.exhaustive_optimal(game, deadline=deadline)
+    return general_optimal(game, deadline=deadline)
+
+
+def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline) -> Solution:
+    if game.is_integer and method in ("auto", "milp"):
+        return linear.milp_optimal(game, tolerance=tolerance, deadline=deadline)
+    if game.is_integer or method == "milp":
+        raise InputError(f'method "{method}" does not fit {game.strategies} strategies; use "auto"')
+    if method == "multiplicative-weights":
+        return linear.multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
+    if method == "highs" or (method == "auto" and _nonzeros(game) <= linear.EXACT_LIMIT):
+        # Half the time, so that what HiGHS cannot finish a first-order method can still bound.
+        share = deadline if method == "highs" else Deadline(deadline.left / 2)
+        exact = linear.highs_optimal(game, tolerance=tolerance, deadline=share)
+        if exact is not None:
+            return exact
+    if method == "auto":
+        tolerance = max(tolerance, FIRST_ORDER_TOLERANCE)
+    return linear.first_order_optimal(game, tolerance=tolerance, deadline=deadline)
+
+
+def _nonzeros(game: LinearGame) -> float:
+    if isinstance(game, DiscoveryGame):
+        # Each point that m agents share makes m^2 entries of Q Q', at most k^2 in all.
+        sharing = np.bincount(game.distributions.indices).astype(np.float64)
+        return min(float((sharing**2).sum()), float(game.size) ** 2)
+    return float(getattr(game.benefits, "nnz", game.size**2))
+
+
+def lowered(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
+    """Cut everybody back in turn as far as all stay satisfied, the dearest gifts first.
+
+    Needs nothing but utilities; what comes out is feasible and cannot be cut by one agent alone.
+    """
+    theta = np.array(contributions)
+    for _ in range(sweeps):
+        before = theta.copy()
+        for agent in np.argsort(-game.costs * theta, kind="stable"):
+            theta[agent] = _least_feasible(game, theta, int(agent))
+        if np.allclose(before, theta, rtol=0, atol=1e-12 * (1 + theta.max())):
+            break
+    return theta
+
+
+def _least_feasible(game: Game, theta: Vector, agent: int) -> float:
+    trial = np.array(theta)
+    low, high = float(game.minimums[agent]), float(theta[agent])
+    trial[agent] = low
+    if game.is_feasible(trial):
+        return low
+    for _ in range(60):
+        middle = (low + high) / 2
+        trial[agent] = middle
+        low, high = (low, middle) if game.is_feasible(trial) else (middle, high)
+    return high
+
+
+def general_optimal(game: Game, *, deadline: Deadline) -> Solution:
+    """Look for a cheap feasible allocation of any monotone game; the bounds say how cheap.
+
+    Starts from everybody's stand-alone need, from equal shares and from each agent in the lead, and
+    cuts back. The lower bound: u_i <= mu_i can be met by nothing less than the least total at
+    which somebody alone could lift the hardest agent.
+    """
+    starts = _starts(game)
+    best: Vector | None = None
+    for start in starts:
+        if not game.is_feasible(start):
+            continue
+        trial = lowered(game, start)
+        if best is None or game.total(trial) < game.total(best):
+            best = trial
+        if deadline.passed:
+            break
+    lower = float(game.costs @ game.minimums)
+    if best is None:
+        return Solution(
+            game, "optimal", "cut-back", Status.FAILED, Interval(lower, np.inf),
+            note="No start was feasible.", seconds=deadline.elapsed,
+        )  # fmt: skip
+    return Solution(
+        game, "optimal", "cut-back", Status.LIMIT, Interval(lower, game.total(best)), best,
+        seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def _starts(game: Game) -> list[Vector]:
+    finite = np.where(np.isfinite(game.alone), game.alone, 0.0)
+    high = np.minimum(game.limits, game.size * (finite.max() + 1.0))
+    alone = np.clip(finite, game.minimums, game.limits)
+    starts = [alone, high]
+    for agent in range(min(game.size, 50)):
+        lead = np.array(alone)
+        lead[agent] = high[agent]
+        starts.append(lead)
+    return starts
