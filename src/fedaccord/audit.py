@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -167,9 +166,7 @@ class Audit:
         }
 
 
-def audit(
-    game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6
-) -> Audit:
+def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6) -> Audit:
     """Check whether an allocation is feasible, stable and envy-free.
 
         short_i = max(0, f_i - theta_i)     spare_i = max(0, theta_i - f_i)
@@ -190,7 +187,9 @@ def audit(
     inside = bool(
         (given <= game.limits + allowed).all() and (given >= game.minimums - allowed).all()
     )
-    feasible = _answer(inside and (given >= high - allowed).all(), (given < low - allowed).any() or not inside)
+    feasible = _answer(
+        inside and (given >= high - allowed).all(), (given < low - allowed).any() or not inside
+    )
     # Within the strategy space nobody can go below its minimum.
     can_keep = np.maximum(low, game.minimums) >= given - allowed
     can_cut = np.maximum(high, game.minimums) < given - allowed
@@ -251,6 +250,7 @@ def _envy(
     certain: list[tuple[int, int]] = []
     close: list[tuple[int, int]] = []
     lowest = given.min()
+    exact = _ExactSwaps(game, given)
     for i in np.flatnonzero(given > lowest + allowed):
         agent = int(i)
         # With nothing to spare, swapping with somebody whose samples do not matter to i is the
@@ -267,7 +267,7 @@ def _envy(
         else:
             near = np.abs(slack) <= allowed * game.own_rate(agent, given)
         for j, amount, undecided in zip(others.tolist(), slack, near, strict=True):
-            answer = _exact_envy(game, given, agent, j) if undecided else bool(amount > 0)
+            answer = exact.envies(agent, j) if undecided else bool(amount > 0)
             if answer is None:
                 close.append((agent, j))
             elif answer:
@@ -275,17 +275,33 @@ def _envy(
     return tuple(certain), tuple(close)
 
 
-def _exact_envy(game: Game, given: Vector, agent: int, other: int) -> bool | None:
-    """Settle a tie in exact arithmetic; None where the numbers are not exact."""
-    exact: Sequence[Fraction] = [simplest_fraction(float(c)) for c in given]
-    if any(c.denominator > SHORT_DENOMINATOR for c in exact):
-        return None
-    swapped = list(exact)
-    swapped[agent], swapped[other] = swapped[other], swapped[agent]
-    try:
-        return game.exact_utility(agent, swapped) >= game.exact_requirements[agent]
-    except ExactnessError:
-        return None
+class _ExactSwaps:
+    """Settles ties in exact arithmetic, where the contributions are short fractions."""
+
+    def __init__(self, game: Game, given: Vector) -> None:
+        self.game = game
+        self.given = given
+
+    @cached_property
+    def fractions(self) -> list[Fraction] | None:
+        """The contributions as Fractions; None where one is not short, so that none is exact."""
+        result = []
+        for contribution in self.given.tolist():
+            result.append(simplest_fraction(contribution))
+            if result[-1].denominator > SHORT_DENOMINATOR:
+                return None
+        return result
+
+    def envies(self, agent: int, other: int) -> bool | None:
+        """Say whether the agent would still be satisfied after the swap; None if undecided."""
+        if self.fractions is None:
+            return None
+        swapped = list(self.fractions)
+        swapped[agent], swapped[other] = swapped[other], swapped[agent]
+        try:
+            return self.game.exact_utility(agent, swapped) >= self.game.exact_requirements[agent]
+        except ExactnessError:
+            return None
 
 
 def _number(value: float) -> str:

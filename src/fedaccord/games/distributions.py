@@ -17,9 +17,7 @@ Sparse: TypeAlias = sparse.csr_array
 ROW_SUM_TOLERANCE = 1e-6
 
 
-def checked_distributions(
-    distributions: Any, size: int, name_of: Callable[[int], str]
-) -> Sparse:
+def checked_distributions(distributions: Any, size: int, name_of: Callable[[int], str]) -> Sparse:
     """Check Q and give it as a sparse array with sorted, unique, non-zero entries."""
     if sparse.issparse(distributions):
         matrix = sparse.csr_array(distributions, dtype=np.float64, copy=True)

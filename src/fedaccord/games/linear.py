@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, check_finite, exact_numbers, frozen
+from fedaccord._arrays import (
+    Indices,
+    Matrix,
+    Vector,
+    as_numbers,
+    check_finite,
+    exact_numbers,
+    frozen,
+)
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified, WellBehaved
@@ -169,11 +177,12 @@ class LinearGame(Game):
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
         """Give u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
         helpers, benefit = self._row(agent)
-        row = np.zeros(self.size)
-        row[helpers] = benefit
+        order = np.argsort(helpers)
+        places = order[np.searchsorted(helpers, others, sorter=order).clip(max=len(order) - 1)]
+        cross = np.where(helpers[places] == others, benefit[places], 0.0)
         gap = contributions[agent] - contributions[others]
-        utility = float(row @ contributions)
-        return np.asarray(utility + gap * (row[others] - row[agent]))
+        utility = float(benefit @ contributions[helpers])
+        return np.asarray(utility + gap * (cross - self.own_benefits[agent]))
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give W_i theta in Fractions."""
@@ -234,7 +243,9 @@ class DiscoveryGame(LinearGame):
     @cached_property
     def own_benefits(self) -> Vector:
         """The squared length of each agent's distribution."""
-        return frozen(np.asarray(self.distributions.multiply(self.distributions).sum(axis=1)).ravel())
+        return frozen(
+            np.asarray(self.distributions.multiply(self.distributions).sum(axis=1)).ravel()
+        )
 
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
         """Give a block of Q Q' as a dense array."""
@@ -256,8 +267,13 @@ class DiscoveryGame(LinearGame):
         return bool(np.ptp(self.costs) == 0)
 
     def _row(self, agent: int) -> tuple[Indices, Vector]:
-        row = sparse.csr_array(self.distributions[[agent]] @ self.distributions.T)
+        row = self.distributions[[agent]] @ self._by_point
         return row.indices, row.data
+
+    @cached_property
+    def _by_point(self) -> Sparse:
+        # A product with Q.T would turn it into rows anew each time, at the cost of all of Q.
+        return sparse.csr_array(self.distributions.T)
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give q_i Q' theta in Fractions."""
@@ -287,4 +303,8 @@ class DiscoveryGame(LinearGame):
 
     def to_dict(self) -> dict[str, Any]:
         """Give the game as GAME.json holds it."""
-        return {"model": "discovery", **self._frame_dict(), **distributions_entry(self.distributions)}
+        return {
+            "model": "discovery",
+            **self._frame_dict(),
+            **distributions_entry(self.distributions),
+        }
