@@ -114,7 +114,9 @@ def price_line(name: str, price: Any) -> Text:
     price: its lower and upper end, and a note.
     """
     low, high = number(price.lower), number(price.upper)
-    if high == "-":
+    if price.lower == np.inf:
+        value = "none"
+    elif high == "-":
         value = f"at least {low}" if low != "-" else "unknown"
     else:
         value = low if low == high else f"from {low} to {high}"
