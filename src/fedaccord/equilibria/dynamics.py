@@ -9,7 +9,7 @@ from typing import Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord._arrays import SMALLEST, Matrix, Vector, as_numbers, check_finite, frozen
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 
@@ -18,6 +18,8 @@ Order: TypeAlias = Literal["simultaneous", "sequential"]
 # A path may return to where it was only up to rounding; closer than this, relative to the largest
 # contribution, two allocations count as the same.
 SAME = 1e-12
+# Longer cycles than this are not looked for.
+LONGEST_CYCLE = 500
 
 
 class Ending(Enum):
@@ -149,6 +151,8 @@ def _checked_start(
     given = np.array(game.minimums) if start is None else as_numbers(start, "start")
     if given.shape != (game.size,):
         raise InputError(f"start must have {game.size} contributions; got shape {given.shape}")
+    # The last allocation of a damped path, a fair start for another, may be next to nothing.
+    given = np.where((given > 0) & (given < SMALLEST), 0.0, given)
     check_finite(given, "the start", game.name)
     if game.is_integer and (given != np.floor(given)).any():
         agent = int(np.argmax(given != np.floor(given)))
@@ -184,23 +188,19 @@ def _period(rows: list[Vector], regrets: list[float], *, exactly: bool) -> int:
 
     A map that comes back to the very same allocation repeats itself for ever. Over the reals the
     return is judged up to rounding, and a slowly converging path also returns that closely: so
-    the regret must not have fallen over the last period either, and the cycle must be seen twice.
+    the cycle must be seen twice over, move far more than it misses by, and not lose regret.
     """
-    newest = len(rows) - 1
+    longest = min(len(rows) - 1 if exactly else (len(rows) - 1) // 2, LONGEST_CYCLE)
     closest = 0.0 if exactly else SAME * max(1e-300, float(rows[-1].max()))
-    for period in range(1 if exactly else 2, newest // (1 if exactly else 2) + 1):
+    for period in range(1 if exactly else 2, longest + 1):
         if np.abs(rows[-1] - rows[-1 - period]).max() > closest:
             continue
         if exactly:
             return period
-        before = all(
-            np.abs(rows[-1 - n] - rows[-1 - n - period]).max() <= closest
-            for n in range(period + 1)
-            if n + period <= newest
-        )
-        moving = min(regrets[-period:]) >= regrets[-1 - period] * (1 - 1e-6)
+        earlier = (np.abs(rows[-1 - n] - rows[-1 - n - period]).max() for n in range(period + 1))
         apart = max(float(np.abs(rows[-1 - n] - rows[-1]).max()) for n in range(1, period))
-        if before and moving and apart > 1e3 * closest:
+        moving = min(regrets[-period:]) >= regrets[-1 - period] * (1 - 1e-6)
+        if max(earlier) <= closest and moving and apart > 1e3 * closest:
             return period
     return 0
 

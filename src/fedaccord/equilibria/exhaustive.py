@@ -87,8 +87,7 @@ def exhaustive_optimal(game: Game, *, deadline: Deadline | None = None) -> Solut
     start = _feasible_start(_integer(game), deadline)
     if isinstance(start, Solution):
         return start
-    for agent in range(game.size):
-        start[agent] = max(game.best_response(agent, start), game.minimums[agent])
+    start = _trimmed(game, start)
     box = _box_below(game, game.total(start))
     tally = _Tally()
     points = _best_first(box, _narrow_optimal(game), lambda lo, hi: game.total(lo), deadline, tally)
@@ -159,11 +158,15 @@ def _cheapest(
         bounds = Interval(tally.bound, game.total(start))
         note = f"Time ran out after {tally.examined:,} boxes."
         return _solution(game, concept, Status.LIMIT, bounds, start, box, tally, deadline, note)
-    # The start lies in the box and is of the kind, so a finished search has found a point.
-    best = start if point is None else point
-    total = game.total(best)
+    if point is None:
+        # The start lies in the box and is of the kind: only utilities that fall as somebody gives
+        # more can have ruled it out.
+        note = "The search contradicts itself: utilities do not always rise with contributions."
+        nothing = Interval(game.total(box[0]), np.inf)
+        return _solution(game, concept, Status.FAILED, nothing, None, box, tally, deadline, note)
+    total = game.total(point)
     bounds = Interval(total, total)
-    return _solution(game, concept, Status.OPTIMAL, bounds, best, box, tally, deadline)
+    return _solution(game, concept, Status.OPTIMAL, bounds, point, box, tally, deadline)
 
 
 def _solution(
@@ -193,8 +196,8 @@ def _solution(
 
 def _certificate(box: Box, tally: _Tally) -> dict[str, Any]:
     return {
-        "box": [box[0].tolist(), box[1].tolist()],
-        "points": _points_in(box),
+        "box": [[v if np.isfinite(v) else None for v in side.tolist()] for side in box],
+        "points": _points_in(box) if np.isfinite(box[1]).all() else None,
         "boxes_examined": tally.examined,
         "complete": tally.finished,
     }
@@ -262,6 +265,20 @@ def _feasible_start(
     note = "No feasible allocation was found; some agents have no limit, so none is ruled out."
     bounds = Interval(game.total(game.minimums), np.inf)
     return _solution(game, concept, Status.FAILED, bounds, None, box, tally, deadline, note)
+
+
+def _trimmed(game: Game, start: Vector) -> Vector:
+    """Let one agent after the other give as little as leaves everybody satisfied."""
+    trimmed = np.array(start)
+    for agent in np.argsort(-game.costs, kind="stable").tolist():
+        low, high = float(game.minimums[agent]) - 1, float(trimmed[agent])
+        while high - low > 1:
+            trimmed[agent] = np.floor((low + high) / 2)
+            low, high = (
+                (low, trimmed[agent]) if game.is_feasible(trimmed) else (trimmed[agent], high)
+            )
+        trimmed[agent] = high
+    return trimmed
 
 
 def _level(game: Game, amount: float) -> Vector:
