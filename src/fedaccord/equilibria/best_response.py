@@ -174,8 +174,9 @@ def polish(game: LinearGame, contributions: Vector) -> Vector:
     inside = np.flatnonzero(free)
     if not 0 < inside.size <= POLISH_LIMIT:
         return contributions
-    fixed = np.where(contributions - game.minimums <= game.limits - contributions,
-                     game.minimums, game.limits)
+    fixed = np.where(
+        contributions - game.minimums <= game.limits - contributions, game.minimums, game.limits
+    )
     rest = np.where(free, 0.0, fixed)
     target = (game.requirements - game.apply(rest))[inside]
     block = game.benefits_among(inside, inside)

@@ -61,7 +61,11 @@ def potential_stable(
     if (short > doubt + tolerance * game.requirements).any():
         agent = int(np.argmax(short - doubt))
         return Solution(
-            game, "stable", "potential", Status.NONE_EXISTS, Interval(np.inf, np.inf),
+            game,
+            "stable",
+            "potential",
+            Status.NONE_EXISTS,
+            Interval(np.inf, np.inf),
             certificate={"potential_gap": gap, "agent": agent, "minimiser": theta},
             note=f"At its limit {game.name(agent)} stays short, while the others have no reason to "
             "give more.",
@@ -158,7 +162,7 @@ def _over_solution_set(
 ) -> Vector | None:
     """Choose the cheapest or costliest equilibrium, given one.
 
-        minimise c' theta   subject to   W theta = W theta*,  theta_i = low_i where u_i > mu_i
+    minimise c' theta   subject to   W theta = W theta*,  theta_i = low_i where u_i > mu_i
     """
     from scipy.optimize import linprog
 
@@ -307,17 +311,19 @@ def milp_stable(
 ) -> Solution:
     """Find the cheapest or costliest equilibrium of any linear game, W symmetric or not.
 
-        minimise    c' theta
-        subject to  0 <= W theta - mu <= S (1 - z) [+ (W_ii - eps) z in integer games]
-                    low <= theta <= low + (alone - low) z,   z binary
+    minimise    c' theta
+    subject to  0 <= W theta - mu <= S (1 - z) [+ (W_ii - eps) z in integer games]
+                low <= theta <= low + (alone - low) z,   z binary
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     scaled = normalise(game)
     k = game.size
     # Nobody gives more than alone, so utilities are at most those of everybody alone.
-    most = np.minimum(np.maximum(np.ceil(scaled.needs) if game.is_integer else scaled.needs,
-                                 scaled.low), scaled.high)
+    most = np.minimum(
+        np.maximum(np.ceil(scaled.needs) if game.is_integer else scaled.needs, scaled.low),
+        scaled.high,
+    )
     surplus = np.maximum(scaled.benefits @ most - scaled.needs, 0.0)
     # An integer contributor may have less than one own sample to spare.
     kept = (1.0 - 1e-6) if game.is_integer else 0.0
@@ -338,7 +344,9 @@ def milp_stable(
     result = milp(
         np.concatenate([sign * scaled.costs, np.zeros(k)]),
         constraints=constraints,
-        bounds=Bounds(np.concatenate([scaled.low, np.zeros(k)]), np.concatenate([most, np.ones(k)])),
+        bounds=Bounds(
+            np.concatenate([scaled.low, np.zeros(k)]), np.concatenate([most, np.ones(k)])
+        ),
         integrality=integrality,
         options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": tolerance / 10},
     )
@@ -368,8 +376,12 @@ def _milp_answer(
             seconds=deadline.elapsed,
         )  # fmt: skip
     closed = result.status == 0
-    ends = sorted((min(proved_bound, total) if select == "cheapest" else total,
-                   max(proved_bound, total) if select == "costliest" else total))
+    ends = sorted(
+        (
+            min(proved_bound, total) if select == "cheapest" else total,
+            max(proved_bound, total) if select == "costliest" else total,
+        )
+    )
     return Solution(
         game, "stable", method, Status.OPTIMAL if closed else Status.LIMIT, Interval(*ends), theta,
         certificate={"regret": relative_regret(game, theta)}, seconds=deadline.elapsed,

@@ -1,0 +1,155 @@
+"""The envy-free allocation: nobody would rather have another's smaller burden."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.equilibria.base import (
+    Deadline,
+    Interval,
+    Solution,
+    Status,
+    infeasible_solution,
+    short_at_limits,
+)
+from fedaccord.equilibria.linear_envy import envy_free_linear
+from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.stable import solve_stable
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+
+METHODS = ("auto", "equal", "exhaustive")
+
+# Integer games with at most this many allocations below their equal level are searched whole.
+EXHAUSTIVE_LIMIT = 200_000
+# Above this size the pairs of a linear game are too many for a program.
+PAIRS_LIMIT = 150
+
+
+def equal_allocation(game: Game) -> Vector | None:
+    """Give the least equal contributions that satisfy everybody (Theorem 1); None where none do.
+
+    With limits and minimums everybody gives the level moved into its range: whoever then gives less
+    than another cannot take the other's burden, or the other cannot take its.
+    """
+    finite = game.alone[np.isfinite(game.alone)]
+    high = float(finite.max(initial=1.0)) or 1.0
+
+    def at(level: float) -> Vector:
+        return np.clip(np.full(game.size, level), game.minimums, game.limits)
+
+    while not game.is_feasible(at(high)):
+        if (at(high) == at(2 * high)).all():
+            return None
+        high *= 2
+    low = 0.0
+    if game.is_feasible(at(0.0)):
+        return at(0.0)
+    if game.is_integer:
+        low, high = 0.0, float(np.ceil(high))
+        while high - low > 1:
+            middle = float((low + high) // 2)
+            low, high = (low, middle) if game.is_feasible(at(middle)) else (middle, high)
+        return at(high)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if game.is_feasible(at(middle)) else (middle, high)
+    return at(high)
+
+
+def solve_envy_free(
+    game: Game, *, method: str = "auto", tolerance: float = 1e-6, time_limit: float = 60.0
+) -> Solution:
+    """Find the cheapest envy-free allocation.
+
+        minimise    sum(costs[i] * contributions[i])
+        subject to  u_i(contributions) >= requirements[i]
+                    no j with contributions[j] < contributions[i] and
+                    u_i(contributions with i and j swapped) >= requirements[i]
+
+    game: what the agents want.
+    method: "auto", "equal" (the construction of Theorem 1), or "exhaustive" for integer games.
+    tolerance: relative distance between the bounds that counts as solved.
+    time_limit: seconds after which the best found so far is returned with its bounds.
+    """
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    deadline = Deadline(time_limit)
+    agent = short_at_limits(game)
+    if agent is not None:
+        return infeasible_solution(game, "envy-free", agent, deadline)
+    solution = _dispatch(game, method, tolerance, deadline)
+    return dataclasses.replace(solution, options={"method": method, "tolerance": tolerance})
+
+
+def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
+    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.games.coverage import CoverageGame
+
+    equal = equal_allocation(game)
+    if equal is None:
+        return Solution(
+            game, "envy-free", "equal", Status.FAILED, Interval(0.0, np.inf),
+            note="No equal allocation within the limits satisfies everybody.",
+            seconds=deadline.elapsed,
+        )  # fmt: skip
+    if method == "equal":
+        return _equal_solution(game, equal, float(game.costs @ game.minimums), tolerance, deadline)
+    if method == "exhaustive" or (game.is_integer and _few_below(game, equal)):
+        return exhaustive.exhaustive_envy_free(game, deadline=deadline)
+    if isinstance(game, CoverageGame):
+        return coverage.envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
+    optimal = solve_optimal(game, tolerance=tolerance, time_limit=deadline.left / 3)
+    if not isinstance(game, LinearGame):
+        return _equal_solution(game, equal, optimal.bounds.lower, tolerance, deadline)
+    stable = solve_stable(game, tolerance=tolerance, time_limit=deadline.left / 3)
+    if game.size > PAIRS_LIMIT:
+        return _large_linear(game, equal, stable, optimal, tolerance, deadline)
+    return envy_free_linear(
+        game, equal=equal, stable=stable.contributions, lower=optimal.bounds.lower,
+        tolerance=tolerance, deadline=deadline,
+    )  # fmt: skip
+
+
+def _few_below(game: Game, equal: Vector) -> bool:
+    """Say whether few enough allocations cost no more than the equal one."""
+    budget = game.total(equal) / game.costs
+    points = np.minimum(budget, game.limits) - game.minimums + 1
+    # Allocations within a budget fill a simplex: a k!-th of the box around it.
+    simplex = np.prod(points) / float(np.prod(np.arange(1.0, min(game.size, 170) + 1)))
+    return bool(simplex <= EXHAUSTIVE_LIMIT)
+
+
+def _equal_solution(
+    game: Game, equal: Vector, lower: float, tolerance: float, deadline: Deadline
+) -> Solution:
+    total = game.total(equal)
+    done = total - lower <= tolerance * total
+    return Solution(
+        game, "envy-free", "equal", Status.OPTIMAL if done else Status.LIMIT,
+        Interval(min(lower, total), total), equal, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def _large_linear(
+    game: LinearGame, equal: Vector, stable: Solution, optimal: Solution, tolerance: float,
+    deadline: Deadline,
+) -> Solution:  # fmt: skip
+    """Take the equilibrium where Theorem 6 makes it envy-free and it is the cheaper one.
+
+    With W_ij < W_ii for all j, contributors have nothing to spare, and any swap to a smaller burden
+    leaves them short.
+    """
+    best, method = equal, "equal"
+    given = stable.contributions
+    if given is not None and game.total(given) < game.total(equal):
+        from fedaccord.equilibria.structure import strictly_dominant_own_benefits
+
+        if strictly_dominant_own_benefits(game):
+            best, method = np.array(given), "stable"
+    solution = _equal_solution(game, best, optimal.bounds.lower, tolerance, deadline)
+    return dataclasses.replace(solution, method=method)

@@ -1,0 +1,340 @@
+"""Envy-free allocations of linear games.
+
+    i envies j   <=>   theta_i > theta_j   and   u_i + (theta_i - theta_j)(W_ij - W_ii) >= mu_i
+
+so for every pair either theta_i <= theta_j or the swap leaves i short. The second is a strict
+inequality: the set is not closed, and a least total need not be attained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from fedaccord._arrays import Vector
+from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.linear_stable import Normalised, normalise
+from fedaccord.games.linear import LinearGame
+
+# By how much, in units of the largest stand-alone need, a swap must leave an agent short in the
+# search for a pattern of pairs: well above the mixed-integer solver's tolerance of 1e-6.
+SEARCH_MARGIN = 1e-4
+# By how much in the allocation returned: well above an audit's tolerance.
+FINAL_MARGIN = 1e-5
+# Above this size checking every triple for dominance takes too long.
+DOMINANCE_LIMIT = 300
+
+
+@dataclass
+class _Pairs:
+    """Which pairs are settled by theta_i <= theta_j, and which by leaving i short when swapped."""
+
+    below: set[tuple[int, int]] = field(default_factory=set)
+    either: set[tuple[int, int]] = field(default_factory=set)
+
+
+def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
+    """Give pairs (i, j) with theta_i <= theta_j in every envy-free allocation.
+
+    If i gives more than j, a swap leaves it at least as well off as it is when W_ij >= W_ii, and
+    at least as well off as j is when i dominates j: mu_i <= mu_j and every benefit of i is at
+    least j's with the two names swapped. Either way it envies j. The swap must be allowed: j's
+    limit and i's minimum may not stand in its way.
+    """
+    benefits, need = game.dense_benefits, game.requirements
+    own = game.own_benefits
+    allowed = (game.limits[:, None] <= game.limits[None, :]) & (
+        game.minimums[:, None] <= game.minimums[None, :]
+    )
+    forced = benefits >= own[:, None]
+    if game.size <= DOMINANCE_LIMIT:
+        for i in range(game.size):
+            row = benefits[i][None, :] - benefits
+            np.fill_diagonal(row, 0.0)
+            row[:, i] = 0.0
+            forced[i] |= (
+                (need[i] <= need) & (own[i] >= own) & (benefits[i] >= benefits[:, i])
+                & (row >= 0).all(axis=1)
+            )  # fmt: skip
+    forced &= allowed
+    np.fill_diagonal(forced, False)
+    return {(int(i), int(j)) for i, j in np.argwhere(forced)}
+
+
+def envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
+    """List pairs with theta_i > theta_j by more than margin whose swap leaves i less short than it."""
+    slack = (game.apply(theta) - game.requirements) / game.own_benefits
+    share = game.dense_benefits / game.own_benefits[:, None]
+    gap = theta[:, None] - theta[None, :]
+    after = slack[:, None] + gap * (share - 1)
+    allowed = (theta[:, None] <= game.limits[None, :]) & (theta[None, :] >= game.minimums[:, None])
+    found = (gap > margin) & (after > -margin) & allowed
+    return [(int(i), int(j)) for i, j in np.argwhere(found)]
+
+
+def envy_free_linear(
+    game: LinearGame, *, equal: Vector, stable: Vector | None, lower: float, tolerance: float,
+    deadline: Deadline,
+) -> Solution:  # fmt: skip
+    """Find the cheapest envy-free allocation by mixed-integer programming with lazy pairs.
+
+    Begins with no pair but the forced ones, adds the pairs that the answer violates, and ends when
+    there are none; every round's bound is a bound on the least total. Falls back on the equal
+    allocation, or a stable one without envy, improved by linear programs.
+
+    equal: an envy-free allocation to begin with.
+    stable: a stable equilibrium, tried as well.
+    lower: a proved lower bound, such as the optimum's.
+    """
+    unit = float((game.requirements / game.own_benefits).max()) or 1.0
+    best = np.array(equal)
+    if stable is not None and not envious_pairs(game, stable, FINAL_MARGIN * unit):
+        best = min((best, stable), key=game.total)
+    forced = forced_pairs(game)
+    pairs = _Pairs(below=set(forced))
+    exact = False
+    while not deadline.passed:
+        answer = _solve_pattern(game, pairs, SEARCH_MARGIN, game.total(best), deadline)
+        if answer is None:
+            break
+        theta, bound, proved = answer
+        if np.ptp(game.minimums) == 0:
+            lower = max(lower, min(bound, game.total(best)))
+        violated = [
+            pair for pair in envious_pairs(game, theta, 0.5 * SEARCH_MARGIN * unit)
+            if pair not in pairs.either
+        ]  # fmt: skip
+        if not violated:
+            # Minimums that differ may forbid swaps that the program counts as envy.
+            exact = proved and bool(np.ptp(game.minimums) == 0)
+            if game.total(theta) < game.total(best):
+                best = theta
+            break
+        pairs.either.update(violated)
+    if game.is_integer:
+        return _integer_answer(game, best, exact, lower, deadline)
+    return _refined(game, best, exact, lower, forced, tolerance, deadline)
+
+
+def _integer_answer(
+    game: LinearGame, best: Vector, exact: bool, lower: float, deadline: Deadline
+) -> Solution:
+    total = game.total(best)
+    closed = exact or lower >= total * (1 - 1e-9)
+    return Solution(
+        game, "envy-free", "milp" if exact else "equal", Status.OPTIMAL if closed else Status.LIMIT,
+        Interval(total if closed else min(lower, total), total), best, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def _refined(
+    game: LinearGame, best: Vector, exact: bool, lower: float, forced: set[tuple[int, int]],
+    tolerance: float, deadline: Deadline,
+) -> Solution:  # fmt: skip
+    """Improve an allocation with its pair states frozen, and see whether the infimum is attained."""
+    unit = float((game.requirements / game.own_benefits).max()) or 1.0
+    for _ in range(20):
+        frozen = _frozen_states(game, best, forced)
+        trial = _lp(game, *frozen, FINAL_MARGIN)
+        if trial is None or game.total(trial) >= game.total(best) - 1e-9 * unit:
+            break
+        if envious_pairs(game, trial, 0.5 * FINAL_MARGIN * unit):
+            break
+        best = trial
+    below, apart = _frozen_states(game, best, forced)
+    closed = _lp(game, below, apart, 0.0)
+    infimum = game.total(best) if closed is None else min(game.total(closed), game.total(best))
+    total = game.total(best)
+    method = "milp" if exact else "frozen-pairs"
+    if not exact:
+        done = total - lower <= tolerance * total
+        return Solution(
+            game, "envy-free", method, Status.OPTIMAL if done else Status.LIMIT,
+            Interval(min(lower, total), total), best, seconds=deadline.elapsed,
+        )  # fmt: skip
+    if total - infimum <= tolerance * total:
+        return Solution(
+            game, "envy-free", method, Status.OPTIMAL, Interval(infimum, total), best,
+            seconds=deadline.elapsed,
+        )  # fmt: skip
+    attained = _with_margin(game, below, apart, infimum)
+    if attained is not None:
+        return Solution(
+            game, "envy-free", method, Status.OPTIMAL, Interval(infimum, game.total(attained)),
+            attained, seconds=deadline.elapsed,
+        )  # fmt: skip
+    return Solution(
+        game, "envy-free", method, Status.NOT_ATTAINED, Interval(infimum, total), best,
+        note=f"Totals come as near {infimum:.9g} as you like; this allocation keeps a margin.",
+        seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def _frozen_states(
+    game: LinearGame, theta: Vector, forced: set[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Split all pairs by which of the two ways theta settles them."""
+    unit = float(theta.max()) or 1.0
+    order = theta[:, None] - theta[None, :]
+    larger = order > 1e-7 * unit
+    refused = theta[:, None] > game.limits[None, :]
+    apart = [
+        (int(i), int(j)) for i, j in np.argwhere(larger & ~refused) if (i, j) not in forced
+    ]
+    below = [(int(i), int(j)) for i, j in np.argwhere(~larger) if i != j]
+    return below, apart
+
+
+def _pair_rows(
+    scaled: Normalised, pairs: list[tuple[int, int]], kind: str
+) -> sparse.csr_array:
+    """Rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
+    k = scaled.needs.size
+    first = np.array([i for i, _ in pairs], dtype=np.intp)
+    second = np.array([j for _, j in pairs], dtype=np.intp)
+    count = np.arange(len(pairs))
+    ones = np.ones(len(pairs))
+    difference = sparse.csr_array(
+        (np.concatenate([ones, -ones]), (np.tile(count, 2), np.concatenate([first, second]))),
+        shape=(len(pairs), k),
+    )
+    if kind == "order":
+        return difference
+    share = np.asarray(scaled.benefits[first, second]).ravel() - 1.0
+    return sparse.csr_array(scaled.benefits[first] + sparse.diags_array(share) @ difference)
+
+
+def _lp(
+    game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], margin: float
+) -> Vector | None:
+    """Minimise the total with every pair's state fixed."""
+    from scipy.optimize import linprog
+
+    scaled = normalise(game)
+    rows = [-scaled.benefits]
+    right = [-scaled.needs]
+    if below:
+        rows.append(_pair_rows(scaled, below, "order"))
+        right.append(np.zeros(len(below)))
+    if apart:
+        rows.append(_pair_rows(scaled, apart, "swap"))
+        right.append(scaled.needs[[i for i, _ in apart]] - margin)
+    result = linprog(
+        scaled.costs, A_ub=sparse.vstack(rows), b_ub=np.concatenate(right),
+        bounds=np.column_stack([scaled.low, scaled.high]), method="highs",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )  # fmt: skip
+    return None if result.x is None else np.clip(result.x * scaled.unit, game.minimums, game.limits)
+
+
+def _with_margin(
+    game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], total: float
+) -> Vector | None:
+    """Give an allocation of a total that keeps all swaps strictly short, or None."""
+    from scipy.optimize import linprog
+
+    scaled = normalise(game)
+    k = game.size
+    column = sparse.csr_array(np.ones((len(apart), 1)))
+    blocks = [
+        sparse.hstack([-scaled.benefits, sparse.csr_array((k, 1))]),
+        sparse.hstack([sparse.csr_array(scaled.costs[None, :]), sparse.csr_array((1, 1))]),
+        sparse.hstack([_pair_rows(scaled, apart, "swap"), column]),
+    ]
+    scale = float(game.costs.max()) * scaled.unit
+    right = [-scaled.needs, [total / scale * (1 + 1e-9)], scaled.needs[[i for i, _ in apart]]]
+    if below:
+        blocks.append(
+            sparse.hstack([_pair_rows(scaled, below, "order"), sparse.csr_array((len(below), 1))])
+        )
+        right.append(np.zeros(len(below)))
+    box = np.vstack([np.column_stack([scaled.low, scaled.high]), [[0.0, 1.0]]])
+    cost = np.concatenate([np.zeros(k), [-1.0]])
+    result = linprog(
+        cost, A_ub=sparse.vstack(blocks), b_ub=np.concatenate(right), bounds=box, method="highs",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )  # fmt: skip
+    if result.x is None or result.x[-1] < 1e-7:
+        return None
+    return np.clip(result.x[:k] * scaled.unit, game.minimums, game.limits)
+
+
+def _solve_pattern(
+    game: LinearGame, pairs: _Pairs, margin: float, best_total: float, deadline: Deadline
+) -> tuple[Vector, float, bool] | None:
+    """Solve the program with the pairs known so far; give theta, a bound and whether it is exact."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    scaled = normalise(game)
+    k, either = game.size, sorted(pairs.either)
+    if game.is_integer:
+        margin = 1e-6
+    # Two binaries a pair: the swap leaves i short, or j could not take i's burden.
+    m = 2 * len(either)
+    # No agent gives more than the best total known buys.
+    most = np.minimum(best_total / game.costs / scaled.unit, scaled.high)
+    refusals = np.array([float(scaled.high[j] < most[i]) for i, j in either])
+    none = sparse.csr_array((k, m))
+    constraints = [
+        LinearConstraint(sparse.hstack([scaled.benefits, none]), scaled.needs, np.inf)
+    ]
+    if pairs.below:
+        rows = _pair_rows(scaled, sorted(pairs.below), "order")
+        constraints.append(
+            LinearConstraint(
+                sparse.hstack([rows, sparse.csr_array((len(pairs.below), m))]), -np.inf, 0.0
+            )
+        )
+    if m:
+        constraints += _either_or(game, scaled, either, most, margin)
+    result = milp(
+        np.concatenate([scaled.costs, np.zeros(m)]),
+        constraints=constraints,
+        bounds=Bounds(
+            np.concatenate([scaled.low, np.zeros(m)]),
+            np.concatenate([most, np.ones(len(either)), refusals]),
+        ),
+        integrality=np.concatenate([np.full(k, int(game.is_integer)), np.ones(m)]),
+        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": 1e-9},
+    )
+    if result.x is None:
+        return None
+    theta = np.clip(result.x[:k] * scaled.unit, game.minimums, game.limits)
+    theta = np.round(theta) if game.is_integer else theta
+    # Without binaries HiGHS solves a linear program and reports no bound but its value.
+    value = result.fun if result.mip_dual_bound is None else result.mip_dual_bound
+    bound = float(value) * float(game.costs.max()) * scaled.unit
+    return theta, bound, result.status == 0
+
+
+def _either_or(
+    game: LinearGame, scaled: Normalised, pairs: list[tuple[int, int]], most: Vector, margin: float
+) -> list[object]:
+    """Rows for: theta_i <= theta_j, or the swap leaves i short by the margin (z = 1), or i gives
+    more than j's limit (w = 1).
+    """
+    from scipy.optimize import LinearConstraint
+
+    first = np.array([i for i, _ in pairs])
+    second = np.array([j for _, j in pairs])
+    largest = scaled.benefits.max(axis=1).toarray().ravel()[first]
+    # After a swap i's utility is at most its best benefit times all that the budget buys, twice.
+    slack = 2 * largest * float((game.costs * most).max() / game.costs.min()) + margin
+    order = _pair_rows(scaled, pairs, "order")
+    swap = _pair_rows(scaled, pairs, "swap")
+    give = sparse.csr_array(
+        (np.ones(len(pairs)), (np.arange(len(pairs)), first)), shape=order.shape
+    )
+    room = sparse.diags_array(most[first])
+    limit = np.where(np.isfinite(scaled.high[second]), scaled.high[second], 0.0) + margin
+    none = sparse.csr_array((len(pairs), len(pairs)))
+    return [
+        LinearConstraint(sparse.hstack([order, -room, -room]), -np.inf, 0.0),
+        LinearConstraint(
+            sparse.hstack([swap, sparse.diags_array(slack), none]),
+            -np.inf, scaled.needs[first] - margin + slack,
+        ),
+        LinearConstraint(sparse.hstack([give, none, -sparse.diags_array(limit)]), 0.0, np.inf),
+    ]  # fmt: skip
