@@ -119,7 +119,7 @@ class TestLinearGames:
         assert totals == sorted(totals)
         assert totals == [2, 3, 4, 4, 5, 6]
 
-    @settings(max_examples=120)
+    @settings(max_examples=50)
     @given(small_games())
     def test_equilibria_agree_with_brute_force(self, game):
         stable = [t for t in every_allocation(game) if audit(game, t).stable is Answer.TRUE]
@@ -131,7 +131,7 @@ class TestLinearGames:
         else:
             assert costly.status in (Status.NONE_EXISTS, Status.INFEASIBLE)
 
-    @settings(max_examples=80)
+    @settings(max_examples=40)
     @given(small_games())
     def test_optimal_and_envy_free_agree_with_brute_force(self, game):
         audits = [audit(game, t) for t in every_allocation(game)]
@@ -143,7 +143,7 @@ class TestLinearGames:
             assert least_feasible(game).tolist() == optimal.contributions.tolist()
         if envy_free.status is Status.OPTIMAL and envy_free.contributions.max() <= 6:
             assert envy_free.total == min(map(game.total, fair))
-            listed = all_envy_free(game, up_to=envy_free.total)
+            listed = [t for t in all_envy_free(game, up_to=envy_free.total) if t.max() <= 6]
             same = [t for t in fair if game.total(t) == envy_free.total]
             assert as_tuples(listed) == as_tuples(same)
         if optimal.status is Status.INFEASIBLE:
