@@ -1,0 +1,1 @@
+"""How much each should give: one solution concept per module."""

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria.base import Deadline
+from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 # Sweeps between two that visit idle agents too.
@@ -114,7 +114,7 @@ class _Mover:
             found = self.found = np.asarray(rows.T @ theta)
             parts = (rows.indptr, rows.indices, rows.data)
             return lambda full: kernels.sweep_gram(*parts, *shared, found, idle, full)
-        if sparse.issparse(game.benefits):
+        if is_sparse(game.benefits):
             rows = game.benefits
             parts = (rows.indptr, rows.indices, rows.data)
             return lambda full: kernels.sweep_explicit(*parts, *shared, idle, full)

@@ -86,9 +86,7 @@ class LeaveOneOut:
         return np.asarray(self.others_without - self.others_with)
 
 
-def leave_one_out(
-    game: Game, *, concept: str = "stable", time_limit: float = 60.0
-) -> LeaveOneOut:
+def leave_one_out(game: Game, *, concept: str = "stable", time_limit: float = 60.0) -> LeaveOneOut:
     """Solve the game without each agent in turn and compare what the others give.
 
     game: any with at least two agents.

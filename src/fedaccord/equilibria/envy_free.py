@@ -40,7 +40,7 @@ def equal_allocation(game: Game) -> Vector | None:
     high = float(finite.max(initial=1.0)) or 1.0
 
     def at(level: float) -> Vector:
-        return np.clip(np.full(game.size, level), game.minimums, game.limits)
+        return np.asarray(np.clip(np.full(game.size, level), game.minimums, game.limits))
 
     while not game.is_feasible(at(high)):
         if (at(high) == at(2 * high)).all():

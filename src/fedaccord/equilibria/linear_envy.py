@@ -9,14 +9,19 @@ inequality: the set is not closed, and a least total need not be attained.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Vector
+from fedaccord.equilibria._highs import linear_program, mixed_program
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.linear_stable import Normalised, normalise
 from fedaccord.games.linear import LinearGame
+
+# Rows of a program with the least and the most they may be.
+Block: TypeAlias = tuple[Any, Any, Any]
 
 # By how much, in units of the largest stand-alone need, a swap must leave an agent short in the
 # search for a pattern of pairs: well above the mixed-integer solver's tolerance of 1e-6.
@@ -64,7 +69,7 @@ def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
 
 
 def envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
-    """List pairs with theta_i > theta_j by more than margin whose swap leaves i less short than it."""
+    """List pairs with theta_i above theta_j whose swap leaves i less short than the margin."""
     slack = (game.apply(theta) - game.requirements) / game.own_benefits
     share = game.dense_benefits / game.own_benefits[:, None]
     gap = theta[:, None] - theta[None, :]
@@ -133,7 +138,7 @@ def _refined(
     game: LinearGame, best: Vector, exact: bool, lower: float, forced: set[tuple[int, int]],
     tolerance: float, deadline: Deadline,
 ) -> Solution:  # fmt: skip
-    """Improve an allocation with its pair states frozen, and see whether the infimum is attained."""
+    """Improve an allocation with its pair states frozen; see whether the infimum is attained."""
     unit = float((game.requirements / game.own_benefits).max()) or 1.0
     for _ in range(20):
         frozen = _frozen_states(game, best, forced)
@@ -180,16 +185,12 @@ def _frozen_states(
     order = theta[:, None] - theta[None, :]
     larger = order > 1e-7 * unit
     refused = theta[:, None] > game.limits[None, :]
-    apart = [
-        (int(i), int(j)) for i, j in np.argwhere(larger & ~refused) if (i, j) not in forced
-    ]
+    apart = [(int(i), int(j)) for i, j in np.argwhere(larger & ~refused) if (i, j) not in forced]
     below = [(int(i), int(j)) for i, j in np.argwhere(~larger) if i != j]
     return below, apart
 
 
-def _pair_rows(
-    scaled: Normalised, pairs: list[tuple[int, int]], kind: str
-) -> sparse.csr_array:
+def _pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
     """Rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
     k = scaled.needs.size
     first = np.array([i for i, _ in pairs], dtype=np.intp)
@@ -210,8 +211,6 @@ def _lp(
     game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], margin: float
 ) -> Vector | None:
     """Minimise the total with every pair's state fixed."""
-    from scipy.optimize import linprog
-
     scaled = normalise(game)
     rows = [-scaled.benefits]
     right = [-scaled.needs]
@@ -221,10 +220,9 @@ def _lp(
     if apart:
         rows.append(_pair_rows(scaled, apart, "swap"))
         right.append(scaled.needs[[i for i, _ in apart]] - margin)
-    result = linprog(
-        scaled.costs, A_ub=sparse.vstack(rows), b_ub=np.concatenate(right),
-        bounds=np.column_stack([scaled.low, scaled.high]), method="highs",
-        options={"primal_feasibility_tolerance": 1e-10},
+    result = linear_program(
+        scaled.costs, scaled.low, scaled.high, rows=sparse.vstack(rows),
+        most=np.concatenate(right), tolerance=1e-10,
     )  # fmt: skip
     return None if result.x is None else np.clip(result.x * scaled.unit, game.minimums, game.limits)
 
@@ -233,8 +231,6 @@ def _with_margin(
     game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], total: float
 ) -> Vector | None:
     """Give an allocation of a total that keeps all swaps strictly short, or None."""
-    from scipy.optimize import linprog
-
     scaled = normalise(game)
     k = game.size
     column = sparse.csr_array(np.ones((len(apart), 1)))
@@ -244,18 +240,24 @@ def _with_margin(
         sparse.hstack([_pair_rows(scaled, apart, "swap"), column]),
     ]
     scale = float(game.costs.max()) * scaled.unit
-    right = [-scaled.needs, [total / scale * (1 + 1e-9)], scaled.needs[[i for i, _ in apart]]]
+    right = [
+        -scaled.needs,
+        np.array([total / scale * (1 + 1e-9)]),
+        scaled.needs[[i for i, _ in apart]],
+    ]
     if below:
         blocks.append(
             sparse.hstack([_pair_rows(scaled, below, "order"), sparse.csr_array((len(below), 1))])
         )
         right.append(np.zeros(len(below)))
-    box = np.vstack([np.column_stack([scaled.low, scaled.high]), [[0.0, 1.0]]])
-    cost = np.concatenate([np.zeros(k), [-1.0]])
-    result = linprog(
-        cost, A_ub=sparse.vstack(blocks), b_ub=np.concatenate(right), bounds=box, method="highs",
-        options={"primal_feasibility_tolerance": 1e-10},
-    )  # fmt: skip
+    result = linear_program(
+        np.concatenate([np.zeros(k), [-1.0]]),
+        np.concatenate([scaled.low, [0.0]]),
+        np.concatenate([scaled.high, [1.0]]),
+        rows=sparse.vstack(blocks),
+        most=np.concatenate(right),
+        tolerance=1e-10,
+    )
     if result.x is None or result.x[-1] < 1e-7:
         return None
     return np.clip(result.x[:k] * scaled.unit, game.minimums, game.limits)
@@ -264,9 +266,7 @@ def _with_margin(
 def _solve_pattern(
     game: LinearGame, pairs: _Pairs, margin: float, best_total: float, deadline: Deadline
 ) -> tuple[Vector, float, bool] | None:
-    """Solve the program with the pairs known so far; give theta, a bound and whether it is exact."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
+    """Solve the program with the pairs known so far: theta, a bound and whether it is exact."""
     scaled = normalise(game)
     k, either = game.size, sorted(pairs.either)
     if game.is_integer:
@@ -277,46 +277,36 @@ def _solve_pattern(
     most = np.minimum(best_total / game.costs / scaled.unit, scaled.high)
     refusals = np.array([float(scaled.high[j] < most[i]) for i, j in either])
     none = sparse.csr_array((k, m))
-    constraints = [
-        LinearConstraint(sparse.hstack([scaled.benefits, none]), scaled.needs, np.inf)
-    ]
+    rows: list[Block] = [(sparse.hstack([scaled.benefits, none]), scaled.needs, np.inf)]
     if pairs.below:
-        rows = _pair_rows(scaled, sorted(pairs.below), "order")
-        constraints.append(
-            LinearConstraint(
-                sparse.hstack([rows, sparse.csr_array((len(pairs.below), m))]), -np.inf, 0.0
-            )
-        )
+        order = _pair_rows(scaled, sorted(pairs.below), "order")
+        empty = sparse.csr_array((len(pairs.below), m))
+        rows.append((sparse.hstack([order, empty]), -np.inf, 0.0))
     if m:
-        constraints += _either_or(game, scaled, either, most, margin)
-    result = milp(
+        rows += _either_or(game, scaled, either, most, margin)
+    result = mixed_program(
         np.concatenate([scaled.costs, np.zeros(m)]),
-        constraints=constraints,
-        bounds=Bounds(
-            np.concatenate([scaled.low, np.zeros(m)]),
-            np.concatenate([most, np.ones(len(either)), refusals]),
-        ),
-        integrality=np.concatenate([np.full(k, int(game.is_integer)), np.ones(m)]),
-        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": 1e-9},
+        np.concatenate([scaled.low, np.zeros(m)]),
+        np.concatenate([most, np.ones(len(either)), refusals]),
+        rows=rows,
+        whole=np.concatenate([np.full(k, game.is_integer), np.ones(m, dtype=np.bool_)]),
+        seconds=deadline.left,
+        gap=1e-9,
     )
     if result.x is None:
         return None
     theta = np.clip(result.x[:k] * scaled.unit, game.minimums, game.limits)
     theta = np.round(theta) if game.is_integer else theta
-    # Without binaries HiGHS solves a linear program and reports no bound but its value.
-    value = result.fun if result.mip_dual_bound is None else result.mip_dual_bound
-    bound = float(value) * float(game.costs.max()) * scaled.unit
-    return theta, bound, result.status == 0
+    bound = result.bound * float(game.costs.max()) * scaled.unit
+    return theta, bound, result.solved
 
 
 def _either_or(
     game: LinearGame, scaled: Normalised, pairs: list[tuple[int, int]], most: Vector, margin: float
-) -> list[object]:
+) -> list[Block]:
     """Rows for: theta_i <= theta_j, or the swap leaves i short by the margin (z = 1), or i gives
     more than j's limit (w = 1).
     """
-    from scipy.optimize import LinearConstraint
-
     first = np.array([i for i, _ in pairs])
     second = np.array([j for _, j in pairs])
     largest = scaled.benefits.max(axis=1).toarray().ravel()[first]
@@ -331,10 +321,10 @@ def _either_or(
     limit = np.where(np.isfinite(scaled.high[second]), scaled.high[second], 0.0) + margin
     none = sparse.csr_array((len(pairs), len(pairs)))
     return [
-        LinearConstraint(sparse.hstack([order, -room, -room]), -np.inf, 0.0),
-        LinearConstraint(
+        (sparse.hstack([order, -room, -room]), -np.inf, 0.0),
+        (
             sparse.hstack([swap, sparse.diags_array(slack), none]),
             -np.inf, scaled.needs[first] - margin + slack,
         ),
-        LinearConstraint(sparse.hstack([give, none, -sparse.diags_array(limit)]), 0.0, np.inf),
+        (sparse.hstack([give, none, -sparse.diags_array(limit)]), 0.0, np.inf),
     ]  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Vector
+from fedaccord.equilibria._highs import linear_program, mixed_program
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.linear_stable import Normalised, normalise
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -67,22 +68,24 @@ def certified(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector |
 
 def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution | None:
     """Solve LP 1 by HiGHS; None where it gives up. The duals are the prices of requirements."""
-    from scipy.optimize import linprog
-
     scaled = normalise(game)
     n = 0
     if isinstance(game, DiscoveryGame) and game.distributions.nnz * 5 < scaled.benefits.nnz:
         n = game.distributions.shape[1]
     cost, rows, right = _lp_parts(game, scaled, n)
-    box = np.vstack([np.column_stack([scaled.low, scaled.high]), np.tile([0.0, np.inf], (n, 1))])
-    result = linprog(
-        cost, A_ub=rows, b_ub=right, bounds=box, method="highs-ds" if n == 0 else "highs-ipm",
-        options={"time_limit": max(deadline.left, 0.1)},
-    )  # fmt: skip
-    if result.x is None or result.status != 0:
+    result = linear_program(
+        cost,
+        np.concatenate([scaled.low, np.zeros(n)]),
+        np.concatenate([scaled.high, np.full(n, np.inf)]),
+        rows=rows,
+        most=right,
+        method="highs-ds" if n == 0 else "highs-ipm",
+        seconds=deadline.left,
+    )
+    if result.x is None:
         return None
     theta = result.x[: game.size] * scaled.unit
-    duals = np.maximum(-result.ineqlin.marginals[: game.size], 0.0)
+    duals = np.maximum(-result.duals[: game.size], 0.0)
     prices = duals * game.costs.max() / game.own_benefits
     return _answer(game, theta, prices, "highs", tolerance, deadline)
 
@@ -173,9 +176,7 @@ def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadlin
     iteration); restarts come when the step has shrunk enough. Stops when a certificate proves the
     relative tolerance.
     """
-    program = (
-        _lifted_program(game) if isinstance(game, DiscoveryGame) else _explicit_program(game)
-    )
+    program = _lifted_program(game) if isinstance(game, DiscoveryGame) else _explicit_program(game)
     state = _Halpern(program)
     best: Vector | None = None
     lower, prices, rounds = 0.0, np.zeros(game.size), 0
@@ -244,7 +245,7 @@ class _Halpern:
             for new, old, fixed in zip(
                 (new_x, new_y, new_forward, new_backward), self.at, self.anchor, strict=True
             )
-        )  # type: ignore[assignment]
+        )
         self.x, self.y = new_x, new_y
         self.count += 1
         self.total += 1
@@ -319,15 +320,15 @@ def multiplicative_weights_optimal(
 
 def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
     """Solve LP 1 over the integers by HiGHS."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     scaled = normalise(game)
-    result = milp(
+    result = mixed_program(
         scaled.costs,
-        constraints=[LinearConstraint(scaled.benefits, scaled.needs - 1e-9, np.inf)],
-        bounds=Bounds(scaled.low, scaled.high),
-        integrality=np.ones(game.size),
-        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": tolerance / 10},
+        scaled.low,
+        scaled.high,
+        rows=[(scaled.benefits, scaled.needs - 1e-9, np.inf)],
+        whole=np.ones(game.size),
+        seconds=deadline.left,
+        gap=tolerance / 10,
     )
     if result.x is None:
         return Solution(
@@ -335,7 +336,7 @@ def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> S
             note=f"The mixed-integer solver said: {result.message}", seconds=deadline.elapsed,
         )  # fmt: skip
     theta = np.round(result.x)
-    lower = float(result.mip_dual_bound) * float(game.costs.max())
+    lower = result.bound * float(game.costs.max())
     if not game.is_feasible(theta):
         # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
         theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Indices, Vector
+from fedaccord.equilibria._highs import Outcome, linear_program, mixed_program
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.best_response import (
     FixedPoint,
@@ -26,6 +27,7 @@ from fedaccord.equilibria.best_response import (
     relative_regret,
 )
 from fedaccord.errors import InputError, MissingExtraError
+from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 Select: TypeAlias = Literal["cheapest", "costliest"]
@@ -117,7 +119,7 @@ def _total_bounds(game: LinearGame, theta: Vector, gap: float) -> Interval | Non
     total = game.total(theta)
     if isinstance(game, DiscoveryGame) and game.has_equal_totals:
         # sum(theta) = sum(Q' theta), and |Q'(theta - theta*)|^2 <= 2 gap.
-        error = game.costs[0] * np.sqrt(2 * gap * game.distributions.shape[1])
+        error: float = float(game.costs[0] * np.sqrt(2 * gap * game.distributions.shape[1]))
     elif game.has_equal_totals:
         level = float(game.requirements[0])
         if level == 0.0:
@@ -127,7 +129,7 @@ def _total_bounds(game: LinearGame, theta: Vector, gap: float) -> Interval | Non
         least = _least_eigenvalue(game)
         if least is None:
             return None
-        error = float(np.linalg.norm(game.costs)) * np.sqrt(2 * gap / least)
+        error = float(np.linalg.norm(game.costs) * np.sqrt(2 * gap / least))
     return Interval(max(0.0, total - error), total + error)
 
 
@@ -138,7 +140,7 @@ def _equal_requirement_bounds(
     if not game.minimums.any():
         # theta*' W theta* = mu' theta*, so the least potential is -mu' theta* / 2; it lies within
         # the gap below the potential at theta.
-        potential = theta @ game.apply(theta) / 2 - game.requirements @ theta
+        potential = float(theta @ game.apply(theta) / 2 - game.requirements @ theta)
         return Interval(-2 * potential * factor, -2 * (potential - gap) * factor)
     # With e = theta - theta* and s* the slack at theta*: mu'e = theta*'We - e's*; the first is at
     # most the doubt about utilities times theta*, the second lies between 0 and the gap.
@@ -149,7 +151,7 @@ def _equal_requirement_bounds(
 
 
 def _least_eigenvalue(game: LinearGame) -> float | None:
-    """Give a positive lower bound on W's eigenvalues where there is one; None where W is singular."""
+    """Give a positive lower bound on W's eigenvalues; None where W is singular or large."""
     if game.size > FACTOR_LIMIT:
         return None
     values = np.linalg.eigvalsh(game.dense_benefits)
@@ -164,8 +166,6 @@ def _over_solution_set(
 
     minimise c' theta   subject to   W theta = W theta*,  theta_i = low_i where u_i > mu_i
     """
-    from scipy.optimize import linprog
-
     if game.size > FACTOR_LIMIT:
         return None
     unit = float(theta.max()) or 1.0
@@ -174,15 +174,16 @@ def _over_solution_set(
     high = np.where(spare, game.minimums, game.limits) / unit
     rows = game.dense_benefits / game.own_benefits[:, None]
     sign = 1.0 if select == "cheapest" else -1.0
-    result = linprog(
+    result = linear_program(
         sign * game.costs / game.costs.max(),
-        A_eq=rows,
-        b_eq=utility / game.own_benefits / unit,
-        bounds=np.column_stack([np.minimum(game.minimums / unit, high), high]),
-        method="highs",
-        options={"time_limit": deadline.left, "primal_feasibility_tolerance": 1e-10},
+        np.minimum(game.minimums / unit, high),
+        high,
+        equal_rows=rows,
+        equals=utility / game.own_benefits / unit,
+        seconds=deadline.left,
+        tolerance=1e-10,
     )
-    if result.x is None or result.status != 0:
+    if result.x is None:
         return None
     chosen = np.clip(result.x * unit, game.minimums, game.limits)
     return polish(game, chosen)
@@ -193,7 +194,7 @@ def trivial_lower_bound(game: LinearGame) -> float:
 
     u_i <= sum_j W_ij theta_j <= max_j (W_ij / c_j) * total.
     """
-    if isinstance(game, DiscoveryGame) or sparse.issparse(game.benefits):
+    if isinstance(game, DiscoveryGame) or is_sparse(game.benefits):
         return float((game.costs * game.minimums).sum())
     best = (game.dense_benefits / game.costs).max(axis=1)
     return float((game.requirements / best).max())
@@ -315,8 +316,6 @@ def milp_stable(
     subject to  0 <= W theta - mu <= S (1 - z) [+ (W_ii - eps) z in integer games]
                 low <= theta <= low + (alone - low) z,   z binary
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     scaled = normalise(game)
     k = game.size
     # Nobody gives more than alone, so utilities are at most those of everybody alone.
@@ -330,52 +329,55 @@ def milp_stable(
     surplus = np.maximum(surplus, kept)
     eye = sparse.eye_array(k, format="csr")
     zero = sparse.csr_array((k, k))
-    constraints = [
-        LinearConstraint(sparse.hstack([scaled.benefits, zero]), scaled.needs, np.inf),
-        LinearConstraint(
+    rows = [
+        (sparse.hstack([scaled.benefits, zero]), scaled.needs, np.inf),
+        (
             sparse.hstack([scaled.benefits, sparse.diags_array(surplus - kept)]),
-            -np.inf, scaled.needs + surplus,
+            -np.inf,
+            scaled.needs + surplus,
         ),
-        LinearConstraint(sparse.hstack([eye, -sparse.diags_array(most - scaled.low)]),
-                         -np.inf, scaled.low),
-    ]  # fmt: skip
+        (
+            sparse.hstack([eye, -sparse.diags_array(most - scaled.low)]),
+            -np.inf,
+            scaled.low,
+        ),
+    ]
     sign = 1.0 if select == "cheapest" else -1.0
-    integrality = np.concatenate([np.full(k, int(game.is_integer)), np.ones(k)])
-    result = milp(
+    result = mixed_program(
         np.concatenate([sign * scaled.costs, np.zeros(k)]),
-        constraints=constraints,
-        bounds=Bounds(
-            np.concatenate([scaled.low, np.zeros(k)]), np.concatenate([most, np.ones(k)])
-        ),
-        integrality=integrality,
-        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": tolerance / 10},
+        np.concatenate([scaled.low, np.zeros(k)]),
+        np.concatenate([most, np.ones(k)]),
+        rows=rows,
+        whole=np.repeat([game.is_integer, True], k),
+        seconds=deadline.left,
+        gap=tolerance / 10,
     )
     return _milp_answer(game, result, select, tolerance, deadline)
 
 
 def _milp_answer(
-    game: LinearGame, result: Any, select: Select, tolerance: float, deadline: Deadline
+    game: LinearGame, result: Outcome, select: Select, tolerance: float, deadline: Deadline
 ) -> Solution:
     method = "milp"
     factor = float(game.costs.max()) * normalise(game).unit
     if result.x is None:
-        proved = result.status == 2 and not game.is_integer
+        proved = result.infeasible and not game.is_integer
         return Solution(
             game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
             Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
             note="" if proved else f"The mixed-integer solver said: {result.message}",
             seconds=deadline.elapsed,
         )  # fmt: skip
-    theta = _exact_on_support(game, result, tolerance)
+    theta = _exact_on_support(game, result.x)
     total = game.total(theta)
-    proved_bound = abs(float(result.mip_dual_bound)) * factor
+    proved_bound = abs(result.bound) * factor
     if not is_stable(game, theta, tolerance):
         return Solution(
             game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
             note="The mixed-integer solver's answer did not pass the check of best responses.",
             seconds=deadline.elapsed,
         )  # fmt: skip
-    closed = result.status == 0
+    closed = result.solved
     ends = sorted(
         (
             min(proved_bound, total) if select == "cheapest" else total,
@@ -388,12 +390,12 @@ def _milp_answer(
     )  # fmt: skip
 
 
-def _exact_on_support(game: LinearGame, result: Any, tolerance: float) -> Vector:
+def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
     unit = normalise(game).unit
-    theta = np.asarray(result.x[: game.size]) * unit
+    theta = point[: game.size] * unit
     if game.is_integer:
         return np.round(theta)
-    contributing: Indices = np.flatnonzero(result.x[game.size :] > 0.5)
+    contributing: Indices = np.flatnonzero(point[game.size :] > 0.5)
     fixed = np.array(game.minimums)
     fixed[contributing] = np.maximum(theta[contributing], fixed[contributing] + 1e-8 * unit)
     return polish(game, np.clip(fixed, game.minimums, game.limits))

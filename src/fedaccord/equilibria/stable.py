@@ -42,7 +42,7 @@ def solve_stable(
 
         minimise    sum(costs[i] * contributions[i])
         subject to  u_i(contributions) >= requirements[i]
-                    no x < contributions[i] with u_i(x, the others' contributions) >= requirements[i]
+                    no x < contributions[i] with u_i(x, contributions of others) >= requirements[i]
 
     game: what the agents want.
     method: "auto", "best-response", "cp1" (the paper's convex program), "milp" or "exhaustive".

@@ -15,6 +15,7 @@ from fedaccord._arrays import Indices, frozen
 from fedaccord.equilibria.base import Solution
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.errors import InputError
+from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 
@@ -100,7 +101,7 @@ def strictly_dominant_own_benefits(game: LinearGame) -> bool:
     if isinstance(game, DiscoveryGame):
         return _discovery_dominant(game)
     benefits = game.benefits
-    if sparse.issparse(benefits):
+    if is_sparse(benefits):
         entries = sparse.coo_array(benefits)
         off = entries.row != entries.col
         return bool((entries.data[off] < game.own_benefits[entries.row[off]]).all())

@@ -1,0 +1,1 @@
+"""What agents want: one utility model per module."""

@@ -12,15 +12,26 @@ from scipy import sparse
 from fedaccord._arrays import as_numbers, check_finite, exact_numbers
 from fedaccord.errors import InputError
 
-Sparse: TypeAlias = sparse.csr_array
+# A scipy.sparse.csr_array; its stubs cannot follow arithmetic on it.
+Sparse: TypeAlias = Any
 
 ROW_SUM_TOLERANCE = 1e-6
 
 
+def is_sparse(matrix: Any) -> bool:
+    """Say whether a matrix is one of scipy.sparse's."""
+    return bool(sparse.issparse(matrix))
+
+
+def as_sparse(matrix: Any) -> Sparse:
+    """Copy a matrix, dense or sparse, into sparse rows of doubles."""
+    return sparse.csr_array(matrix, dtype=np.float64, copy=True)
+
+
 def checked_distributions(distributions: Any, size: int, name_of: Callable[[int], str]) -> Sparse:
     """Check Q and give it as a sparse array with sorted, unique, non-zero entries."""
-    if sparse.issparse(distributions):
-        matrix = sparse.csr_array(distributions, dtype=np.float64, copy=True)
+    if is_sparse(distributions):
+        matrix = as_sparse(distributions)
     else:
         dense = as_numbers(distributions, "distributions")
         if dense.ndim != 2:
@@ -28,7 +39,7 @@ def checked_distributions(distributions: Any, size: int, name_of: Callable[[int]
                 f"distributions must have one row per agent and one column per point; got shape "
                 f"{dense.shape}"
             )
-        matrix = sparse.csr_array(dense)
+        matrix = as_sparse(dense)
     if matrix.shape[0] != size:
         raise InputError(
             f"distributions must have {size} rows, one per requirement; got {matrix.shape[0]}"

@@ -24,11 +24,12 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified, WellBehaved
 from fedaccord.games.distributions import (
-    Sparse,
+    as_sparse,
     check_sparse,
     checked_distributions,
     distributions_entry,
     exact_row,
+    is_sparse,
 )
 
 # Above this many agents no k x k array is made without being asked for.
@@ -55,21 +56,19 @@ class LinearGame(Game):
                 "benefit above zero"
             )
 
-    def _checked(self, benefits: Any) -> Matrix | Sparse:
+    def _checked(self, benefits: Any) -> Any:
         k = self.size
-        if sparse.issparse(benefits):
-            matrix = sparse.csr_array(benefits, dtype=np.float64)
-            matrix.sum_duplicates()
-            shape = matrix.shape
-        else:
-            matrix = as_numbers(benefits, "benefits")
-            shape = matrix.shape
-        if shape != (k, k):
+        given_sparse = is_sparse(benefits)
+        matrix: Any = as_sparse(benefits) if given_sparse else as_numbers(benefits, "benefits")
+        if matrix.shape != (k, k):
             raise InputError(
-                f"benefits must be {k} x {k}, one row and column per requirement; got shape {shape}"
+                f"benefits must be {k} x {k}, one row and column per requirement; got shape "
+                f"{matrix.shape}"
             )
-        if sparse.issparse(matrix):
+        if given_sparse:
+            matrix.sum_duplicates()
             check_sparse(matrix, "a benefit", self.name)
+            matrix.data.setflags(write=False)
             return matrix
         check_finite(matrix, "the benefit", self.name)
         return frozen(matrix)
@@ -92,7 +91,7 @@ class LinearGame(Game):
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
         """Give a block of W as a dense array."""
         block = self.benefits[rows][:, columns]
-        return np.asarray(block.toarray() if sparse.issparse(block) else block)
+        return np.asarray(block.toarray() if is_sparse(block) else block)
 
     @cached_property
     def dense_benefits(self) -> Matrix:
@@ -111,15 +110,16 @@ class LinearGame(Game):
         """Whether (W + W')/2 is positive semidefinite; None where too large to tell.
 
         Gershgorin's bound decides diagonally dominant matrices of any size; otherwise a Cholesky
-        factorisation does, up to DENSE_LIMIT agents.
+        factorisation does up to DENSE_LIMIT agents, and above that Lanczos' iteration, if it
+        settles.
         """
-        symmetric = (self.benefits + self.benefits.T) / 2
+        symmetric: Any = (self.benefits + self.benefits.T) / 2
         rows = np.asarray(symmetric.sum(axis=1)).ravel()
         if (2 * self.own_benefits >= rows).all():
             return True
         if self.size > DENSE_LIMIT:
-            return None
-        array = symmetric.toarray() if sparse.issparse(symmetric) else np.array(symmetric)
+            return _least_eigenvalue_says(symmetric)
+        array = symmetric.toarray() if is_sparse(symmetric) else np.array(symmetric)
         # Rounding may push a zero eigenvalue just below zero: shift by more than that.
         array[np.diag_indices(self.size)] += 1e-12 * self.size * self.own_benefits.max()
         try:
@@ -154,7 +154,7 @@ class LinearGame(Game):
 
     def _row(self, agent: int) -> tuple[Indices, Vector]:
         """Give the agents whose samples help one agent, and by how much."""
-        if sparse.issparse(self.benefits):
+        if is_sparse(self.benefits):
             ends = self.benefits.indptr[agent : agent + 2]
             span = slice(*ends)
             return self.benefits.indices[span], self.benefits.data[span]
@@ -200,11 +200,11 @@ class LinearGame(Game):
     def _largest_cross_benefits(self) -> Vector:
         others = self.benefits - (
             sparse.diags_array(self.own_benefits)
-            if sparse.issparse(self.benefits)
+            if is_sparse(self.benefits)
             else np.diag(self.own_benefits)
         )
         largest = others.max(axis=1)
-        return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).ravel()
+        return np.asarray(largest.toarray() if is_sparse(largest) else largest).ravel()
 
     def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
         matrix = self.benefits if keep is None else self.benefits[keep][:, keep]
@@ -213,6 +213,20 @@ class LinearGame(Game):
     def to_dict(self) -> dict[str, Any]:
         """Give the game as GAME.json holds it."""
         return {"model": "linear", **self._frame_dict(), "benefits": self.dense_benefits.tolist()}
+
+
+def _least_eigenvalue_says(symmetric: Any) -> bool | None:
+    """Say whether the least eigenvalue is at least zero, up to rounding; None where not known."""
+    from scipy.sparse import linalg
+
+    start = np.random.default_rng(0).random(symmetric.shape[0])
+    try:
+        least = linalg.eigsh(
+            symmetric, k=1, which="SA", v0=start, maxiter=500, return_eigenvectors=False
+        )[0]
+    except linalg.ArpackNoConvergence:
+        return None
+    return bool(least >= -1e-9 * symmetric.diagonal().max())
 
 
 class DiscoveryGame(LinearGame):
@@ -230,7 +244,7 @@ class DiscoveryGame(LinearGame):
         self.distributions = checked_distributions(distributions, self.size, self.name)
 
     @property
-    def benefits(self) -> Any:  # type: ignore[override]
+    def benefits(self) -> Any:
         """W = Q Q' as a sparse array; made anew at each call, and large."""
         return sparse.csr_array(self.distributions @ self.distributions.T)
 
@@ -238,7 +252,9 @@ class DiscoveryGame(LinearGame):
         """Give Q (Q' theta)."""
         return np.asarray(self.distributions @ (self.distributions.T @ contributions))
 
-    apply_transposed = apply
+    def apply_transposed(self, prices: Vector) -> Vector:
+        """Give Q (Q' y): W is symmetric."""
+        return self.apply(prices)
 
     @cached_property
     def own_benefits(self) -> Vector:
@@ -252,12 +268,12 @@ class DiscoveryGame(LinearGame):
         return np.asarray((self.distributions[rows] @ self.distributions[columns].T).toarray())
 
     @property
-    def is_symmetric(self) -> bool:  # type: ignore[override]
+    def is_symmetric(self) -> bool:
         """Always: Q Q' is symmetric."""
         return True
 
     @property
-    def is_psd(self) -> bool:  # type: ignore[override]
+    def is_psd(self) -> bool:
         """Always: theta' Q Q' theta = |Q' theta|^2 >= 0."""
         return True
 
@@ -271,7 +287,7 @@ class DiscoveryGame(LinearGame):
         return row.indices, row.data
 
     @cached_property
-    def _by_point(self) -> Sparse:
+    def _by_point(self) -> Any:
         # A product with Q.T would turn it into rows anew each time, at the cost of all of Q.
         return sparse.csr_array(self.distributions.T)
 
