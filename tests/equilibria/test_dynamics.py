@@ -113,6 +113,10 @@ class TestPaths:
         game = LinearGame([[1, 1 - 1e-9], [1 - 1e-9, 1]], [1, 1])
         assert run(game, max_rounds=500).ending is Ending.LIMIT
 
+    def test_steps_too_small_to_see_are_not_called_a_cycle(self):
+        path = run(ASYMMETRIC, damping=1e-14, start=[0.9, 0.1, 0.3], max_rounds=50)
+        assert path.ending is Ending.LIMIT
+
     @settings(max_examples=30)
     @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
     def test_a_cycle_once_reported_goes_on(self, a, b, c):

@@ -38,6 +38,24 @@ class TestThePaperCycle:
         result = small_real_equilibria(cycle(1))
         assert not result.none_exist
 
+    @pytest.mark.parametrize(
+        ("cell", "agent", "excluded"),
+        [
+            # Predecessor and agent both give less than a sample: short of certainty.
+            (((0, 1), (0, 1), (0, 1)), 1, True),
+            # The predecessor gives all: any part of a sample is too much, none is right.
+            (((1, 1), (0, 1), (0, 1)), 1, True),
+            (((1, 1), (1, 1), (0, 1)), 1, True),
+            (((1, 1), (0, 0), (0, 1)), 1, False),
+            # The predecessor gives less: only a whole sample is right.
+            (((0, 1), (0, 0), (0, 1)), 1, True),
+            (((0, 1), (1, 1), (0, 1)), 1, False),
+        ],
+    )
+    def test_cells_are_excluded_for_the_right_agent(self, cell, agent, excluded):
+        sides = tuple((Fraction(low), Fraction(high)) for low, high in cell)
+        assert enclosures._excluded(cycle(1), sides, agent) is excluded
+
     @pytest.mark.parametrize("requirement", [0.5, 0.6, 0.75, 0.9, 0.99, 0.9999])
     def test_below_certainty_there_is_exactly_one(self, requirement):
         solution = enclosed_stable(cycle(requirement))
