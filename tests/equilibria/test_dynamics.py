@@ -17,10 +17,13 @@ ASYMMETRIC = LinearGame([[1, 0, 1], [1, 1, 0], [0, 1, 1]], [1, 1, 1])
 
 
 def flower(petals):
-    """The paper's flower with linear utilities: a core that shares 1/sqrt(b) with every petal."""
+    """The paper's flower with linear utilities: petals in groups that share part of the core."""
+    root = int(np.sqrt(petals))
+    group = np.arange(petals) // root
     benefits = np.eye(petals + 1)
-    benefits[0, 1:] = benefits[1:, 0] = 1 / np.sqrt(petals)
-    benefits[1:, 1:] += (1 - np.eye(petals)) / petals
+    benefits[0, 1:] = benefits[1:, 0] = 1 / root
+    benefits[1:, 1:] = np.where(group[:, None] == group, 1 / root, 0.0)
+    np.fill_diagonal(benefits, 1.0)
     return LinearGame(benefits, np.ones(petals + 1))
 
 
@@ -46,6 +49,8 @@ class TestWhatThePaperSays:
         path = run(game, order, damping=damping)
         assert path.ending is Ending.CONVERGED
         assert audit(game, path.last).stable is Answer.TRUE
+        # The core gives nothing, each petal 1 / (2 - 1/sqrt(b)).
+        np.testing.assert_allclose(path.last, [0] + [4 / 7] * 16, atol=1e-7)
 
     @pytest.mark.parametrize("game", [ASYMMETRIC, PacGame(cycle_worlds(), [0.9] * 3)])
     def test_sequential_responses_cycle_where_help_goes_round_in_a_ring(self, game):
