@@ -131,6 +131,14 @@ FAULTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a coverage requirement is 1": (with_(COVERAGE, requirements=[1, 0.7]), ("site A",)),
     "an own benefit is zero": (with_(TWO_HOSPITALS, benefits=[[1, 0], [1, 0]]), ("site B", "zero")),
     "a PAC requirement is above 1": (with_(PAC, requirements=[0.5, 1.5]), ("site B",)),
+    "a stand-alone need is out of range": (
+        with_(TWO_HOSPITALS, requirements=[1, 1e90], benefits=[[1, 0], [0, 1e-90]]),
+        ("site B", "1e+180"),
+    ),
+    "a stand-alone need is too small": (
+        with_(TWO_HOSPITALS, requirements=[1e-90, 1], benefits=[[1e90, 0], [0, 1]]),
+        ("site A", "1e-180"),
+    ),
     # Models and keys.
     "the model is unknown": (with_(TWO_HOSPITALS, model="quadratic"), ("quadratic", '"linear"')),
     "the model is a list": (with_(TWO_HOSPITALS, model=["linear"]), ("model", '"linear"')),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import TWO_HOSPITALS, Run, assert_refused, run, run_process, write
+from commands import TWO_HOSPITALS, Run, assert_refused, assert_visible, run, run_process, write
 
 # Both solve W theta = mu: each gives 2/3.
 STABLE = {"contributions": [2 / 3, 2 / 3]}
@@ -337,7 +337,7 @@ def test_a_wrong_name_or_parameter_is_refused(
 def assert_harmless(result: Run) -> None:
     """Insist that a name changed nothing but the place where it stands."""
     text = result.stdout + result.stderr
-    assert all(c.isprintable() or c == "\n" for c in text)
+    assert_visible(text)
     assert "[bold]<script>" in text
     assert ":boom:" in text
 
@@ -429,6 +429,28 @@ def test_closed_streams_are_no_fault(game: Path, plan: Path) -> None:
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, b""), streams
+
+
+def test_what_libraries_print_stays_out_of_the_output(game: Path, plan: Path) -> None:
+    code = (
+        "import ctypes, fedaccord.cli as cli, fedaccord.games.files as files\n"
+        "c, read = ctypes.CDLL(None), files.read_game\n"
+        "def noisy(path):\n"
+        "    c.printf(b'chatter of a solver\\n')\n"
+        "    return read(path)\n"
+        "files.read_game = noisy\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "check", str(game), str(plan), "--json"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert strict_json(done.stdout)["stable"] is True
+    assert "chatter" not in done.stdout
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedaccord._arrays import Vector, as_numbers
+from fedaccord._arrays import LARGEST, SMALLEST, Vector, as_numbers
 from fedaccord._files import replace_file
 from fedaccord._json import json_text, kind, read_json
 from fedaccord.errors import InputError
@@ -83,7 +83,9 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
     if "copies" in data:
         copies = _listed(data["copies"], "copies")
         frame["copies"] = _numbers(copies, lambda place: f'the number of point {place} in "copies"')
-    return _class_of(model)(matrix, **frame)
+    game = _class_of(model)(matrix, **frame)
+    _check_scale(game)
+    return game
 
 
 def write_game(game: Game, path: str | Path) -> None:
@@ -186,6 +188,21 @@ def _whole(value: Any, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise InputError(f'"{key}" must be a whole number that is zero or more')
     return value
+
+
+def _check_scale(game: Game) -> None:
+    """Refuse units so far apart that needs and benefits leave the range that squares may have."""
+    own = getattr(game, "own_benefits", None)
+    if own is None:
+        return
+    with np.errstate(over="ignore", under="ignore"):
+        needs = game.requirements / own
+    if (wrong := (needs > LARGEST) | ((game.requirements > 0) & (needs < SMALLEST))).any():
+        agent = int(np.argmax(wrong))
+        raise InputError(
+            f"{game.name(agent)} would need {needs[agent]:.3g} samples alone: rescale its "
+            "requirement or its own benefit"
+        )
 
 
 # Values.

@@ -25,26 +25,34 @@ class OutputError(Exception):
 
 def plain(text: str) -> str:
     """Show characters that would move the cursor, hide or reverse text by their escapes."""
-    return "".join(
-        c.encode("unicode_escape").decode()
-        if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp", "Cf") and c not in SHAPING
-        else c
-        for c in text
-    )
+    return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_visible(c: str) -> bool:
+    return c.isprintable() or c in SHAPING or unicodedata.category(c) == "Zs"
 
 
 def prepare_streams() -> None:
-    """Make standard output and error take every name, and tell of every write that fails."""
+    """Make standard output and error take every name, and keep output to what is printed here.
+
+    Solvers written in C print to file descriptor 1 whatever they are told. So the real output
+    moves to another descriptor, and what arrives at the first is dropped, even at exit.
+    """
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    raw = getattr(sys.stdout, "buffer", None)
-    if isinstance(raw, io.RawIOBase):
-        # Under PYTHONUNBUFFERED a write that a full disk cuts short would pass for a whole one.
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors="backslashreplace"
-        )
+    with contextlib.suppress(OSError, AttributeError):
+        if sys.stdout.fileno() == 1:
+            sys.stdout.flush()
+            # Buffered even under PYTHONUNBUFFERED, where a write that a full disk cuts short
+            # would pass for a whole one.
+            sys.stdout = os.fdopen(
+                os.dup(1), "w", encoding=sys.stdout.encoding, errors="backslashreplace"
+            )
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.close(nowhere)
 
 
 def complain(sentence: str) -> None:
