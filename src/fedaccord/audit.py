@@ -138,7 +138,8 @@ class Audit:
         else:
             share = 1 - given / alone if alone > 0 else 0.0
             reason += f"the others supply {100 * share:.0f} % of what it needs; "
-            less = f"with {_number(math.ceil(given) - 1)}" if given >= 10 else "with any less"
+            least = math.ceil(given - self.tolerance * self.scale)  # 300.0000001 is 300
+            less = f"with {_number(least - 1)}" if given >= 10 else "with any less"
             reason += f"{less} it would fall short"
         if envied := [j for i, j in self.envy if i == agent]:
             reason += f"; it would rather have the burden of {self.game.name(envied[0])}"

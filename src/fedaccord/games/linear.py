@@ -71,7 +71,8 @@ class LinearGame(Game):
             matrix.data.setflags(write=False)
             return matrix
         check_finite(matrix, "the benefit", self.name)
-        return frozen(matrix)
+        # Rows are read one at a time, so they should lie together.
+        return frozen(np.ascontiguousarray(matrix))
 
     # The matrix as an operator: solvers use only these.
 
