@@ -9,12 +9,12 @@ whose stationary points are the fixed points of best response clipped to the str
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._arrays import Matrix, Vector
 from fedaccord.equilibria.base import Deadline
 from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -25,6 +25,8 @@ FULL_EVERY = 5
 SLOW = 0.97
 # Polishing solves a dense system among the contributors, up to this many.
 POLISH_LIMIT = 3_000
+# A least-squares solution of a singular system, up to this many.
+LEAST_SQUARES_LIMIT = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +182,29 @@ def polish(game: LinearGame, contributions: Vector) -> Vector:
     rest = np.where(free, 0.0, fixed)
     target = (game.requirements - game.apply(rest))[inside]
     block = game.benefits_among(inside, inside)
-    # Correcting the residual, not solving afresh, keeps to the nearest solution where W_SS is
-    # singular and many would do.
-    correction = np.linalg.lstsq(block, target - block @ contributions[inside], rcond=1e-12)[0]
-    polished = rest
-    polished[inside] = contributions[inside] + correction
-    polished = np.clip(polished, game.minimums, game.limits)
-    better = relative_regret(game, polished) < relative_regret(game, contributions)
-    return polished if better else contributions
+    before = relative_regret(game, contributions)
+    for correct in _corrections(inside.size):
+        # Correcting the residual, not solving afresh, keeps to the nearest solution where W_SS is
+        # singular and many would do.
+        polished = rest.copy()
+        polished[inside] = contributions[inside] + correct(
+            block, target - block @ contributions[inside]
+        )
+        polished = np.clip(polished, game.minimums, game.limits)
+        if relative_regret(game, polished) < before:
+            return polished
+    return contributions
+
+
+def _corrections(size: int) -> Iterator[Callable[[Matrix, Vector], Vector]]:
+    """Ways to solve for a correction: quick, then sure where W_SS may be singular."""
+
+    def solve(block: Matrix, residual: Vector) -> Vector:
+        try:
+            return np.asarray(np.linalg.solve(block, residual))
+        except np.linalg.LinAlgError:
+            return np.zeros(residual.size)
+
+    yield solve
+    if size <= LEAST_SQUARES_LIMIT:
+        yield lambda block, residual: np.asarray(np.linalg.lstsq(block, residual, rcond=1e-12)[0])

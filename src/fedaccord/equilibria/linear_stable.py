@@ -35,6 +35,8 @@ Select: TypeAlias = Literal["cheapest", "costliest"]
 # Above these sizes a dense factorisation, and a mixed-integer program, take too long to try.
 FACTOR_LIMIT = 2_000
 MILP_LIMIT = 400
+# The regret that games small enough to polish are brought to.
+FINE = 1e-9
 
 
 def potential_stable(
@@ -52,9 +54,7 @@ def potential_stable(
     Limits may leave somebody short at the minimum; then no equilibrium exists, because all minima
     have the same utilities.
     """
-    goal = min(tolerance, 1e-9) if game.size <= FACTOR_LIMIT else tolerance
-    point = find_fixed_point(game, tolerance=goal, deadline=deadline, start=start)
-    theta = polish(game, point.contributions)
+    point, theta = _polished_fixed_point(game, tolerance, deadline, start)
     gap = potential_gap(game, theta)
     # |W(theta - theta*)|_i <= sqrt(W_ii) |theta - theta*|_W, and half the square of the last is
     # at most the gap.
@@ -82,6 +82,20 @@ def potential_stable(
             total = game.total(theta)
             bounds = Interval(total * (1 - 1e-9), total * (1 + 1e-9))
     return _finished(game, theta, point, method, bounds, tolerance, deadline, gap)
+
+
+def _polished_fixed_point(
+    game: LinearGame, tolerance: float, deadline: Deadline, start: Vector | None
+) -> tuple[FixedPoint, Vector]:
+    """Sweep to the tolerance and polish; in small games go on to nine digits."""
+    point = find_fixed_point(game, tolerance=tolerance, deadline=deadline, start=start)
+    theta = polish(game, point.contributions)
+    if game.size <= FACTOR_LIMIT and relative_regret(game, theta) > FINE:
+        further = find_fixed_point(game, tolerance=FINE, deadline=deadline, start=theta)
+        polished = polish(game, further.contributions)
+        if relative_regret(game, polished) < relative_regret(game, theta):
+            point, theta = further, polished
+    return point, theta
 
 
 def _finished(
