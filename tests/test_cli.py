@@ -310,6 +310,8 @@ def test_a_parameter_changes_the_game() -> None:
         for n in (4, 9)
     ]
     assert sizes == [5, 10]
+    cycle = run("catalog", "pac-cycle", "--parameter", "requirement=7/8", "--parameter", "d=1")
+    assert strict_json(cycle.stdout)["requirements"] == [0.875] * 3
 
 
 @pytest.mark.parametrize(
@@ -322,6 +324,9 @@ def test_a_parameter_changes_the_game() -> None:
         (("flower", "--parameter", "petals=5"), ("petals",)),
         (("flower", "--parameter", "petals=-4"), ("petals",)),
         (("flower", "--parameter", "leaves=4"), ("leaves",)),
+        (("flower", "--parameter", "petals=" + "9" * 5000), ("petals",)),
+        (("pac-cycle", "--parameter", "requirement=1e999999999"), ("requirement",)),
+        (("flower", "--parameter", "name=4"), ("name",)),
         (("flower", "--parameter", "petals=4", "--parameter", "petals=9"), ("petals", "twice")),
     ],
 )
