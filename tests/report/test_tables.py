@@ -97,6 +97,9 @@ def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     assert lines[0].startswith("stable: Feasible, not stable: site A could give 0.5 less")
     assert lines[1] == f"stable: {Status.LIMIT.value}"
     assert lines[2] == "stable: Try [b]longer[/b]."
+    fair = solution(GAME, "envy-free", [1, 1], Status.OPTIMAL)
+    lines = [str(line) for line in tables.solution_lines(fair, audit(GAME, [1, 1]))]
+    assert lines[1:] == ["envy-free: Nobody envies anybody."]
     none = solution(GAME, "stable", None, Status.NONE_EXISTS)
     assert [str(x) for x in tables.solution_lines(none, None)] == [
         f"stable: {Status.NONE_EXISTS.value}"

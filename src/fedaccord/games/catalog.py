@@ -50,7 +50,7 @@ class Entry:
     answers: Callable[..., Answers]
 
 
-def build(name: str, **parameters: Any) -> Game:
+def build(name: str, /, **parameters: Any) -> Game:
     """Make a game of the catalogue.
 
     name: which one; ENTRIES lists them.
@@ -60,7 +60,7 @@ def build(name: str, **parameters: Any) -> Game:
     return entry.build(**chosen)
 
 
-def answers(name: str, **parameters: Any) -> Answers:
+def answers(name: str, /, **parameters: Any) -> Answers:
     """Give the totals that are known of a game of the catalogue, with the same parameters."""
     entry, chosen = _chosen(name, parameters)
     return entry.answers(**chosen)

@@ -21,6 +21,12 @@ MANY = 30
 FEW = 15
 NAME_WIDTH = 36
 
+ENVY = {
+    Answer.TRUE: "Nobody envies anybody.",
+    Answer.FALSE: "The audit does not find it envy-free.",
+    Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
+}
+
 
 def line(text: str, style: str = "") -> Text:
     """Make a line in which nothing counts as markup."""
@@ -101,6 +107,9 @@ def solution_lines(solution: Solution, found: Audit | None) -> Iterable[Text]:
     """
     if found is not None:
         yield line(f"{solution.concept}: {found.sentence()}")
+        # The verdict stops at what it finds first; this concept is about envy all the same.
+        if solution.concept == "envy-free" and found.stable is Answer.FALSE:
+            yield line(f"{solution.concept}: {ENVY[found.envy_free]}")
     if solution.status is not Status.OPTIMAL:
         yield line(f"{solution.concept}: {solution.status.value}")
     if solution.note:
