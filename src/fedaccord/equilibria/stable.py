@@ -76,7 +76,7 @@ def _dispatch(
     game: Game, method: str, select: Select, tolerance: float, deadline: Deadline,
     start: Vector | None,
 ) -> Solution:  # fmt: skip
-    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.equilibria import coverage, enclosures, exhaustive
     from fedaccord.games.coverage import CoverageGame
 
     small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
@@ -90,7 +90,23 @@ def _dispatch(
         return coverage.stable_coverage(
             game, select=select, tolerance=tolerance, deadline=deadline, start=start
         )
+    if method == "auto" and _can_enclose(game):
+        found = enclosures.enclosed_stable(
+            game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
+        )
+        if found.status is not Status.FAILED:
+            return found
     return general_stable(game, tolerance=tolerance, deadline=deadline, start=start)
+
+
+def _can_enclose(game: Game) -> bool:
+    """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
+    from fedaccord.equilibria.enclosures import MOST_AGENTS
+    from fedaccord.games.pac_sampled import SampledPacGame
+
+    reachable = np.isfinite(np.minimum(game.alone, game.limits)).all()
+    estimated = isinstance(game, SampledPacGame)
+    return not (game.is_integer or estimated) and game.size <= MOST_AGENTS and bool(reachable)
 
 
 def _box_points(game: Game) -> float:

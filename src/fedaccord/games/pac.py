@@ -107,6 +107,15 @@ class PacGame(Game):
         """Give u_i(theta) in Fractions."""
         return self._utility(agent, [Fraction(c) for c in contributions])
 
+    def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Say for every agent whether u_i(theta) >= mu_i, exactly.
+
+        A float utility may round up to its requirement while the agent is samples short of it.
+        """
+        counts = _exact(contributions)
+        required = self.exact_requirements
+        return np.array([self._utility(i, counts) >= required[i] for i in range(self.size)])
+
     def _utility(self, agent: int, counts: Sequence[Fraction]) -> Fraction:
         return mixture(counts, lambda whole: self._posteriors.utility(agent, whole))
 
