@@ -100,7 +100,7 @@ def smooth_bound(
     *,
     upper: float,
     extra: Sequence[Cut] = (),
-    slack: float = 1e-10,
+    slack: float = 1e-9,
 ) -> Bound:
     """Bound totals from below by the least total of the smooth form, by tangent planes.
 
@@ -109,9 +109,11 @@ def smooth_bound(
     """
     form = SmoothForm(game)
     best, point = game.total(game.minimums), np.array(game.minimums)
-    cuts, rounds = [*extra], 0
+    cuts, rounds, stalled = [*extra], 0, 0
     agents = form.violated(point, slack)
-    while agents.size and not deadline.passed:
+    # The solver's tolerance may hold the last violations up for ever: three rounds that add
+    # nothing to the bound are the end too.
+    while agents.size and stalled < 3 and not deadline.passed:
         cuts.append(form.cut(point, agents))
         matrix, least = _stacked(cuts)
         most = _most(game, upper)
@@ -121,10 +123,12 @@ def smooth_bound(
         rounds += 1
         if answer.status != 0:
             break
-        best = max(best, _dual_bound(game, matrix, least, -answer.ineqlin.marginals, most))
+        found = _dual_bound(game, matrix, least, -answer.ineqlin.marginals, most)
+        stalled = stalled + 1 if found <= best * (1 + 1e-9) else 0
+        best = max(best, found)
         point = np.clip(np.asarray(answer.x), game.minimums, most)
         agents = form.violated(point, slack)
-    return Bound(min(best, upper), point, rounds, not agents.size)
+    return Bound(min(best, upper), point, rounds, not agents.size or stalled >= 3)
 
 
 def linear_program(

@@ -23,8 +23,9 @@ from fedaccord.equilibria.coverage_symmetry import (
 )
 from fedaccord.games.coverage import CoverageGame
 
-# Boxes of class amounts are divided for at most this many classes.
+# Boxes of class amounts are divided for at most this many classes and seconds.
 QUOTIENT_LIMIT = 3
+QUOTIENT_SECONDS = 5.0
 
 # SCIP is asked about envy, which takes a product per pair and point, up to this many agents; and
 # what it finds must be free of envy by this much, in sum_x q_ix E_x.
@@ -80,7 +81,8 @@ def _bounded(claim: Claim, best: Vector, method: str) -> Solution:
     game, deadline = claim.game, claim.deadline
     symmetry = find_symmetry(game)
     lower, name = game.total(game.minimums), "equal"
-    if not game.is_integer and len(symmetry.members) <= QUOTIENT_LIMIT:
+    classes = len(symmetry.members)
+    if not game.is_integer and classes <= QUOTIENT_LIMIT and classes < max(game.size, 2):
         lower, amounts = _class_bound(claim, symmetry, best)
         if amounts is not None and _is_envy_free(claim, amounts):
             best, name = amounts, "equal by class"
@@ -129,7 +131,7 @@ def _class_bound(claim: Claim, symmetry: Symmetry, best: Vector) -> tuple[float,
     """Solve for one amount per class, which every envy-free allocation has."""
     upper = claim.game.total(best)
     gap = 0.4 * claim.tolerance * upper
-    share = Deadline(claim.deadline.left / 2)
+    share = Deadline(min(claim.deadline.left / 2, QUOTIENT_SECONDS))
     lower, amounts = least_by_class(quotient(claim.game, symmetry), upper, gap, share)
     return lower, None if amounts is None else amounts[symmetry.labels]
 

@@ -23,11 +23,13 @@ POLISH_LIMIT = 300
 
 def lower_bound(game: CoverageGame, best: Vector, deadline: Deadline) -> tuple[float, Vector]:
     """Bound feasible totals from below; give the bound and a point that comes near it."""
-    if cut_work_fits(game):
-        bound = smooth_bound(game, Deadline(deadline.left / 2), upper=game.total(best))
-        if bound.finished:
-            return bound.lower, bound.contributions
-    return quick_bound(game, best)
+    if not cut_work_fits(game):
+        return quick_bound(game, best)
+    bound = smooth_bound(game, Deadline(deadline.left / 2), upper=game.total(best))
+    if bound.finished:
+        return bound.lower, bound.contributions
+    lower, direction = quick_bound(game, best)
+    return max(lower, bound.lower), direction
 
 
 def cut_work_fits(game: CoverageGame) -> bool:
