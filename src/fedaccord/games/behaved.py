@@ -30,7 +30,7 @@ class Certified:
     def __str__(self) -> str:
         return (
             f"well-behaved: an own sample adds at least {self.own.min():.3g}, another's at most "
-            f"{self.cross.max():.3g}; a stable equilibrium exists"
+            f"{self.cross.max():.3g}; over the reals, without limits, a stable equilibrium exists"
         )
 
 
