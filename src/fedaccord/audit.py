@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -12,13 +13,19 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector, frozen, simplest_fraction
+from fedaccord._arrays import Indices, Vector, frozen, simplest_fraction
 from fedaccord.allocation import Allocation
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import NEAR, Game
 
 # Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
 SHORT_DENOMINATOR = 10**6
+
+
+# Envy is looked for this many agents at a time, which bounds the memory that takes.
+BLOCK = 2_000
+# Up to this many agents every pair is listed; above, one witness for each envious agent.
+LISTED = 2_000
 
 
 class Answer(Enum):
@@ -247,33 +254,62 @@ def _scale(game: Game, given: Vector) -> float:
 def _envy(
     game: Game, given: Vector, needed: Vector, allowed: float
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """List the pairs (i, j) where i envies j, and those too close to call."""
-    certain: list[tuple[int, int]] = []
-    close: list[tuple[int, int]] = []
-    lowest = given.min()
+    """List the pairs (i, j) where i envies j, and those too close to call.
+
+    Somebody whose burden would satisfy i even if it stayed as it is, theta_j >= f_i, is envied for
+    certain, because the swap only adds to what the others give. Below f_i the swap satisfies i only
+    if j's samples help i. In large games one witness an agent of the first kind is kept.
+    """
+    certain: dict[tuple[int, int], None] = {}
+    close: dict[tuple[int, int], None] = {}
     exact = _ExactSwaps(game, given)
-    for i in np.flatnonzero(given > lowest + allowed):
-        agent = int(i)
-        # With nothing to spare, swapping with somebody whose samples do not matter to i is the
-        # same as cutting back alone, which leaves i short.
-        tight = needed[i] >= given[i] - allowed
-        others = game.helpers(agent) if tight else np.arange(game.size)
-        others = others[(given[others] < given[i] - allowed) & (given[i] <= game.limits[others])]
-        others = others[given[others] >= game.minimums[i]]
-        if others.size == 0:
-            continue
-        slack = game.swapped_utilities(given, agent, others) - game.requirements[i]
-        if game.is_integer:
-            near = np.abs(slack) <= NEAR * max(1.0, game.requirements[i])
-        else:
-            near = np.abs(slack) <= allowed * game.own_rate(agent, given)
-        for j, amount, undecided in zip(others.tolist(), slack, near, strict=True):
-            answer = exact.envies(agent, j) if undecided else bool(amount > 0)
-            if answer is None:
-                close.append((agent, j))
-            elif answer:
-                certain.append((agent, j))
-    return tuple(certain), tuple(close)
+    larger = np.flatnonzero(given > given.min() + allowed)
+    if game.utility_doubt == 0:
+        for i, j in _lighter_burdens(game, given, needed, allowed, larger):
+            certain[i, j] = None
+    for begin in range(0, larger.size, BLOCK):
+        first, second, after = game.swaps(given, larger[begin : begin + BLOCK])
+        keep = (given[second] < given[first] - allowed) & _may_swap(game, given, first, second)
+        first, second = first[keep], second[keep]
+        slack = after[keep] - game.requirements[first]
+        near = np.abs(slack) <= _nearness(game, given, first, allowed)
+        for i, j in zip(first[~near & (slack > 0)], second[~near & (slack > 0)], strict=True):
+            certain[int(i), int(j)] = None
+        for i, j in zip(first[near].tolist(), second[near].tolist(), strict=True):
+            answer = exact.envies(i, j) if (i, j) not in certain else None
+            if answer:
+                certain[i, j] = None
+            elif answer is None and (i, j) not in certain:
+                close[i, j] = None
+    return tuple(sorted(certain)), tuple(sorted(close))
+
+
+def _lighter_burdens(
+    game: Game, given: Vector, needed: Vector, allowed: float, agents: Indices
+) -> Iterator[tuple[int, int]]:
+    """Give pairs (i, j) with f_i <= theta_j < theta_i, the last by more than what is allowed."""
+    order = np.argsort(given, kind="stable")
+    ranked = given[order]
+    begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
+    end = np.searchsorted(ranked, given[agents] - allowed, side="left")
+    for i, first, last in zip(agents.tolist(), begin.tolist(), end.tolist(), strict=True):
+        found = order[first:last]
+        found = found[_may_swap(game, given, np.full(found.size, i), found)]
+        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[:1]))
+
+
+def _may_swap(game: Game, given: Vector, first: Indices, second: Indices) -> Any:
+    """Say which swaps stay within limits and minimums."""
+    return (given[first] <= game.limits[second]) & (given[second] >= game.minimums[first])
+
+
+def _nearness(game: Game, given: Vector, agents: Indices, allowed: float) -> Vector:
+    """Give how far from zero each agent's slack must be to be told from a tie."""
+    if game.is_integer:
+        return np.maximum(NEAR * np.maximum(1.0, game.requirements[agents]), game.utility_doubt)
+    unique, place = np.unique(agents, return_inverse=True)
+    rates = np.array([game.own_rate(int(i), given) for i in unique])
+    return np.maximum(allowed * rates[place] if unique.size else np.zeros(0), game.utility_doubt)
 
 
 class _ExactSwaps:

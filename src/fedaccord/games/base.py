@@ -175,6 +175,26 @@ class Game(ABC):
         """Give the agent's utility after swapping its contribution with each of the others."""
         return np.array([self._swapped_utility(contributions, agent, int(j)) for j in others])
 
+    @property
+    def utility_doubt(self) -> float:
+        """How far a utility given may be from the true one; zero unless utilities are estimates."""
+        return 0.0
+
+    def swaps(self, contributions: Vector, agents: Indices) -> tuple[Indices, Indices, Vector]:
+        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap."""
+        first: list[Indices] = []
+        second: list[Indices] = []
+        after: list[Vector] = []
+        for agent in agents.tolist():
+            others = self.helpers(agent)
+            others = others[contributions[others] < contributions[agent]]
+            first.append(np.full(others.size, agent, dtype=np.intp))
+            second.append(others)
+            after.append(self.swapped_utilities(contributions, agent, others))
+        if not first:
+            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
+        return np.concatenate(first), np.concatenate(second), np.concatenate(after)
+
     def helpers(self, agent: int) -> Indices:
         """Give the agents whose samples can matter to one agent, itself included."""
         return np.arange(self.size)

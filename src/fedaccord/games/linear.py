@@ -185,6 +185,21 @@ class LinearGame(Game):
         utility = float(benefit @ contributions[helpers])
         return np.asarray(utility + gap * (cross - self.own_benefits[agent]))
 
+    def swaps(self, contributions: Vector, agents: Indices) -> tuple[Indices, Indices, Vector]:
+        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap."""
+        rows = self._rows(agents)
+        block = sparse.coo_array(rows)
+        first, second = agents[block.row], block.col.astype(np.intp)
+        gap = contributions[first] - contributions[second]
+        lower = gap > 0
+        first, second, gap = first[lower], second[lower], gap[lower]
+        utility = np.asarray(rows @ contributions)[block.row[lower]]
+        return first, second, utility + gap * (block.data[lower] - self.own_benefits[first])
+
+    def _rows(self, agents: Indices) -> Any:
+        """Give some rows of W."""
+        return self.benefits[agents]
+
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give W_i theta in Fractions."""
         helpers, benefit = self._row(agent)
@@ -284,8 +299,11 @@ class DiscoveryGame(LinearGame):
         return bool(np.ptp(self.costs) == 0)
 
     def _row(self, agent: int) -> tuple[Indices, Vector]:
-        row = self.distributions[[agent]] @ self._by_point
+        row = self._rows(np.array([agent]))
         return row.indices, row.data
+
+    def _rows(self, agents: Indices) -> Any:
+        return self.distributions[agents] @ self._by_point
 
     @cached_property
     def _by_point(self) -> Any:

@@ -72,6 +72,12 @@ class SampledPacGame(Game):
         """A sentence that says how utilities were estimated."""
         return f"Utilities are estimates from {self.draws:,} draws."
 
+    @property
+    def utility_doubt(self) -> float:
+        """Hoeffding's half-width, for the utilities of all swaps of one allocation together."""
+        risk = (1 - self.confidence) / self.size**2
+        return float(np.sqrt(np.log(2 / risk) / (2 * self.draws)))
+
     def _draw_worlds(self) -> None:
         exact = BayesPosteriors(merged_worlds(self.worlds))
         self._chances = [
