@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from fedaccord._arrays import Vector
@@ -13,14 +11,18 @@ from fedaccord.equilibria.base import (
     Interval,
     Solution,
     Status,
+    answered,
     infeasible_solution,
     short_at_limits,
 )
+from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
-METHODS = ("auto", "highs", "first-order", "multiplicative-weights", "milp", "exhaustive")
+LINEAR_METHODS = ("highs", "first-order", "multiplicative-weights", "milp")
+COVERAGE_METHODS = ("cuts", "scip")
+METHODS = ("auto", *LINEAR_METHODS, *COVERAGE_METHODS, "exhaustive")
 
 # What a certificate can prove at sizes where only first-order methods reach.
 FIRST_ORDER_TOLERANCE = 1e-3
@@ -36,7 +38,7 @@ def solve_optimal(
 
     game: what the agents want.
     method: "auto"; for linear games "highs", "first-order", "multiplicative-weights" or "milp"
-        (whole numbers); "exhaustive" for small integer games.
+        (whole numbers); for coverage "cuts" or "scip"; "exhaustive" for small integer games.
     tolerance: relative distance between the proved bounds to stop at. By default large linear games
         stop at a certified 1e-3.
     time_limit: seconds after which the best found so far is returned with its bounds.
@@ -47,8 +49,8 @@ def solve_optimal(
     agent = short_at_limits(game)
     if agent is not None:
         return infeasible_solution(game, "optimal", agent, deadline)
-    solution = _dispatch(game, method, tolerance, deadline)
-    return dataclasses.replace(solution, options={"method": method, "tolerance": tolerance})
+    options = {"method": method, "tolerance": tolerance}
+    return answered(game, "optimal", options, deadline, lambda: _dispatch(game, method, tolerance, deadline))
 
 
 def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
@@ -57,14 +59,14 @@ def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> 
 
     if method == "exhaustive":
         return exhaustive.exhaustive_optimal(game, deadline=deadline)
-    if isinstance(game, LinearGame):
+    if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
         return _linear(game, method, tolerance, deadline)
-    if method != "auto":
-        raise InputError(f'method "{method}" is for linear games; use "auto"')
-    if isinstance(game, CoverageGame):
+    if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
         return coverage.optimal_coverage(
             game, method=method, tolerance=tolerance, deadline=deadline
         )
+    if method != "auto":
+        raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
     if game.is_integer:
         return exhaustive.exhaustive_optimal(game, deadline=deadline)
     return general_optimal(game, deadline=deadline)
@@ -127,9 +129,8 @@ def _least_feasible(game: Game, theta: Vector, agent: int) -> float:
 def general_optimal(game: Game, *, deadline: Deadline) -> Solution:
     """Look for a cheap feasible allocation of any monotone game; the bounds say how cheap.
 
-    Starts from everybody's stand-alone need, from equal shares and from each agent in the lead, and
-    cuts back. The lower bound: u_i <= mu_i can be met by nothing less than the least total at
-    which somebody alone could lift the hardest agent.
+    Starts from everybody's stand-alone need, from equal shares (each also shrunk evenly) and from
+    each agent in the lead, and cuts back. The lower bound is only what the minimums cost.
     """
     starts = _starts(game)
     best: Vector | None = None
@@ -153,11 +154,23 @@ def general_optimal(game: Game, *, deadline: Deadline) -> Solution:
     )  # fmt: skip
 
 
+def _shrunk(game: Game, theta: Vector) -> Vector:
+    """Cut everybody back by the same part of what it can cut, as far as all stay satisfied."""
+    if not game.is_feasible(theta):
+        return theta
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        trial = game.minimums + middle * (theta - game.minimums)
+        low, high = (low, middle) if game.is_feasible(trial) else (middle, high)
+    return np.asarray(game.minimums + high * (theta - game.minimums))
+
+
 def _starts(game: Game) -> list[Vector]:
     finite = np.where(np.isfinite(game.alone), game.alone, 0.0)
     high = np.minimum(game.limits, game.size * (finite.max() + 1.0))
     alone = np.clip(finite, game.minimums, game.limits)
-    starts = [alone, high]
+    starts = [alone, high, _shrunk(game, alone), _shrunk(game, high)]
     for agent in range(min(game.size, 50)):
         lead = np.array(alone)
         lead[agent] = high[agent]
