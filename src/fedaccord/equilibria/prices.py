@@ -22,6 +22,8 @@ class Price(Interval):
 
 def price_of_stability(stable: Solution, optimal: Solution) -> Price:
     """Give the least total of a stable equilibrium over the least total of any allocation."""
+    if stable.options.get("select") == "costliest":
+        raise InputError('the price of stability needs solve_stable(game, select="cheapest")')
     return _ratio(stable, optimal, "stable")
 
 

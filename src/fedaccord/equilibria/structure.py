@@ -27,7 +27,8 @@ class CoreSet:
     total: what they give.
     optimal_total: the least total that satisfies the contributors alone.
     socially_optimal: whether the equilibrium is socially optimal among the contributors.
-    applies: whether Theorem 5 applies: symmetric PSD benefits and equal requirements (and costs).
+    applies: whether Theorem 5 applies: symmetric PSD benefits, equal requirements and costs, over
+        the reals and without minimums.
     """
 
     agents: Indices
@@ -58,7 +59,7 @@ def core_set(stable: Solution, *, tolerance: float = 1e-6) -> CoreSet:
     applies = bool(
         game.is_symmetric and game.is_psd
         and np.ptp(game.requirements) <= tolerance * game.requirements.max()
-        and np.ptp(game.costs) == 0
+        and np.ptp(game.costs) == 0 and not game.is_integer and not game.minimums.any()
     )  # fmt: skip
     if core.size == 0:
         return CoreSet(core, 0.0, 0.0, True, applies)
@@ -71,9 +72,10 @@ def core_set(stable: Solution, *, tolerance: float = 1e-6) -> CoreSet:
 def everyone_contributes(stable: Solution, *, tolerance: float = 1e-6) -> bool:
     """Say whether the corollary applies: all contribute, so the equilibrium is socially optimal.
 
-    Needs equal requirements, as Theorem 5 does.
+    Needs equal requirements, as Theorem 5 does; where that does not apply the answer is no.
     """
-    return core_set(stable, tolerance=tolerance).agents.size == stable.game.size
+    core = core_set(stable, tolerance=tolerance)
+    return core.applies and core.agents.size == stable.game.size
 
 
 def is_diagonally_dominant(game: LinearGame) -> bool:
@@ -86,10 +88,13 @@ def everyone_must_contribute(game: LinearGame) -> bool:
     """Say whether diagonal dominance in the right units forces everybody to contribute.
 
     At equal requirements nobody gives more than mu / W_jj, so if sum over j != i of W_ij / W_jj < 1
-    for every i, the others never meet i's requirement, everybody contributes, and the price of
-    stability is 1. With a unit diagonal this is the paper's condition; without one the paper's
-    condition does not suffice.
+    for every i, the others never meet i's requirement and everybody contributes; where Theorem 5
+    applies, the price of stability is then 1. With a unit diagonal this is the paper's condition;
+    without one the paper's condition does not suffice. Whole numbers and minimums let agents give
+    more than that, so the answer for them is no.
     """
+    if game.is_integer or game.minimums.any():
+        return False
     if np.ptp(game.requirements) != 0 or game.requirements[0] == 0:
         return False
     received = game.apply(1 / game.own_benefits) - 1.0
