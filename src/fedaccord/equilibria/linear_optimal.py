@@ -282,7 +282,9 @@ def multiplicative_weights_optimal(
     need = np.where(game.requirements > 0, game.requirements, np.inf)
     rate = rate or 2.0 * np.log(max(wanted.size, 2)) / max(tolerance, 1e-3)
     average = np.zeros(game.size)
-    theta = np.maximum(game.minimums, 1e-3 * game.alone / game.size)
+    # Growing by factors needs a start above zero, of those too who need nothing themselves.
+    needed = np.where(game.alone > 0, game.alone, game.alone.max())
+    theta = np.maximum(game.minimums, 1e-3 * needed / game.size)
     best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
     rounds = 0
     closed = wanted.size == 0
