@@ -22,6 +22,9 @@ from fedaccord.games.base import NEAR, Game
 SHORT_DENOMINATOR = 10**6
 
 
+# A burden counts as smaller than another if it is by this many tolerances: nearer than that, what a
+# swap would leave somebody short is itself within the tolerance.
+SMALLER = 100
 # Envy is looked for this many agents at a time, which bounds the memory that takes.
 BLOCK = 2_000
 # Up to this many agents every pair is listed; above, one witness for each envious agent.
@@ -105,10 +108,11 @@ class Audit:
         """Give the verdict in one sentence."""
         if self.feasible is Answer.FALSE:
             agent = int(np.argmax(self.short))
-            over = np.flatnonzero(self.contributions > self.game.limits)
+            allowed = self.tolerance * self.scale
+            over = np.flatnonzero(self.contributions > self.game.limits + allowed)
             if over.size:
                 return f"Not feasible: {self.game.name(int(over[0]))} gives more than its limit."
-            under = np.flatnonzero(self.contributions < self.game.minimums)
+            under = np.flatnonzero(self.contributions < self.game.minimums - allowed)
             if under.size:
                 return f"Not feasible: {self.game.name(int(under[0]))} gives less than it must."
             return (
@@ -140,8 +144,11 @@ class Audit:
             reason += f"with the others as they are {reach}, so it falls short"
         elif self.spare[agent] > self.tolerance * self.scale:
             reason += f"with the others as they are {_number(needed)} would do"
-        elif given == 0 and alone > 0:
-            reason += "the others already supply all it needs"
+        elif needed < given - self.tolerance * self.scale:
+            reason += f"with the others as they are {_number(needed)} would do, but it must give "
+            reason += f"{_number(self.game.minimums[agent])} to take part"
+        elif given == 0:
+            reason += "the others already supply all it needs" if alone > 0 else "it needs nothing"
         else:
             share = 1 - given / alone if alone > 0 else 0.0
             reason += f"the others supply {100 * share:.0f} % of what it needs; "
@@ -263,39 +270,77 @@ def _envy(
     certain: dict[tuple[int, int], None] = {}
     close: dict[tuple[int, int], None] = {}
     exact = _ExactSwaps(game, given)
-    larger = np.flatnonzero(given > given.min() + allowed)
+    gap = SMALLER * allowed
+    larger = np.flatnonzero(given > given.min() + gap)
     if game.utility_doubt == 0:
-        for i, j in _lighter_burdens(game, given, needed, allowed, larger):
-            certain[i, j] = None
+        certain = dict.fromkeys(_lighter_burdens(game, given, needed, allowed, gap, larger))
+    if game.size > LISTED:
+        larger = np.setdiff1d(larger, [i for i, _ in certain])
     for begin in range(0, larger.size, BLOCK):
         first, second, after = game.swaps(given, larger[begin : begin + BLOCK])
-        keep = (given[second] < given[first] - allowed) & _may_swap(game, given, first, second)
+        keep = (given[second] < given[first] - gap) & _may_swap(game, given, first, second)
         first, second = first[keep], second[keep]
         slack = after[keep] - game.requirements[first]
         near = np.abs(slack) <= _nearness(game, given, first, allowed)
-        for i, j in zip(first[~near & (slack > 0)], second[~near & (slack > 0)], strict=True):
-            certain[int(i), int(j)] = None
-        for i, j in zip(first[near].tolist(), second[near].tolist(), strict=True):
-            answer = exact.envies(i, j) if (i, j) not in certain else None
-            if answer:
-                certain[i, j] = None
-            elif answer is None and (i, j) not in certain:
-                close[i, j] = None
+        sure = _pairs(game, first[~near & (slack > 0)], second[~near & (slack > 0)])
+        certain.update(dict.fromkeys(sure))
+        for pair in _pairs(game, first[near], second[near]):
+            answer = True if pair in certain else exact.envies(*pair)
+            if answer is None:
+                close[pair] = None
+            elif answer:
+                certain[pair] = None
+    for pair in _matching_burdens(game, given, needed, allowed, gap):
+        if pair not in certain and pair not in close:
+            answer = None if game.utility_doubt else exact.envies(*pair)
+            if answer is None:
+                close[pair] = None
+            elif answer:
+                certain[pair] = None
     return tuple(sorted(certain)), tuple(sorted(close))
 
 
+def _pairs(game: Game, first: Indices, second: Indices) -> list[tuple[int, int]]:
+    """List pairs; in large games the first of each agent."""
+    if game.size > LISTED:
+        _, kept = np.unique(first, return_index=True)
+        first, second = first[kept], second[kept]
+    return list(zip(first.tolist(), second.tolist(), strict=True))
+
+
 def _lighter_burdens(
-    game: Game, given: Vector, needed: Vector, allowed: float, agents: Indices
+    game: Game, given: Vector, needed: Vector, allowed: float, gap: float, agents: Indices
 ) -> Iterator[tuple[int, int]]:
-    """Give pairs (i, j) with f_i <= theta_j < theta_i, the last by more than what is allowed."""
+    """Give pairs (i, j) with f_i <= theta_j < theta_i, the last by more than the gap."""
     order = np.argsort(given, kind="stable")
     ranked = given[order]
     begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
-    end = np.searchsorted(ranked, given[agents] - allowed, side="left")
+    end = np.searchsorted(ranked, given[agents] - gap, side="left")
     for i, first, last in zip(agents.tolist(), begin.tolist(), end.tolist(), strict=True):
         found = order[first:last]
         found = found[_may_swap(game, given, np.full(found.size, i), found)]
         yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[:1]))
+
+
+def _matching_burdens(
+    game: Game, given: Vector, needed: Vector, allowed: float, gap: float
+) -> Iterator[tuple[int, int]]:
+    """Give pairs (i, j) with theta_j too close to f_i to say that it satisfies i, or does not.
+
+    Helpers of i are among its swaps anyway; these are the pairs in which j's samples do not matter
+    to i. The larger theta_j, the better, so that in large games the largest is enough.
+    """
+    order = np.argsort(given, kind="stable")
+    ranked = given[order]
+    agents = np.flatnonzero((given > needed + gap) & (given > given.min() + gap))
+    begin = np.searchsorted(ranked, needed[agents] - allowed, side="left")
+    end = np.searchsorted(
+        ranked, np.minimum(needed[agents] + allowed, given[agents] - gap), side="left"
+    )
+    for i, first, last in zip(agents.tolist(), begin.tolist(), end.tolist(), strict=True):
+        found = order[first:last]
+        found = found[_may_swap(game, given, np.full(found.size, i), found)]
+        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[-1:]))
 
 
 def _may_swap(game: Game, given: Vector, first: Indices, second: Indices) -> Any:
@@ -308,8 +353,8 @@ def _nearness(game: Game, given: Vector, agents: Indices, allowed: float) -> Vec
     if game.is_integer:
         return np.maximum(NEAR * np.maximum(1.0, game.requirements[agents]), game.utility_doubt)
     unique, place = np.unique(agents, return_inverse=True)
-    rates = np.array([game.own_rate(int(i), given) for i in unique])
-    return np.maximum(allowed * rates[place] if unique.size else np.zeros(0), game.utility_doubt)
+    rates = game.own_rates(unique, given)[place] if unique.size else np.zeros(0)
+    return np.maximum(allowed * rates, game.utility_doubt)
 
 
 class _ExactSwaps:

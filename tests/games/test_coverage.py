@@ -218,7 +218,9 @@ def test_swaps_and_own_rates_agree_with_the_plain_way(position):
         others = np.array([j for j in range(game.size) if j != i], dtype=np.intp)
         plain = [game._swapped_utility(theta, i, int(j)) for j in others]
         assert game.swapped_utilities(theta, i, others) == pytest.approx(plain, abs=1e-13)
-        assert game.own_rate(i, theta) == pytest.approx(Game.own_rate(game, i, theta), abs=1e-12)
+    everyone = np.arange(game.size)
+    plain = Game.own_rates(game, everyone, theta)
+    assert game.own_rates(everyone, theta) == pytest.approx(plain, abs=1e-12)
 
 
 @given(positions())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import version
@@ -13,8 +14,9 @@ import numpy as np
 
 from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
-from fedaccord.errors import UnsolvedError
+from fedaccord.errors import ExactnessError, UnsolvedError
 from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
 
 Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
 
@@ -148,10 +150,37 @@ class Deadline:
         return self.elapsed >= self.limit
 
 
+def answered(
+    game: Game,
+    concept: Concept,
+    options: Mapping[str, Any],
+    deadline: Deadline,
+    solve: Callable[[], Solution],
+) -> Solution:
+    """Solve, and temper what is claimed where utilities are estimates or too large to be exact."""
+    try:
+        solution = solve()
+    except ExactnessError as error:
+        solution = Solution(
+            game, concept, "exact", Status.FAILED, Interval(0.0, np.inf), note=str(error),
+            seconds=deadline.elapsed,
+        )  # fmt: skip
+    if game.utility_doubt > 0 and solution.status in (Status.OPTIMAL, Status.NONE_EXISTS):
+        proved = solution.status is Status.OPTIMAL
+        solution = dataclasses.replace(
+            solution,
+            status=Status.LIMIT if proved else Status.FAILED,
+            bounds=Interval(0.0, np.inf),
+            note="Utilities are estimates: this holds for the estimates, not for certain.",
+        )
+    return dataclasses.replace(solution, options=options)
+
+
 def short_at_limits(game: Game) -> int | None:
     """Give an agent who is short even when everybody gives its limit; None where nobody is.
 
-    Without a limit an agent can meet its own requirement alone, whatever the others do.
+    Without a limit an agent can meet its own requirement alone, whatever the others do; in a linear
+    game it can also meet that of anybody whom its samples help.
     """
     limited = np.isfinite(game.limits)
     if not limited.any():
@@ -162,9 +191,11 @@ def short_at_limits(game: Game) -> int | None:
         finite = game.alone[np.isfinite(game.alone)]
         corner = np.where(limited, corner, 1e6 * (1.0 + finite.max(initial=1.0)))
     short = limited & ~game.satisfied(corner)
+    if isinstance(game, LinearGame):
+        short &= game.apply(np.where(limited, 0.0, 1.0)) == 0
     if not game.is_integer:
         slack = game.utilities(corner) - game.requirements
-        short &= slack < -1e-9 * np.maximum(1.0, game.requirements)
+        short &= slack < -1e-9 * game.requirements
     return int(np.argmax(short)) if short.any() else None
 
 

@@ -21,6 +21,7 @@ from fedaccord.equilibria.coverage_symmetry import (
     least_by_class,
     quotient,
 )
+from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.games.coverage import CoverageGame
 
 # Boxes of class amounts are divided for at most this many classes and seconds.
@@ -58,6 +59,8 @@ def envy_free_coverage(
     if (answer := claim.infeasible()) is not None:
         return answer
     best = equal_allocation(game)
+    if best is None:
+        return claim.failed("equal", "no equal allocation within the limits satisfies everybody")
     if method == "equal":
         return claim.bounded("equal", game.total(game.minimums), best)
     if game.is_integer and (
@@ -99,32 +102,6 @@ def _bounded(claim: Claim, best: Vector, method: str) -> Solution:
     if method == "auto" and not claim.is_closed(lower, best) and _fits_envy(game):
         return _by_scip(claim, best, lower, name)
     return claim.bounded(name, lower, best)
-
-
-def equal_allocation(game: CoverageGame) -> Vector:
-    """Let everybody give the same least amount that satisfies all, as far as limits allow.
-
-    Nobody envies anybody: who gives more than another does so because the other's limit, or its
-    own minimum, forbids the swap.
-    """
-    low, high = 0.0, float(np.ceil(game.alone.max()))
-    while not game.is_feasible(_level(game, high)):
-        low, high = high, 2 * high + 1
-    for _ in range(200):
-        middle = np.floor((low + high) / 2) if game.is_integer else (low + high) / 2
-        if middle in (low, high):
-            break
-        if game.is_feasible(_level(game, middle)):
-            high = middle
-        else:
-            low = middle
-    if game.is_feasible(_level(game, 0.0)):
-        high = 0.0
-    return _level(game, high)
-
-
-def _level(game: CoverageGame, amount: float) -> Vector:
-    return np.maximum(np.minimum(amount, game.limits), game.minimums)
 
 
 def _class_bound(claim: Claim, symmetry: Symmetry, best: Vector) -> tuple[float, Vector | None]:

@@ -12,9 +12,11 @@ from fedaccord.equilibria.base import (
     Interval,
     Solution,
     Status,
+    answered,
     infeasible_solution,
     short_at_limits,
 )
+from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.equilibria.linear_envy import envy_free_linear
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
@@ -28,37 +30,6 @@ METHODS = ("auto", "equal", "exhaustive")
 EXHAUSTIVE_LIMIT = 200_000
 # Above this size the pairs of a linear game are too many for a program.
 PAIRS_LIMIT = 150
-
-
-def equal_allocation(game: Game) -> Vector | None:
-    """Give the least equal contributions that satisfy everybody (Theorem 1); None where none do.
-
-    With limits and minimums everybody gives the level moved into its range: whoever then gives less
-    than another cannot take the other's burden, or the other cannot take its.
-    """
-    finite = game.alone[np.isfinite(game.alone)]
-    high = float(finite.max(initial=1.0)) or 1.0
-
-    def at(level: float) -> Vector:
-        return np.asarray(np.clip(np.full(game.size, level), game.minimums, game.limits))
-
-    while not game.is_feasible(at(high)):
-        if (at(high) == at(2 * high)).all():
-            return None
-        high *= 2
-    low = 0.0
-    if game.is_feasible(at(0.0)):
-        return at(0.0)
-    if game.is_integer:
-        low, high = 0.0, float(np.ceil(high))
-        while high - low > 1:
-            middle = float((low + high) // 2)
-            low, high = (low, middle) if game.is_feasible(at(middle)) else (middle, high)
-        return at(high)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (low, middle) if game.is_feasible(at(middle)) else (middle, high)
-    return at(high)
 
 
 def solve_envy_free(
@@ -82,8 +53,10 @@ def solve_envy_free(
     agent = short_at_limits(game)
     if agent is not None:
         return infeasible_solution(game, "envy-free", agent, deadline)
-    solution = _dispatch(game, method, tolerance, deadline)
-    return dataclasses.replace(solution, options={"method": method, "tolerance": tolerance})
+    options = {"method": method, "tolerance": tolerance}
+    return answered(
+        game, "envy-free", options, deadline, lambda: _dispatch(game, method, tolerance, deadline)
+    )
 
 
 def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
@@ -149,7 +122,8 @@ def _large_linear(
     if given is not None and game.total(given) < game.total(equal):
         from fedaccord.equilibria.structure import strictly_dominant_own_benefits
 
-        if strictly_dominant_own_benefits(game):
+        # Whole contributors may have something to spare, so that the theorem is about the reals.
+        if not game.is_integer and strictly_dominant_own_benefits(game):
             best, method = np.array(given), "stable"
     solution = _equal_solution(game, best, optimal.bounds.lower, tolerance, deadline)
     return dataclasses.replace(solution, method=method)

@@ -17,6 +17,7 @@ import numpy as np
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria.base import Concept, Deadline, Interval, Solution, Status
+from fedaccord.equilibria.equal import equal_allocation, level_allocation
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 
@@ -104,7 +105,9 @@ def exhaustive_envy_free(game: Game, *, deadline: Deadline | None = None) -> Sol
     start = _feasible_start(_integer(game), deadline, concept="envy-free")
     if isinstance(start, Solution):
         return start
-    start = _least_level(game, int(start.max()))
+    equal = equal_allocation(game)
+    # Whatever satisfies everybody, its largest gift given by all does too, as far as limits allow.
+    start = level_allocation(game, float(start.max())) if equal is None else equal
     box = _box_below(game, game.total(start))
     tally = _Tally()
     points = _envy_free_points(game, box, deadline, tally)
@@ -255,7 +258,7 @@ def _feasible_start(
         return _solution(game, concept, Status.INFEASIBLE, nothing, None, box, tally, deadline)
     try:
         for doubling in range(DOUBLINGS):
-            level = _level(game, 2.0**doubling)
+            level = level_allocation(game, 2.0**doubling)
             if game.is_feasible(level):
                 return level
             if deadline.passed:
@@ -279,27 +282,6 @@ def _trimmed(game: Game, start: Vector) -> Vector:
             )
         trimmed[agent] = high
     return trimmed
-
-
-def _level(game: Game, amount: float) -> Vector:
-    """Let everybody give the same amount, as far as limits and minimums allow.
-
-    Nobody envies anybody then: who gives more than another does so because the other's limit, or
-    its own minimum, forbids the swap.
-    """
-    return np.maximum(np.minimum(amount, game.limits), game.minimums)
-
-
-def _least_level(game: Game, high: int) -> Vector:
-    """Find the least amount that satisfies everybody when all give it; `high` is enough."""
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if game.is_feasible(_level(game, middle)) else (middle, high)
-    return _level(game, high)
-
-
-# Searching a box.
 
 
 def _stable_points(

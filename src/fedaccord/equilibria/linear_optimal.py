@@ -36,7 +36,27 @@ def repaired(game: LinearGame, theta: Vector) -> Vector | None:
         ratio = np.where(game.requirements > 0, game.requirements / utility, 0.0).max()
     ways = [needed] + ([theta * max(1.0, ratio)] if np.isfinite(ratio) else [])
     inside = [way for way in ways if (way <= game.limits).all()]
-    return min(inside, key=game.total) if inside else None
+    return min(inside, key=game.total) if inside else _raised(game, theta)
+
+
+def _raised(game: LinearGame, theta: Vector) -> Vector | None:
+    """Raise contributions within limits until nobody is short: own ones, then the best helpers'.
+
+    None where somebody stays short by more than rounding.
+    """
+    theta = np.minimum(theta, game.limits)
+    for agent in np.flatnonzero(game.apply(theta) < game.requirements).tolist():
+        helpers, benefit = game.row(agent)
+        order = np.argsort(-benefit / game.costs[helpers] - 1e300 * (helpers == agent))
+        short = game.requirements[agent] - benefit @ theta[helpers]
+        for j, gain in zip(helpers[order].tolist(), benefit[order].tolist(), strict=True):
+            if short <= 0 or gain == 0:
+                break
+            added = min(short / gain, game.limits[j] - theta[j])
+            theta[j] += added
+            short -= added * gain
+    enough = game.apply(theta) >= game.requirements * (1 - 1e-9)
+    return theta if enough.all() else None
 
 
 def dual_bound(game: LinearGame, prices: Vector) -> float:
@@ -81,6 +101,7 @@ def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> 
         most=right,
         method="highs-ds" if n == 0 else "highs-ipm",
         seconds=deadline.left,
+        tolerance=1e-9 if n == 0 else 1e-7,
     )
     if result.x is None:
         return None
@@ -288,7 +309,7 @@ def multiplicative_weights_optimal(
     best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
     rounds = 0
     closed = wanted.size == 0
-    while not closed and not deadline.passed:
+    while not closed and not deadline.passed and (theta < game.limits).any():
         rounds += 1
         utility = game.apply(theta)
         cover = utility / need
@@ -305,10 +326,15 @@ def multiplicative_weights_optimal(
             if feasible is not None and bounds.upper < upper:
                 best, upper = feasible, bounds.upper
             closed = upper - lower <= tolerance * upper
+        # Who has reached its limit cannot give more, however much it serves.
+        worth = np.where(theta < game.limits, worth, 0.0)
+        if not worth.any():
+            break
         # A step that moves no coverage by more than 1/rate keeps the weights' first-order model.
-        gain = np.maximum(worth / worth.max() - (1 - 1e-1), 0.0) * 10.0
+        open_worth = np.where(theta < game.limits, worth, 0.0)
+        gain = np.maximum(open_worth / open_worth.max() - (1 - 1e-1), 0.0) * 10.0
         step = gain * theta
-        moved = (game.apply(step) / need)[wanted].max()
+        moved = float((game.apply(step) / need)[wanted].max()) or 1.0
         theta = np.minimum(theta + step * min(1.0, 1.0 / (rate * moved)), game.limits)
     if wanted.size == 0:
         best = np.array(game.minimums)
@@ -342,8 +368,13 @@ def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> S
     if not game.is_feasible(theta):
         # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
         theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)
+    if not game.is_feasible(theta):
+        return Solution(
+            game, "optimal", "milp", Status.FAILED, Interval(max(lower, 0.0), np.inf),
+            note="The mixed-integer solver's answer is not feasible.", seconds=deadline.elapsed,
+        )  # fmt: skip
     total = game.total(theta)
-    closed = game.is_feasible(theta) and total - lower <= tolerance * total + 1e-9
+    closed = total - lower <= tolerance * total + 1e-9
     return Solution(
         game, "optimal", "milp", Status.OPTIMAL if closed else Status.LIMIT,
         Interval(min(lower, total), total), theta, seconds=deadline.elapsed,

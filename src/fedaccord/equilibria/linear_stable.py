@@ -81,7 +81,14 @@ def potential_stable(
             theta, method = chosen, method + "+solution-set-lp"
             total = game.total(theta)
             bounds = Interval(total * (1 - 1e-9), total * (1 + 1e-9))
-    return _finished(game, theta, point, method, bounds, tolerance, deadline, gap)
+    if bounds is None:
+        total = game.total(theta)
+        cheapest = select == "cheapest"
+        ends = (trivial_lower_bound(game), total) if cheapest else (total, np.inf)
+        reached = relative_regret(game, theta) <= tolerance
+        bounds = Interval(*ends) if reached else Interval(trivial_lower_bound(game), np.inf)
+        return _finished(game, theta, point, method, bounds, Status.LIMIT, tolerance, deadline, gap)
+    return _finished(game, theta, point, method, bounds, Status.OPTIMAL, tolerance, deadline, gap)
 
 
 def _polished_fixed_point(
@@ -99,20 +106,19 @@ def _polished_fixed_point(
 
 
 def _finished(
-    game: LinearGame, theta: Vector, point: FixedPoint, method: str, bounds: Interval | None,
-    tolerance: float, deadline: Deadline, gap: float,
+    game: LinearGame, theta: Vector, point: FixedPoint, method: str, bounds: Interval,
+    status: Status, tolerance: float, deadline: Deadline, gap: float,
 ) -> Solution:  # fmt: skip
     regret = relative_regret(game, theta)
+    # What is not at rest is no equilibrium: its place is among the certificates.
     reached = regret <= tolerance
-    status = Status.OPTIMAL if reached and bounds is not None else Status.LIMIT
-    total = game.total(theta)
-    if bounds is None:
-        bounds = Interval(trivial_lower_bound(game), total if reached else np.inf)
     note = "" if reached else f"Best response stopped at a relative regret of {regret:.1e}."
-    certificate = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
+    certificate: dict[str, Any] = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
+    if not reached:
+        certificate["nearest"] = theta
     return Solution(
-        game, "stable", method, status if reached else Status.LIMIT, bounds, theta,
-        certificate=certificate, note=note, seconds=deadline.elapsed,
+        game, "stable", method, status if reached else Status.FAILED, bounds,
+        theta if reached else None, certificate=certificate, note=note, seconds=deadline.elapsed,
     )  # fmt: skip
 
 
@@ -237,7 +243,8 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
         square = cvxpy.quad_form(theta, cvxpy.psd_wrap(game.benefits))
     constraints = [
         utility >= game.requirements,
-        square - game.requirements @ theta <= 0,
+        # Nobody above its minimum has anything to spare; without minimums, as printed.
+        square - game.requirements @ theta - game.minimums @ (utility - game.requirements) <= 0,
         theta >= game.minimums,
     ]
     limited = np.flatnonzero(np.isfinite(game.limits))
@@ -263,8 +270,9 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
 
 
 def damped_stable(
-    game: LinearGame, *, tolerance: float, deadline: Deadline, start: Vector | None = None
-) -> Solution:
+    game: LinearGame, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
+    start: Vector | None = None,
+) -> Solution:  # fmt: skip
     """Find a stable equilibrium of any linear game by best response damped by a half.
 
     No guarantee of convergence; what it returns is verified.
@@ -280,7 +288,10 @@ def damped_stable(
     regret = relative_regret(game, theta)
     short = bool((game.best_responses(theta) > theta + tolerance * theta.max()).any())
     settled = regret <= tolerance and not short
-    bounds = Interval(trivial_lower_bound(game), game.total(theta) if settled else np.inf)
+    total = game.total(theta)
+    bounds = Interval(trivial_lower_bound(game), np.inf)
+    if settled:
+        bounds = Interval(bounds.lower, total) if select == "cheapest" else Interval(total, np.inf)
     note = "" if settled else "Damped best response did not settle on an equilibrium."
     return Solution(
         game, "stable", "damped-best-response", Status.LIMIT if settled else Status.FAILED, bounds,
@@ -375,7 +386,9 @@ def _milp_answer(
     method = "milp"
     factor = float(game.costs.max()) * normalise(game).unit
     if result.x is None:
-        proved = result.infeasible and not game.is_integer
+        # Without limits an equilibrium exists (Theorem 2), whatever a solver says.
+        limited = bool(np.isfinite(game.limits).any())
+        proved = result.infeasible and not game.is_integer and limited and _tame(game)
         return Solution(
             game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
             Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
@@ -384,14 +397,16 @@ def _milp_answer(
         )  # fmt: skip
     theta = _exact_on_support(game, result.x)
     total = game.total(theta)
-    proved_bound = abs(result.bound) * factor
+    proved_bound = max(result.bound if select == "cheapest" else -result.bound, 0.0) * factor
     if not is_stable(game, theta, tolerance):
         return Solution(
             game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
             note="The mixed-integer solver's answer did not pass the check of best responses.",
             seconds=deadline.elapsed,
         )  # fmt: skip
-    closed = result.solved
+    closed = result.solved and _tame(game)
+    if not closed and select == "cheapest" and not _tame(game):
+        proved_bound = trivial_lower_bound(game)
     ends = sorted(
         (
             min(proved_bound, total) if select == "cheapest" else total,
@@ -413,6 +428,11 @@ def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
     fixed = np.array(game.minimums)
     fixed[contributing] = np.maximum(theta[contributing], fixed[contributing] + 1e-8 * unit)
     return polish(game, np.clip(fixed, game.minimums, game.limits))
+
+
+def _tame(game: LinearGame) -> bool:
+    """Say whether benefits are near enough to each other for a mixed-integer solver's tolerance."""
+    return float(normalise(game).benefits.max()) <= 1e4
 
 
 def is_stable(game: LinearGame, theta: Vector, tolerance: float) -> bool:

@@ -15,7 +15,6 @@ from fedaccord.equilibria.base import (
     infeasible_solution,
     short_at_limits,
 )
-from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -50,7 +49,9 @@ def solve_optimal(
     if agent is not None:
         return infeasible_solution(game, "optimal", agent, deadline)
     options = {"method": method, "tolerance": tolerance}
-    return answered(game, "optimal", options, deadline, lambda: _dispatch(game, method, tolerance, deadline))
+    return answered(
+        game, "optimal", options, deadline, lambda: _dispatch(game, method, tolerance, deadline)
+    )
 
 
 def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:

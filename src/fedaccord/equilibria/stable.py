@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector, as_numbers
+from fedaccord._arrays import Vector, as_numbers, check_finite
 from fedaccord.equilibria import linear_stable as linear
 from fedaccord.equilibria.base import (
     Deadline,
     Interval,
     Solution,
     Status,
+    answered,
     infeasible_solution,
     short_at_limits,
 )
@@ -23,7 +23,9 @@ from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 
-METHODS = ("auto", "best-response", "cp1", "milp", "exhaustive")
+LINEAR_METHODS = ("best-response", "cp1", "milp")
+COVERAGE_METHODS = ("sweeps", "scip")
+METHODS = ("auto", *LINEAR_METHODS, *COVERAGE_METHODS, "exhaustive")
 
 # Integer games with at most this many allocations below the stand-alone needs are searched whole.
 EXHAUSTIVE_LIMIT = 200_000
@@ -45,7 +47,8 @@ def solve_stable(
                     no x < contributions[i] with u_i(x, contributions of others) >= requirements[i]
 
     game: what the agents want.
-    method: "auto", "best-response", "cp1" (the paper's convex program), "milp" or "exhaustive".
+    method: "auto"; for linear games "best-response", "cp1" (the paper's convex program) or "milp";
+        for coverage "sweeps" or "scip"; "exhaustive" for small integer games.
     select: "cheapest", or "costliest" for the worst equilibrium (price of anarchy).
     tolerance: regret to reach, relative to the largest contribution.
     time_limit: seconds after which the best found so far is returned with its bounds.
@@ -61,14 +64,17 @@ def solve_stable(
     if agent is not None:
         return infeasible_solution(game, "stable", agent, deadline)
     options: dict[str, Any] = {"method": method, "select": select, "tolerance": tolerance}
-    solution = _dispatch(game, method, select, tolerance, deadline, begin)
-    return dataclasses.replace(solution, options=options)
+    return answered(
+        game, "stable", options, deadline,
+        lambda: _dispatch(game, method, select, tolerance, deadline, begin),
+    )  # fmt: skip
 
 
 def _checked_start(game: Game, start: ArrayLike) -> Vector:
     values = as_numbers(start, "start")
     if values.shape != (game.size,):
         raise InputError(f"start must have {game.size} contributions; got shape {values.shape}")
+    check_finite(values, "the start", game.name)
     return values
 
 
@@ -82,21 +88,27 @@ def _dispatch(
     small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
     if method == "exhaustive" or (method == "auto" and small):
         return exhaustive.exhaustive_stable(game, select=select, deadline=deadline)
-    if isinstance(game, LinearGame):
+    if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
         return _linear(game, method, select, tolerance, deadline, start)
-    if method not in ("auto", "best-response"):
-        raise InputError(f'method "{method}" is for linear games; use "auto"')
-    if isinstance(game, CoverageGame):
+    if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
         return coverage.stable_coverage(
-            game, select=select, tolerance=tolerance, deadline=deadline, start=start
+            game, method=method, select=select, tolerance=tolerance, deadline=deadline, start=start
         )
+    if method not in ("auto", "best-response"):
+        raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
+    if method == "auto" and not game.is_integer and game.size <= enclosures.MOST_AGENTS:
+        enclosed = enclosures.enclosed_stable(
+            game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
+        )
+        if enclosed.status in (Status.OPTIMAL, Status.NONE_EXISTS):
+            return enclosed
     if method == "auto" and _can_enclose(game):
         found = enclosures.enclosed_stable(
             game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
         )
         if found.status is not Status.FAILED:
             return found
-    return general_stable(game, tolerance=tolerance, deadline=deadline, start=start)
+    return general_stable(game, select=select, tolerance=tolerance, deadline=deadline, start=start)
 
 
 def _can_enclose(game: Game) -> bool:
@@ -122,6 +134,8 @@ def _linear(
     start: Vector | None,
 ) -> Solution:  # fmt: skip
     if method == "cp1":
+        if game.is_integer or select == "costliest":
+            raise InputError('method "cp1" finds the cheapest real equilibrium only; use "auto"')
         return linear.cp1_stable(game, tolerance=tolerance, deadline=deadline)
     if method == "milp":
         return linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
@@ -136,7 +150,11 @@ def _linear(
         if exact.status is not Status.FAILED:
             return exact
     return linear.damped_stable(
-        game, tolerance=tolerance, deadline=Deadline(max(deadline.left, 1.0)), start=start
+        game,
+        select=select,
+        tolerance=tolerance,
+        deadline=Deadline(max(deadline.left, 1.0)),
+        start=start,
     )
 
 
@@ -172,11 +190,12 @@ def _linear_integer(
 
 
 def general_stable(
-    game: Game, *, tolerance: float, deadline: Deadline, start: Vector | None
-) -> Solution:
+    game: Game, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
+    start: Vector | None,
+) -> Solution:  # fmt: skip
     """Look for an equilibrium of any game by best response, damped where it cycles.
 
-    The equilibrium found is verified; whether a cheaper one exists is not known.
+    The equilibrium found is verified; whether a cheaper or a costlier one exists is not known.
     """
     from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 
@@ -190,8 +209,9 @@ def general_stable(
         allowed = 0.0 if game.is_integer else tolerance * (float(found.max()) or 1.0)
         if path.ending is Ending.CONVERGED and (np.abs(needed - found) <= allowed).all():
             total = game.total(found)
+            ends = (0.0, total) if select == "cheapest" else (total, np.inf)
             return Solution(
-                game, "stable", "damped-best-response", Status.LIMIT, Interval(0.0, total), found,
+                game, "stable", "damped-best-response", Status.LIMIT, Interval(*ends), found,
                 certificate={"rounds": len(path.contributions)}, seconds=deadline.elapsed,
             )  # fmt: skip
         if deadline.passed:

@@ -199,13 +199,17 @@ class Game(ABC):
         """Give the agents whose samples can matter to one agent, itself included."""
         return np.arange(self.size)
 
-    def own_rate(self, agent: int, contributions: Vector) -> float:
-        """Give what one of the agent's own samples adds to its utility, on average over them."""
-        given = contributions[agent]
-        rest = np.array(contributions)
-        rest[agent] = 0.0 if given > 0 else 1.0
-        difference = self.utilities(contributions)[agent] - self.utilities(rest)[agent]
-        return float(difference / given) if given > 0 else float(-difference)
+    def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
+        """Give what one of an agent's own samples adds to its utility, on average over them."""
+        utility = self.utilities(contributions)
+        rates = []
+        for agent in agents.tolist():
+            given = contributions[agent]
+            other = np.array(contributions)
+            other[agent] = 0.0 if given > 0 else 1.0
+            change = utility[agent] - self.utilities(other)[agent]
+            rates.append(change / (given if given > 0 else -1.0))
+        return np.array(rates)
 
     def response_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
         """Give lower and upper bounds on best responses; equal wherever utilities are exact."""
@@ -242,9 +246,9 @@ class Game(ABC):
         if abs(needed - nearest) > NEAR * max(1.0, needed):
             return float(np.ceil(needed))
         # Real responses never exceed whole ones, so the answer is the nearest or the next.
-        trial = [Fraction(int(c)) for c in contributions]
-        trial[agent] = Fraction(nearest)
-        enough = self.exact_utility(agent, trial) >= self.exact_requirements[agent]
+        trial = np.array(contributions)
+        trial[agent] = nearest
+        enough = self.exact_utility(agent, _Whole(trial)) >= self.exact_requirements[agent]
         return float(nearest if enough else nearest + 1)
 
     @cached_property
@@ -262,7 +266,7 @@ class Game(ABC):
         slack = self.utilities(contributions) - self.requirements
         result: np.ndarray[Any, np.dtype[np.bool_]] = slack >= 0
         if self.is_integer:
-            whole = [Fraction(int(c)) for c in contributions]
+            whole = _Whole(contributions)
             scale = np.maximum(1.0, np.abs(self.requirements))
             for i in np.flatnonzero(np.abs(slack) <= NEAR * scale):
                 result[i] = self.exact_utility(int(i), whole) >= self.exact_requirements[i]
@@ -312,6 +316,21 @@ class Game(ABC):
         if (self.costs != 1).any():
             result["costs"] = self.costs.tolist()
         return result
+
+
+class _Whole(Sequence[Fraction]):
+    """Whole contributions read as Fractions one by one: most models look at few of them."""
+
+    def __init__(self, contributions: Vector) -> None:
+        self._values = contributions
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [Fraction(int(c)) for c in self._values[place]]
+        return Fraction(int(self._values[place]))
 
 
 def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import NEAR, Game
+from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified, Refuted, Unknown, WellBehaved
 from fedaccord.games.distributions import Sparse, checked_distributions, distributions_entry
 
@@ -213,18 +213,6 @@ class CoverageGame(Game):
         start = np.zeros(1, dtype=np.intp)
         return float(_least_whole(self.log_misses[span], rest, start, goal)[0])
 
-    def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
-        # As in Game, but of the others only those at the agent's points are read as Fractions.
-        nearest = round(needed)
-        if abs(needed - nearest) > NEAR * max(1.0, needed):
-            return float(np.ceil(needed))
-
-        def given_by(other: int) -> Fraction:
-            return Fraction(nearest if other == agent else int(contributions[other]))
-
-        enough = self._exact_utility(agent, given_by) >= self.exact_requirements[agent]
-        return float(nearest if enough else nearest + 1)
-
     def _neighbourhood(self, agent: int) -> tuple[Indices, Indices]:
         """Give all entries of Q at an agent's points, point after point, and where each begins."""
         order, starts = self.by_point
@@ -252,8 +240,11 @@ class CoverageGame(Game):
         """Give the agents who share a point with one agent, itself included."""
         return np.unique(self.rows[self._neighbourhood(agent)[0]])
 
-    def own_rate(self, agent: int, contributions: Vector) -> float:
-        """Give what one of the agent's own samples adds to its utility, on average over them."""
+    def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
+        """Give what one of an agent's own samples adds to its utility, on average over them."""
+        return np.array([self._own_rate(agent, contributions) for agent in agents.tolist()])
+
+    def _own_rate(self, agent: int, contributions: Vector) -> float:
         span = self._span(agent)
         rest = self.weights.data[span] * self._others_of(agent, contributions)
         given = contributions[agent] or 1.0
@@ -300,9 +291,6 @@ class CoverageGame(Game):
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give u_i(theta) in Fractions, whole or not."""
-        return self._exact_utility(agent, contributions.__getitem__)
-
-    def _exact_utility(self, agent: int, given_by: Callable[[int], Fraction]) -> Fraction:
         entries, begins = self._neighbourhood(agent)
         givers, rates = self.rows[entries].tolist(), self._rates[entries].tolist()
         points = self.distributions.indices[self._span(agent)]
@@ -313,7 +301,7 @@ class CoverageGame(Game):
             # Exponents are added up first: powers of large fractions are what takes time.
             exponents: Counter[float] = Counter()
             for giver, rate in zip(givers[low:high], rates[low:high], strict=True):
-                given = given_by(giver)
+                given = contributions[giver]
                 whole = given.numerator // given.denominator
                 exponents[rate] += whole
                 if given != whole:

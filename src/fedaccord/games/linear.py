@@ -34,6 +34,8 @@ from fedaccord.games.distributions import (
 
 # Above this many agents no k x k array is made without being asked for.
 DENSE_LIMIT = 5_000
+# Benefits further apart than this drown in rounding.
+LARGEST_RATIO = 1e12
 
 
 class LinearGame(Game):
@@ -54,6 +56,20 @@ class LinearGame(Game):
                 f"{self.name(agent)} gains nothing from its own samples (benefits[{agent}, "
                 f"{agent}] is zero): no amount of them meets its requirement; give it an own "
                 "benefit above zero"
+            )
+
+        self._check_ratios()
+
+    def _check_ratios(self) -> None:
+        """Refuse benefits so far apart that doubles cannot hold both in one sum."""
+        rows = sparse.coo_array(self.benefits)
+        ratio = rows.data / self.own_benefits[rows.row]
+        if ratio.max() > LARGEST_RATIO:
+            place = int(np.argmax(ratio))
+            agent, other = int(rows.row[place]), int(rows.col[place])
+            raise InputError(
+                f"{self.name(agent)} gains {ratio[place]:.0e} times as much from a sample of "
+                f"{self.name(other)} as from its own: mend the units of its benefits"
             )
 
     def _checked(self, benefits: Any) -> Any:
@@ -103,8 +119,20 @@ class LinearGame(Game):
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether W equals its transpose, up to rounding."""
-        difference = abs(self.benefits - self.benefits.T)
-        return bool(difference.max() <= 1e-12 * float(self.own_benefits.max()))
+        scaled = self._unit_diagonal(self.benefits)
+        # Beside the larger of the two, or of the own benefits, which are one here.
+        difference = abs(scaled - scaled.T) - 1e-12 * (scaled + scaled.T)
+        return bool(difference.max() <= 1e-12)
+
+    def _unit_diagonal(self, matrix: Any) -> Any:
+        """Divide rows and columns by the roots of the own benefits.
+
+        That keeps symmetry and definiteness, and agents with small benefits count like any other.
+        """
+        side = 1 / np.sqrt(self.own_benefits)
+        if is_sparse(matrix):
+            return sparse.csr_array(sparse.diags_array(side) @ matrix @ sparse.diags_array(side))
+        return side[:, None] * matrix * side
 
     @cached_property
     def is_psd(self) -> bool | None:
@@ -114,15 +142,15 @@ class LinearGame(Game):
         factorisation does up to DENSE_LIMIT agents, and above that Lanczos' iteration, if it
         settles.
         """
-        symmetric: Any = (self.benefits + self.benefits.T) / 2
+        symmetric: Any = self._unit_diagonal((self.benefits + self.benefits.T) / 2)
         rows = np.asarray(symmetric.sum(axis=1)).ravel()
-        if (2 * self.own_benefits >= rows).all():
+        if (rows <= 2).all():
             return True
         if self.size > DENSE_LIMIT:
             return _least_eigenvalue_says(symmetric)
         array = symmetric.toarray() if is_sparse(symmetric) else np.array(symmetric)
         # Rounding may push a zero eigenvalue just below zero: shift by more than that.
-        array[np.diag_indices(self.size)] += 1e-12 * self.size * self.own_benefits.max()
+        array[np.diag_indices(self.size)] += 1e-12 * self.size
         try:
             np.linalg.cholesky(array)
         except np.linalg.LinAlgError:
@@ -153,7 +181,7 @@ class LinearGame(Game):
         slack = self.apply(contributions) - self.requirements
         return np.maximum(contributions - slack / self.own_benefits, 0.0)
 
-    def _row(self, agent: int) -> tuple[Indices, Vector]:
+    def row(self, agent: int) -> tuple[Indices, Vector]:
         """Give the agents whose samples help one agent, and by how much."""
         if is_sparse(self.benefits):
             ends = self.benefits.indptr[agent : agent + 2]
@@ -163,21 +191,21 @@ class LinearGame(Game):
 
     def helpers(self, agent: int) -> Indices:
         """Give the agents j with W_ij > 0."""
-        helpers, benefit = self._row(agent)
+        helpers, benefit = self.row(agent)
         return helpers[benefit > 0]
 
-    def own_rate(self, agent: int, contributions: Vector) -> float:
+    def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
         """Give W_ii."""
-        return float(self.own_benefits[agent])
+        return self.own_benefits[agents]
 
     def _response(self, agent: int, contributions: Vector) -> float:
-        helpers, benefit = self._row(agent)
+        helpers, benefit = self.row(agent)
         slack = benefit @ contributions[helpers] - self.requirements[agent]
         return max(float(contributions[agent] - slack / self.own_benefits[agent]), 0.0)
 
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
         """Give u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
-        helpers, benefit = self._row(agent)
+        helpers, benefit = self.row(agent)
         order = np.argsort(helpers)
         places = order[np.searchsorted(helpers, others, sorter=order).clip(max=len(order) - 1)]
         cross = np.where(helpers[places] == others, benefit[places], 0.0)
@@ -202,7 +230,7 @@ class LinearGame(Game):
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give W_i theta in Fractions."""
-        helpers, benefit = self._row(agent)
+        helpers, benefit = self.row(agent)
         return sum(
             (w * contributions[j] for w, j in zip(exact_numbers(benefit), helpers, strict=True)),
             Fraction(0),
@@ -298,7 +326,8 @@ class DiscoveryGame(LinearGame):
         """Always at equal costs: Q' theta is unique, and its sum is the total, as rows sum to 1."""
         return bool(np.ptp(self.costs) == 0)
 
-    def _row(self, agent: int) -> tuple[Indices, Vector]:
+    def row(self, agent: int) -> tuple[Indices, Vector]:
+        """Give the agents whose samples help one agent, and by how much."""
         row = self._rows(np.array([agent]))
         return row.indices, row.data
 
@@ -312,17 +341,14 @@ class DiscoveryGame(LinearGame):
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Give q_i Q' theta in Fractions."""
-        found: dict[int, Fraction] = {}
-        for j in range(self.size):
+        mine = dict(zip(*exact_row(self.distributions, agent), strict=True))
+        total = Fraction(0)
+        for j in self.helpers(agent).tolist():
             if contributions[j]:
-                points, chances = exact_row(self.distributions, j)
-                for x, q in zip(points, chances, strict=True):
-                    found[x] = found.get(x, Fraction(0)) + q * contributions[j]
-        points, chances = exact_row(self.distributions, agent)
-        return sum(
-            (q * found.get(x, Fraction(0)) for x, q in zip(points, chances, strict=True)),
-            Fraction(0),
-        )
+                theirs = zip(*exact_row(self.distributions, j), strict=True)
+                shared = sum((q * mine[x] for x, q in theirs if x in mine), Fraction(0))
+                total += shared * contributions[j]
+        return total
 
     def _largest_cross_benefits(self) -> Vector:
         # By Cauchy-Schwarz q_i q_j <= |q_i||q_j|; the exact maximum would need all of Q Q'.
