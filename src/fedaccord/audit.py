@@ -277,8 +277,8 @@ def _envy(
     if game.size > LISTED:
         larger = np.setdiff1d(larger, [i for i, _ in certain])
     for begin in range(0, larger.size, BLOCK):
-        first, second, after = game.swaps(given, larger[begin : begin + BLOCK])
-        keep = (given[second] < given[first] - gap) & _may_swap(game, given, first, second)
+        first, second, after = game.swaps(given, larger[begin : begin + BLOCK], gap)
+        keep = _may_swap(game, given, first, second)
         first, second = first[keep], second[keep]
         slack = after[keep] - game.requirements[first]
         near = np.abs(slack) <= _nearness(game, given, first, allowed)
@@ -316,7 +316,9 @@ def _lighter_burdens(
     ranked = given[order]
     begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
     end = np.searchsorted(ranked, given[agents] - gap, side="left")
-    for i, first, last in zip(agents.tolist(), begin.tolist(), end.tolist(), strict=True):
+    some = end > begin
+    spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
+    for i, first, last in spans:
         found = order[first:last]
         found = found[_may_swap(game, given, np.full(found.size, i), found)]
         yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[:1]))
@@ -337,7 +339,9 @@ def _matching_burdens(
     end = np.searchsorted(
         ranked, np.minimum(needed[agents] + allowed, given[agents] - gap), side="left"
     )
-    for i, first, last in zip(agents.tolist(), begin.tolist(), end.tolist(), strict=True):
+    some = end > begin
+    spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
+    for i, first, last in spans:
         found = order[first:last]
         found = found[_may_swap(game, given, np.full(found.size, i), found)]
         yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[-1:]))

@@ -180,14 +180,20 @@ class Game(ABC):
         """How far a utility given may be from the true one; zero unless utilities are estimates."""
         return 0.0
 
-    def swaps(self, contributions: Vector, agents: Indices) -> tuple[Indices, Indices, Vector]:
-        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap."""
+    def swaps(
+        self, contributions: Vector, agents: Indices, gap: float = 0.0
+    ) -> tuple[Indices, Indices, Vector]:
+        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap.
+
+        gap: by how much less; pairs whose swap leaves i short by over a hundredth of it, in its own
+            samples, may be left out.
+        """
         first: list[Indices] = []
         second: list[Indices] = []
         after: list[Vector] = []
         for agent in agents.tolist():
             others = self.helpers(agent)
-            others = others[contributions[others] < contributions[agent]]
+            others = others[contributions[others] < contributions[agent] - gap]
             first.append(np.full(others.size, agent, dtype=np.intp))
             second.append(others)
             after.append(self.swapped_utilities(contributions, agent, others))

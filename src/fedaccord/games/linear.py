@@ -213,16 +213,26 @@ class LinearGame(Game):
         utility = float(benefit @ contributions[helpers])
         return np.asarray(utility + gap * (cross - self.own_benefits[agent]))
 
-    def swaps(self, contributions: Vector, agents: Indices) -> tuple[Indices, Indices, Vector]:
+    def swaps(
+        self, contributions: Vector, agents: Indices, gap: float = 0.0
+    ) -> tuple[Indices, Indices, Vector]:
         """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap."""
-        rows = self._rows(agents)
-        block = sparse.coo_array(rows)
-        first, second = agents[block.row], block.col.astype(np.intp)
-        gap = contributions[first] - contributions[second]
-        lower = gap > 0
-        first, second, gap = first[lower], second[lower], gap[lower]
-        utility = np.asarray(rows @ contributions)[block.row[lower]]
-        return first, second, utility + gap * (block.data[lower] - self.own_benefits[first])
+        rows = sparse.csr_array(self._rows(agents))
+        utility, own = np.asarray(rows @ contributions), self.own_benefits[agents]
+        if gap > 0:
+            # After a swap the slack is s_i - (theta_i - theta_j)(W_ii - W_ij): with burdens apart by
+            # more than the gap, a smaller W_ij leaves i short by over a hundredth of it.
+            least = 0.99 * own - (utility - self.requirements[agents]) / gap
+            kept = np.flatnonzero(rows.data >= np.repeat(least, np.diff(rows.indptr)))
+        else:
+            kept = np.arange(rows.data.size)
+        place = np.searchsorted(rows.indptr, kept, side="right") - 1
+        second = rows.indices[kept].astype(np.intp)
+        apart = contributions[agents[place]] - contributions[second]
+        lower = apart > gap
+        place, second, apart = place[lower], second[lower], apart[lower]
+        after = utility[place] + apart * (rows.data[kept[lower]] - own[place])
+        return agents[place], second, after
 
     def _rows(self, agents: Indices) -> Any:
         """Give some rows of W."""
