@@ -10,6 +10,7 @@ solutions then have the same utilities, so one of them shows all.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -251,7 +252,10 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
     if limited.size:
         constraints.append(theta[limited] <= game.limits[limited])
     problem = cvxpy.Problem(cvxpy.Minimize(game.costs @ theta), constraints)
-    problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
+    with warnings.catch_warnings():
+        # That it is inaccurate is known, and measured below.
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
     if theta.value is None:
         return Solution(
             game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
@@ -259,9 +263,10 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
         )  # fmt: skip
     found = np.clip(theta.value, game.minimums, game.limits)
     regret = relative_regret(game, found)
-    total = game.total(found)
     exact = regret <= tolerance
-    bounds = Interval(total * (1 - 1e-6), total * (1 + 1e-6)) if exact else Interval(0.0, np.inf)
+    bounds = Interval(trivial_lower_bound(game), game.total(found) if exact else np.inf)
+    if exact:
+        bounds = _total_bounds(game, found, potential_gap(game, found)) or bounds
     note = "" if exact else f"CP 1 gave contributions with a relative regret of {regret:.1e}."
     return Solution(
         game, "stable", "cp1", Status.OPTIMAL if exact else Status.LIMIT, bounds, found,
