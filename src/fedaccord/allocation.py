@@ -74,10 +74,11 @@ class Allocation:
         if Path(path).suffix == ".csv":
             text = io.StringIO(newline="")
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(["agent", "contribution"])
-            writer.writerows(
-                [self.name(i), repr(float(c))] for i, c in enumerate(self.contributions)
-            )
+            amounts = [repr(c) for c in self.contributions.tolist()]
+            # Without names no column of them: made-up ones would not match any game's.
+            columns = [amounts] if self.agents is None else [self.agents, amounts]
+            writer.writerow(["agent", "contribution"][-len(columns) :])
+            writer.writerows(zip(*columns, strict=True))
             replace_file(path, text.getvalue())
         else:
             replace_file(path, json.dumps(self.to_dict(), indent=1) + "\n")
