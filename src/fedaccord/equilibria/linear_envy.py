@@ -32,6 +32,22 @@ FINAL_MARGIN = 1e-5
 DOMINANCE_LIMIT = 300
 
 
+@dataclass(frozen=True, eq=False)
+class _States:
+    """How an allocation settles each pair (i, j).
+
+    below: theta_i <= theta_j.
+    apart: the swap leaves i short.
+    more, less: agents who give more than another's limit, or less than another's minimum, with that
+        amount: either way the other's burden and theirs cannot be swapped.
+    """
+
+    below: list[tuple[int, int]]
+    apart: list[tuple[int, int]]
+    more: list[tuple[int, float]]
+    less: list[tuple[int, float]]
+
+
 @dataclass
 class _Pairs:
     """Which pairs are settled by theta_i <= theta_j, and which by leaving i short when swapped."""
@@ -141,15 +157,14 @@ def _refined(
     """Improve an allocation with its pair states frozen; see whether the infimum is attained."""
     unit = float((game.requirements / game.own_benefits).max()) or 1.0
     for _ in range(20):
-        frozen = _frozen_states(game, best, forced)
-        trial = _lp(game, *frozen, FINAL_MARGIN)
+        trial = _lp(game, _frozen_states(game, best, forced), FINAL_MARGIN)
         if trial is None or game.total(trial) >= game.total(best) - 1e-9 * unit:
             break
         if envious_pairs(game, trial, 0.5 * FINAL_MARGIN * unit):
             break
         best = trial
-    below, apart = _frozen_states(game, best, forced)
-    closed = _lp(game, below, apart, 0.0)
+    states = _frozen_states(game, best, forced)
+    closed = _lp(game, states, 0.0)
     infimum = game.total(best) if closed is None else min(game.total(closed), game.total(best))
     total = game.total(best)
     method = "milp" if exact else "frozen-pairs"
@@ -164,7 +179,7 @@ def _refined(
             game, "envy-free", method, Status.OPTIMAL, Interval(infimum, total), best,
             seconds=deadline.elapsed,
         )  # fmt: skip
-    attained = _with_margin(game, below, apart, infimum)
+    attained = _with_margin(game, states, infimum)
     if attained is not None:
         return Solution(
             game, "envy-free", method, Status.OPTIMAL, Interval(infimum, game.total(attained)),
@@ -177,17 +192,20 @@ def _refined(
     )  # fmt: skip
 
 
-def _frozen_states(
-    game: LinearGame, theta: Vector, forced: set[tuple[int, int]]
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Split all pairs by which of the two ways theta settles them."""
+def _frozen_states(game: LinearGame, theta: Vector, forced: set[tuple[int, int]]) -> _States:
+    """Split all pairs by the way in which theta settles them."""
     unit = float(theta.max()) or 1.0
     order = theta[:, None] - theta[None, :]
     larger = order > 1e-7 * unit
-    refused = theta[:, None] > game.limits[None, :]
-    apart = [(int(i), int(j)) for i, j in np.argwhere(larger & ~refused) if (i, j) not in forced]
-    below = [(int(i), int(j)) for i, j in np.argwhere(~larger) if i != j]
-    return below, apart
+    more = larger & (theta[:, None] > game.limits[None, :])
+    less = larger & ~more & (theta[None, :] < game.minimums[:, None])
+    apart = larger & ~more & ~less
+    return _States(
+        below=[(int(i), int(j)) for i, j in np.argwhere(~larger) if i != j],
+        apart=[(int(i), int(j)) for i, j in np.argwhere(apart) if (i, j) not in forced],
+        more=[(int(i), float(game.limits[j])) for i, j in np.argwhere(more)],
+        less=[(int(j), float(game.minimums[i])) for i, j in np.argwhere(less)],
+    )
 
 
 def _pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
@@ -207,19 +225,32 @@ def _pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> s
     return sparse.csr_array(scaled.benefits[first] + sparse.diags_array(share) @ difference)
 
 
-def _lp(
-    game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], margin: float
-) -> Vector | None:
+def _strict_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector]:
+    """Rows over theta and the right-hand sides they must stay strictly below."""
+    k = scaled.needs.size
+    rows, right = [sparse.csr_array((0, k))], [np.zeros(0)]
+    if states.apart:
+        rows.append(_pair_rows(scaled, states.apart, "swap"))
+        right.append(scaled.needs[[i for i, _ in states.apart]])
+    for sign, bounds in ((-1.0, states.more), (1.0, states.less)):
+        if bounds:
+            agents = np.array([agent for agent, _ in bounds])
+            places = (np.arange(len(bounds)), agents)
+            rows.append(
+                sparse.csr_array((np.full(len(bounds), sign), places), shape=(len(bounds), k))
+            )
+            right.append(sign * np.array([amount for _, amount in bounds]) / scaled.unit)
+    return sparse.csr_array(sparse.vstack(rows)), np.concatenate(right)
+
+
+def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
     """Minimise the total with every pair's state fixed."""
     scaled = normalise(game)
-    rows = [-scaled.benefits]
-    right = [-scaled.needs]
-    if below:
-        rows.append(_pair_rows(scaled, below, "order"))
-        right.append(np.zeros(len(below)))
-    if apart:
-        rows.append(_pair_rows(scaled, apart, "swap"))
-        right.append(scaled.needs[[i for i, _ in apart]] - margin)
+    strict, least = _strict_rows(scaled, states)
+    rows, right = [-scaled.benefits, strict], [-scaled.needs, least - margin]
+    if states.below:
+        rows.append(_pair_rows(scaled, states.below, "order"))
+        right.append(np.zeros(len(states.below)))
     result = linear_program(
         scaled.costs, scaled.low, scaled.high, rows=sparse.vstack(rows),
         most=np.concatenate(right), tolerance=1e-10,
@@ -227,23 +258,22 @@ def _lp(
     return None if result.x is None else np.clip(result.x * scaled.unit, game.minimums, game.limits)
 
 
-def _with_margin(
-    game: LinearGame, below: list[tuple[int, int]], apart: list[tuple[int, int]], total: float
-) -> Vector | None:
+def _with_margin(game: LinearGame, states: _States, total: float) -> Vector | None:
     """Give an allocation of a total that keeps all swaps strictly short, or None."""
     scaled = normalise(game)
     k = game.size
-    column = sparse.csr_array(np.ones((len(apart), 1)))
+    strict, least = _strict_rows(scaled, states)
+    below = states.below
     blocks = [
         sparse.hstack([-scaled.benefits, sparse.csr_array((k, 1))]),
         sparse.hstack([sparse.csr_array(scaled.costs[None, :]), sparse.csr_array((1, 1))]),
-        sparse.hstack([_pair_rows(scaled, apart, "swap"), column]),
+        sparse.hstack([strict, sparse.csr_array(np.ones((least.size, 1)))]),
     ]
     scale = float(game.costs.max()) * scaled.unit
     right = [
         -scaled.needs,
         np.array([total / scale * (1 + 1e-9)]),
-        scaled.needs[[i for i, _ in apart]],
+        least,
     ]
     if below:
         blocks.append(
