@@ -83,6 +83,47 @@ def least_total(utility, required, kind, most):
     return None
 
 
+def swap_allowed(game, theta, i, j):
+    """Whether i may take j's smaller burden: both must stay between minimum and limit."""
+    return theta[i] <= game.limits[j] and theta[j] >= game.minimums[i]
+
+
+def cheapest_in_box(game, utility):
+    """Give the least cost of a feasible, a stable and an envy-free allocation within limits."""
+    required = needs(game)
+    sides = [
+        range(int(low), int(high) + 1) for low, high in zip(game.minimums, game.limits, strict=True)
+    ]
+    best = {"feasible": None, "stable": None, "envy-free": None}
+
+    def note(kind, theta):
+        cost = float(game.costs @ np.array(theta))
+        best[kind] = cost if best[kind] is None else min(best[kind], cost)
+
+    for theta in product(*sides):
+        if not feasible(utility, required, theta):
+            continue
+        note("feasible", theta)
+        if all(
+            t == low or utility(i, [*theta[:i], t - 1, *theta[i + 1 :]]) < required[i]
+            for i, (t, low) in enumerate(zip(theta, game.minimums, strict=True))
+        ):
+            note("stable", theta)
+        if not any(_envies(game, utility, required, theta, *pair) for pair in _pairs(theta)):
+            note("envy-free", theta)
+    return best
+
+
+def _pairs(theta):
+    return [(i, j) for i, j in product(range(len(theta)), repeat=2) if theta[i] > theta[j]]
+
+
+def _envies(game, utility, required, theta, i, j):
+    swapped = list(theta)
+    swapped[i], swapped[j] = theta[j], theta[i]
+    return swap_allowed(game, theta, i, j) and utility(i, swapped) >= required[i]
+
+
 # Real linear games, by the corners of {theta >= 0, W theta >= mu}.
 
 
@@ -104,39 +145,47 @@ def solve_exactly(rows, right):
 
 
 def corners(game):
-    """List the corners of the feasible set.
+    """List the corners of the feasible set, each with the slack of every agent.
 
-    A linear total is least at one; and the equilibria are a union of faces, those where theta_i or
-    the slack of i is zero for every i, so that corners hold the least total of an equilibrium too.
+    A linear total is least at one; and the equilibria are a union of faces, those where theta_i is
+    at its minimum or the slack of i is zero for every i, so that corners hold the least total of
+    an equilibrium too, and the greatest, as no equilibrium exceeds the stand-alone needs.
     """
     k = game.size
     benefits = [[Fraction(w) for w in row] for row in game.dense_benefits.tolist()]
-    required = needs(game)
+    low = [Fraction(m) for m in game.minimums.tolist()]
     unit = [[Fraction(int(i == j)) for j in range(k)] for i in range(k)]
-    rows, right = unit + benefits, [Fraction(0)] * k + required
+    limits = [(i, Fraction(n)) for i, n in enumerate(game.limits.tolist()) if np.isfinite(n)]
+    rows = unit + benefits + [unit[i] for i, _ in limits]
+    right = low + needs(game) + [n for _, n in limits]
     found = set()
-    for chosen in combinations(range(2 * k), k):
+    for chosen in combinations(range(len(rows)), k):
         theta = solve_exactly([rows[c] for c in chosen], [right[c] for c in chosen])
-        if theta is not None and min(theta) >= 0:
-            slack = [
-                sum(w * t for w, t in zip(benefits[i], theta, strict=True)) - required[i]
-                for i in range(k)
-            ]
-            if min(slack) >= 0:
-                found.add((tuple(theta), tuple(slack)))
-    return sorted(found)
+        if theta is None or any(theta[i] > n for i, n in limits):
+            continue
+        values = [
+            sum(w * t for w, t in zip(row, theta, strict=True)) - least
+            for row, least in zip(rows[: 2 * k], right[: 2 * k], strict=True)
+        ]
+        if min(values) >= 0:
+            found.add((tuple(theta), tuple(values[:k]), tuple(values[k:])))
+    return [
+        (sum(Fraction(c) * t for c, t in zip(game.costs.tolist(), theta, strict=True)), *rest)
+        for theta, *rest in sorted(found)
+    ]
 
 
 def least_real_total(game):
-    return min(sum(theta) for theta, _ in corners(game))
+    """Give the least cost of a feasible allocation; None where there is none."""
+    return min((total for total, _, _ in corners(game)), default=None)
 
 
 def stable_real_totals(game):
-    """Give the totals of all equilibria that are corners."""
+    """Give the costs of all equilibria that are corners."""
     return [
-        sum(theta)
-        for theta, slack in corners(game)
-        if all(t == 0 or s == 0 for t, s in zip(theta, slack, strict=True))
+        total
+        for total, above, slack in corners(game)
+        if all(a == 0 or s == 0 for a, s in zip(above, slack, strict=True))
     ]
 
 

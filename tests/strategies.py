@@ -72,3 +72,19 @@ def discovery_games(draw, most_agents=4, most_points=4, **frame):
         cuts = sorted(draw(st.lists(st.integers(0, EIGHTHS), min_size=n - 1, max_size=n - 1)))
         rows.append(np.diff([0, *cuts, EIGHTHS]) / EIGHTHS)
     return DiscoveryGame(np.array(rows), draw(requirement_lists(k)), **frame)
+
+
+@st.composite
+def framed_games(draw, games, whole=False):
+    """Draw a game with limits, minimums and costs; over integers everybody has a limit."""
+    game = draw(games)
+    k = game.size
+    unit = 1 if whole else 4
+    limit = st.integers(0, 4 * unit).map(lambda n: n / unit)
+    if not whole:
+        limit = st.one_of(st.just(np.inf), limit)
+    limits = np.array(draw(st.lists(limit, min_size=k, max_size=k)))
+    least = st.integers(0, 2 * unit).map(lambda n: n / unit)
+    minimums = np.minimum(draw(st.lists(least, min_size=k, max_size=k)), limits)
+    costs = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), min_size=k, max_size=k))
+    return game.replace(limits=limits, minimums=minimums, costs=costs)

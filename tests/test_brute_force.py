@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from brute_force import (
+    cheapest_in_box,
     envy_free,
     exact_coverage,
     exact_linear,
@@ -19,7 +20,7 @@ from brute_force import (
 from coverage_games import coverage_games
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import discovery_games, linear_games, psd_games, strict_psd_games
+from strategies import discovery_games, framed_games, linear_games, psd_games, strict_psd_games
 
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.base import Status
@@ -130,7 +131,6 @@ def test_optimal_and_stable_totals_of_any_linear_game_agree_with_corners(game):
         assert cheapest.status is Status.NONE_EXISTS
         return
     assert_found(cheapest, float(min(totals)))
-    # Unlike the cheapest, the costliest of a face of equilibria may be any of its corners.
     assert_found(costliest, float(max(totals)))
 
 
@@ -154,6 +154,46 @@ def test_envy_free_totals_agree_with_one_program_per_pattern(game):
     # Just above an infimum that is not attained stands an allocation that is envy-free.
     assert found.total == pytest.approx(infimum, rel=1e-4, abs=1e-6)
     assert audit(game, found.allocation).envy_free is not Answer.FALSE
+
+
+# Limits, minimums and costs.
+
+NOTHING = (Status.NONE_EXISTS, Status.INFEASIBLE)
+
+
+@SOME
+@given(framed_games(linear_games(strategies="integer"), whole=True))
+def test_integer_games_with_limits_minimums_and_costs_agree_with_listing(game):
+    best = cheapest_in_box(game, exact_linear(game))
+    for kind, solver in (
+        ("feasible", solve_optimal),
+        ("stable", solve_stable),
+        ("envy-free", solve_envy_free),
+    ):
+        found = solver(game)
+        if best[kind] is None:
+            assert found.status in NOTHING
+        else:
+            assert_found(found, best[kind])
+
+
+@SOME
+@given(framed_games(st.one_of(linear_games(), psd_games())))
+def test_real_games_with_limits_minimums_and_costs_agree_with_corners(game):
+    best, totals = least_real_total(game), stable_real_totals(game)
+    optimal = solve_optimal(game)
+    if best is None:
+        assert optimal.status is Status.INFEASIBLE
+    else:
+        assert_found(optimal, float(best))
+    cheapest, costliest = solve_stable(game), solve_stable(game, select="costliest")
+    if totals:
+        assert_found(cheapest, float(min(totals)))
+        assert_found(costliest, float(max(totals)))
+        assert audit(game, cheapest.allocation).stable is Answer.TRUE
+    else:
+        assert cheapest.status in NOTHING
+        assert costliest.status in NOTHING
 
 
 # Theorems.
@@ -243,7 +283,8 @@ def test_other_methods_for_the_optimum_agree(game):
     best = float(least_real_total(game))
     for method in ("highs", "first-order", "multiplicative-weights"):
         tolerance = 1e-6 if method == "highs" else 1e-2
-        found = solve_optimal(game, method=method, tolerance=tolerance, time_limit=1)
+        seconds = 1 if method == "multiplicative-weights" else 20
+        found = solve_optimal(game, method=method, tolerance=tolerance, time_limit=seconds)
         assert holds(found.bounds, best)
         assert game.is_feasible(found.contributions * (1 + 1e-9))
         # Multiplicative weights may be slow, and then say so.
