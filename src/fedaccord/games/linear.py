@@ -222,7 +222,7 @@ class LinearGame(Game):
         if gap > 0:
             # After a swap the slack is s_i - (theta_i - theta_j)(W_ii - W_ij): with burdens apart by
             # more than the gap, a smaller W_ij leaves i short by over a hundredth of it.
-            least = 0.99 * own - (utility - self.requirements[agents]) / gap
+            least = 0.99 * own - np.maximum(utility - self.requirements[agents], 0.0) / gap
             kept = np.flatnonzero(rows.data >= np.repeat(least, np.diff(rows.indptr)))
         else:
             kept = np.arange(rows.data.size)
