@@ -1,0 +1,126 @@
+"""Allocations are checked when made, and come back from files as they went in."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedaccord.allocation import Allocation
+from fedaccord.errors import InputError
+
+amounts = st.one_of(st.floats(1e-99, 1e99), st.just(0.0), st.integers(0, 10**6).map(float))
+names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1).map(
+    lambda name: f"x{name}x"
+)
+
+
+@given(
+    st.lists(st.tuples(names, amounts), min_size=1, max_size=5, unique_by=lambda pair: pair[0]),
+    st.booleans(),
+    st.sampled_from(["a.json", "a.csv"]),
+)
+def test_what_is_saved_is_loaded(tmp_path_factory, pairs, named, file):
+    path = tmp_path_factory.mktemp("allocation") / file
+    agents = [name for name, _ in pairs] if named else None
+    allocation = Allocation([amount for _, amount in pairs], agents)
+    allocation.save(path)
+    assert Allocation.load(path) == allocation
+    changed = Allocation([*allocation.contributions[:-1], 0.123], agents)
+    assert Allocation.load(path) != changed
+
+
+def test_an_allocation_cannot_be_changed():
+    given = np.array([1.0, 2.0])
+    allocation = Allocation(given, ["a", "b"])
+    given[0] = 9
+    assert allocation.contributions.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        allocation.contributions[0] = 3
+    with pytest.raises(AttributeError):
+        allocation.agents = None
+    assert allocation != Allocation([1, 2])
+    assert allocation != "something else"
+    assert repr(allocation) == "Allocation(2 agents, total 3)"
+    assert len(allocation) == 2
+
+
+@pytest.mark.parametrize(
+    ("contributions", "agents", "words"),
+    [
+        ([[1, 2]], None, "one list"),
+        ([1, 2], ["a"], "2 contributions came with 1 agent names"),
+        ([1, np.nan], ["a", "b"], "the contribution of b is not a number"),
+        ([1, -2], None, "the contribution of agent 1 is negative"),
+        ([1, np.inf], None, "the contribution of agent 1 is infinite"),
+        (["x"], None, "contributions must be numbers"),
+    ],
+)
+def test_bad_contributions_are_refused(contributions, agents, words):
+    with pytest.raises(InputError, match=words):
+        Allocation(contributions, agents)
+
+
+def test_names_decide_the_order():
+    allocation = Allocation([1, 2, 3], ["c", "a", "b"])
+    ordered = allocation.ordered_for(("a", "b", "c"))
+    assert ordered == Allocation([2, 3, 1], ["a", "b", "c"])
+    assert allocation.ordered_for(None) is allocation
+    assert Allocation([1, 2, 3]).ordered_for(("a", "b", "c")) == Allocation([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("agents", "words"),
+    [
+        (["a", "a", "b"], "names a twice"),
+        (["a", "b", "d"], "no contribution of c"),
+        (["a", "b", "c", "d"], "names d, who is not in the game"),
+    ],
+)
+def test_names_that_do_not_match_are_named(agents, words):
+    with pytest.raises(InputError, match=words):
+        Allocation(np.ones(len(agents)), agents).ordered_for(("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "header line"),
+        ("agent,amount\na,1\n", "column 'contribution'"),
+        ("agent,contribution\na,1\nb\n", "line 3 of .* too few columns"),
+        ("agent,contribution\na,many\n", "must be numbers"),
+        ("agent,contribution\na,-1\n", "the contribution of a is negative"),
+        ("contribution\n" + "1" * 200_000, "not CSV"),
+    ],
+)
+def test_bad_csv_is_refused_with_a_sentence(tmp_path, text, words):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        Allocation.load(path)
+
+
+def test_csv_may_have_spaces_blank_lines_and_other_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("note, Contribution ,agent\nx, 1/4 , a\n\ny,2,b\n")
+    assert Allocation.load(path) == Allocation([0.25, 2], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1, 2]", "must hold a JSON object"),
+        ("{}", '"contributions" list'),
+        ('{"contributions": 1}', '"contributions" list'),
+        ('{"contributions": [true]}', "no null, true or false"),
+        ('{"contributions": [null]}', "no null, true or false"),
+        ('{"contributions": [NaN]}', "agent 0 is not a number"),
+        ('{"contributions": [1], "agents": "a"}', "list of names"),
+        ('{"contributions": [1], "agents": [1]}', "list of names"),
+        ('{"contributions": [[1]]}', "one list"),
+    ],
+)
+def test_bad_json_is_refused_with_a_sentence(tmp_path, text, words):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words):
+        Allocation.load(path)
