@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -93,8 +94,8 @@ def _few_below(game: Game, equal: Vector) -> bool:
     budget = game.total(equal) / game.costs
     points = np.minimum(budget, game.limits) - game.minimums + 1
     # Allocations within a budget fill a simplex: a k!-th of the box around it.
-    simplex = np.prod(points) / float(np.prod(np.arange(1.0, min(game.size, 170) + 1)))
-    return bool(simplex <= EXHAUSTIVE_LIMIT)
+    simplex = float(np.log(points).sum()) - math.lgamma(game.size + 1)
+    return simplex <= math.log(EXHAUSTIVE_LIMIT)
 
 
 def _equal_solution(

@@ -126,7 +126,8 @@ def _box_points(game: Game) -> float:
     high = np.minimum(game.alone, game.limits)
     if not np.isfinite(high).all():
         return np.inf
-    return float(np.prod(np.maximum(high - game.minimums, 0)[:-1] + 1))
+    with np.errstate(over="ignore"):
+        return float(np.prod(np.maximum(high - game.minimums, 0)[:-1] + 1))
 
 
 def _linear(
