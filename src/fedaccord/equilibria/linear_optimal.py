@@ -25,18 +25,23 @@ EXACT_LIMIT = 1_200_000
 
 
 def repaired(game: LinearGame, theta: Vector) -> Vector | None:
-    """Turn nearly feasible contributions into feasible ones, at the lesser cost of two ways.
+    """Turn nearly feasible contributions into feasible ones at little cost.
 
     Raising everybody to its best response suffices, as the others' samples only help; so does
-    scaling everything by the worst shortfall.
+    scaling everything by the worst shortfall; and so does anything between: scale by less, then
+    raise those who are still short.
     """
     utility = game.apply(theta)
-    needed = theta + np.maximum(game.requirements - utility, 0.0) / game.own_benefits
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(game.requirements > 0, game.requirements / utility, 0.0).max()
-    ways = [needed] + ([theta * max(1.0, ratio)] if np.isfinite(ratio) else [])
-    inside = [way for way in ways if (way <= game.limits).all()]
-    return min(inside, key=game.total) if inside else _raised(game, theta)
+        worst = np.where(game.requirements > 0, game.requirements / utility, 0.0).max()
+    best: Vector | None = None
+    for scale in np.linspace(1.0, worst, 20) if 1.0 < worst < np.inf else (1.0,):
+        short = np.maximum(game.requirements - scale * utility, 0.0)
+        trial = scale * theta + short / game.own_benefits
+        inside = bool((trial <= game.limits).all())
+        if inside and (best is None or game.total(trial) < game.total(best)):
+            best = trial
+    return _raised(game, theta) if best is None else best
 
 
 def _raised(game: LinearGame, theta: Vector) -> Vector | None:
@@ -313,7 +318,8 @@ def multiplicative_weights_optimal(
         rounds += 1
         utility = game.apply(theta)
         cover = utility / need
-        weights = np.exp(-rate * (cover - cover[wanted].min())) * (need < np.inf)
+        weights = np.zeros(game.size)
+        weights[wanted] = np.exp(-rate * (cover[wanted] - cover[wanted].min()))
         trial = weights / need
         worth = game.apply_transposed(trial) / game.costs
         # The prices of all rounds, each scaled to what it proves, are better than any one round's.
