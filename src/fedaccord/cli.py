@@ -356,6 +356,10 @@ def catalog(
     parameter: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="As petals=16; may repeat.")
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="GAME.json", help="Write the game there instead of printing it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the games whose answers are known, or print one of them as a GAME.json."""
@@ -364,15 +368,30 @@ def catalog(
     from fedaccord.games import catalog as games
 
     if name is not None:
-        game = games.build(name, **_parameters(parameter or ()))
-        emit_text(json_text(game.to_dict()))
+        _give_game(games.build(name, **_parameters(parameter or ())), save)
         return
+    if save is not None:
+        raise InputError("--save needs the NAME of a game; 'fedaccord catalog' lists them")
     if as_json:
         emit_text(json_text({"entries": [_entry_dict(e) for e in games.ENTRIES.values()]}))
     else:
         from fedaccord.report import tables
 
         emit(tables.catalog_table(games.ENTRIES.values()))
+
+
+def _give_game(game: Game, save: Path | None) -> None:
+    from fedaccord.games.files import fits_in_text, write_game
+
+    if save is not None:
+        write_game(game, save)
+    elif fits_in_text(game):
+        emit_text(json_text(game.to_dict()))
+    else:
+        raise InputError(
+            f"a game of {game.size:,} agents is too large to print: add --save GAME.json, which "
+            "puts its matrix into an .npz beside the file"
+        )
 
 
 def _entry_dict(entry: Any) -> dict[str, Any]:

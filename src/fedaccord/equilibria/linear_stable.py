@@ -113,6 +113,10 @@ def _finished(
     regret = relative_regret(game, theta)
     # What is not at rest is no equilibrium: its place is among the certificates.
     reached = regret <= tolerance
+    if reached:
+        # Contributions are exact to the tolerance, and so is their total: keep it in the bounds.
+        total = game.total(theta)
+        bounds = Interval(min(bounds.lower, total), max(bounds.upper, total))
     note = "" if reached else f"Best response stopped at a relative regret of {regret:.1e}."
     certificate: dict[str, Any] = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
     if not reached:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fedaccord._arrays import LARGEST, SMALLEST, Vector, as_numbers
 from fedaccord._files import replace_file
@@ -18,6 +17,7 @@ from fedaccord._json import json_text, kind, read_json
 from fedaccord.errors import InputError
 from fedaccord.games._npz import read_sparse, write_sparse
 from fedaccord.games.base import Game
+from fedaccord.games.distributions import is_sparse
 
 FRAME = ("requirements", "agents", "strategies", "limits", "minimums", "costs")
 # What each model is made of, besides the frame: the keys it must have, then those it may have.
@@ -103,12 +103,21 @@ def write_game(game: Game, path: str | Path) -> None:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
+def fits_in_text(game: Game) -> bool:
+    """Say whether GAME.json can hold all of a game, without an .npz beside it."""
+    _, matrix = _matrix_of(game)
+    return not is_sparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS
+
+
+def _matrix_of(game: Game) -> tuple[str, Any]:
     key = MODELS[game.model][0][0] if game.model in MODELS else ""
-    matrix = getattr(game, key, None)
-    cells = math.prod(getattr(matrix, "shape", ()))
-    if not sparse.issparse(matrix) or cells <= MOST_CELLS:
+    return key, getattr(game, key, None)
+
+
+def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
+    if fits_in_text(game):
         return game.to_dict()
+    key, matrix = _matrix_of(game)
     beside = target.with_suffix(".npz")
     write_sparse(matrix, beside)
     copies = getattr(game, "copies", None)

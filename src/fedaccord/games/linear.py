@@ -220,7 +220,7 @@ class LinearGame(Game):
         rows = sparse.csr_array(self._rows(agents))
         utility, own = np.asarray(rows @ contributions), self.own_benefits[agents]
         if gap > 0:
-            # After a swap the slack is s_i - (theta_i - theta_j)(W_ii - W_ij): with burdens apart by
+            # After a swap the slack is s_i - (theta_i - theta_j)(W_ii - W_ij): burdens apart by
             # more than the gap, a smaller W_ij leaves i short by over a hundredth of it.
             least = 0.99 * own - np.maximum(utility - self.requirements[agents], 0.0) / gap
             kept = np.flatnonzero(rows.data >= np.repeat(least, np.diff(rows.indptr)))
