@@ -28,6 +28,9 @@ Block: TypeAlias = tuple[Any, Any, Any]
 SEARCH_MARGIN = 1e-4
 # By how much in the allocation returned: well above an audit's tolerance.
 FINAL_MARGIN = 1e-5
+# Somebody else's sample this near in worth to one's own leaves a swap short by too little to tell
+# from the search margin.
+NEARLY_FORCED = 1e-3
 # Above this size checking every triple for dominance takes too long.
 DOMINANCE_LIMIT = 300
 
@@ -84,6 +87,12 @@ def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
     return {(int(i), int(j)) for i, j in np.argwhere(forced)}
 
 
+def _nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
+    """Say whether for some pair that is not forced W_ij is just below W_ii."""
+    near = game.dense_benefits > (1 - NEARLY_FORCED) * game.own_benefits[:, None]
+    return any((i, j) not in forced for i, j in np.argwhere(near).tolist() if i != j)
+
+
 def envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
     """List pairs with theta_i above theta_j whose swap leaves i less short than the margin."""
     slack = (game.apply(theta) - game.requirements) / game.own_benefits
@@ -102,8 +111,9 @@ def envy_free_linear(
     """Find the cheapest envy-free allocation by mixed-integer programming with lazy pairs.
 
     Begins with no pair but the forced ones, adds the pairs that the answer violates, and ends when
-    there are none; every round's bound is a bound on the least total. Falls back on the equal
-    allocation, or a stable one without envy, improved by linear programs.
+    there are none. Falls back on the equal allocation, or a stable one without envy, improved by
+    linear programs. Over the reals the search leaves a margin, so that its bounds count only where
+    it ends and no pair is so nearly forced that a margin may hide an allocation.
 
     equal: an envy-free allocation to begin with.
     stable: a stable equilibrium, tried as well.
@@ -121,7 +131,7 @@ def envy_free_linear(
         if answer is None:
             break
         theta, bound, proved = answer
-        if np.ptp(game.minimums) == 0:
+        if game.is_integer and np.ptp(game.minimums) == 0:
             lower = max(lower, min(bound, game.total(best)))
         violated = [
             pair for pair in envious_pairs(game, theta, 0.5 * SEARCH_MARGIN * unit)
@@ -130,6 +140,7 @@ def envy_free_linear(
         if not violated:
             # Minimums that differ may forbid swaps that the program counts as envy.
             exact = proved and bool(np.ptp(game.minimums) == 0)
+            exact = exact and (game.is_integer or not _nearly_forced(game, forced))
             if game.total(theta) < game.total(best):
                 best = theta
             break
