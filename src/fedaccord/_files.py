@@ -6,7 +6,9 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from fedaccord.errors import InputError
 
@@ -30,13 +32,14 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
-def replace_file(path: str | Path, text: str) -> None:
-    """Write a text file beside its destination, flush it to disk, then move it into place."""
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file beside its destination; when all is written, flush it and move it into place."""
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         # mkstemp makes private files; a result should have the permissions of any new file.
@@ -48,3 +51,9 @@ def replace_file(path: str | Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def replace_file(path: str | Path, text: str) -> None:
+    """Replace a text file in one step."""
+    with replacing(path) as file:
+        file.write(text.encode())

@@ -153,8 +153,8 @@ class TestLinearGames:
     def test_brute_force_notices_a_box_that_is_too_small(self, monkeypatch):
         game = LinearGame([[1, 1, 0], [1, 1, 1], [0, 1, 1]], [2, 2, 2], strategies="integer")
         right = as_tuples(all_equilibria(game))
-        box = exhaustive._stable_box
-        monkeypatch.setattr(exhaustive, "_stable_box", lambda g: (box(g)[0], box(g)[1] - 1))
+        box = exhaustive.stable_box
+        monkeypatch.setattr(exhaustive, "stable_box", lambda g: (box(g)[0], box(g)[1] - 1))
         stable = [t for t in every_allocation(game) if audit(game, t).stable is Answer.TRUE]
         assert as_tuples(stable) == right
         assert as_tuples(all_equilibria(game)) != right

@@ -14,11 +14,15 @@ import numpy as np
 
 from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
-from fedaccord.errors import ExactnessError, UnsolvedError
+from fedaccord.errors import ExactnessError, InputError, UnsolvedError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 
 Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
+# Which of several equilibria: the best, or the worst.
+Select: TypeAlias = Literal["cheapest", "costliest"]
+# The lower and the upper corner of a set of allocations.
+Box: TypeAlias = tuple[Vector, Vector]
 
 
 class Status(Enum):
@@ -154,12 +158,20 @@ def answered(
     game: Game,
     concept: Concept,
     options: Mapping[str, Any],
-    deadline: Deadline,
-    solve: Callable[[], Solution],
+    *,
+    methods: tuple[str, ...],
+    time_limit: float,
+    solve: Callable[[Deadline], Solution],
 ) -> Solution:
-    """Solve, and temper what is claimed where utilities are estimates or too large to be exact."""
+    """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
+    if options["method"] not in methods:
+        raise InputError(f"method must be one of {', '.join(methods)}; got {options['method']!r}")
+    deadline = Deadline(time_limit)
+    agent = short_at_limits(game)
+    if agent is not None:
+        return _infeasible(game, concept, agent, options, deadline)
     try:
-        solution = solve()
+        solution = solve(deadline)
     except ExactnessError as error:
         solution = Solution(
             game, concept, "exact", Status.FAILED, Interval(0.0, np.inf), note=str(error),
@@ -174,6 +186,32 @@ def answered(
             note="Utilities are estimates: this holds for the estimates, not for certain.",
         )
     return dataclasses.replace(solution, options=options)
+
+
+def _infeasible(
+    game: Game, concept: Concept, agent: int, options: Mapping[str, Any], deadline: Deadline
+) -> Solution:
+    note = f"{game.name(agent)} stays short: raise somebody's limit or lower its requirement."
+    return Solution(
+        game, concept, "limits", Status.INFEASIBLE, Interval(np.inf, np.inf),
+        certificate={"agent": agent}, options=options, note=note, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def stable_box(game: Game) -> Box:
+    """Give a box that holds every equilibrium.
+
+    In one, theta_i = max(f_i(theta), minimum_i); what i needs only falls as others give more, so
+    f_i(theta) <= f_i(0), the stand-alone need.
+    """
+    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
+    if not np.isfinite(most).all():
+        agent = int(np.argmax(~np.isfinite(most)))
+        raise InputError(
+            f"{game.name(agent)} can neither meet its requirement alone nor has a limit, so no "
+            "box holds all equilibria: give it a limit"
+        )
+    return np.array(game.minimums), most
 
 
 def short_at_limits(game: Game) -> int | None:
@@ -197,12 +235,3 @@ def short_at_limits(game: Game) -> int | None:
         slack = game.utilities(corner) - game.requirements
         short &= slack < -1e-9 * game.requirements
     return int(np.argmax(short)) if short.any() else None
-
-
-def infeasible_solution(game: Game, concept: Concept, agent: int, deadline: Deadline) -> Solution:
-    """Say that not even everybody's limit meets an agent's requirement."""
-    note = f"{game.name(agent)} stays short: raise somebody's limit or lower its requirement."
-    return Solution(
-        game, concept, "limits", Status.INFEASIBLE, Interval(np.inf, np.inf),
-        certificate={"agent": agent}, note=note, seconds=deadline.elapsed,
-    )  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria import coverage_scip as scip
-from fedaccord.equilibria.base import Deadline, Solution, Status
+from fedaccord.equilibria.base import Deadline, Select, Solution, Status
 from fedaccord.equilibria.coverage_claim import Claim
 from fedaccord.equilibria.coverage_cuts import integer_optimum, linear_program, quick_bound
 from fedaccord.equilibria.coverage_feasible import (
@@ -32,8 +32,6 @@ from fedaccord.equilibria.coverage_sweeps import (
 )
 from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame
-
-Select: TypeAlias = Literal["cheapest", "costliest"]
 
 # Exhaustive search is tried in integer games with at most e^12 = 160,000 candidates.
 # Where there are more, but few agents, it is given a little time.

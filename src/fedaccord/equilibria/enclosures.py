@@ -19,12 +19,10 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._arrays import Vector, frozen
-from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
-from fedaccord.equilibria.exhaustive import Select
+from fedaccord.equilibria.base import Box, Deadline, Interval, Select, Solution, Status, stable_box
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 
-Box: TypeAlias = tuple[Vector, Vector]
 Cell: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 
 MOST_AGENTS = 4
@@ -81,7 +79,7 @@ def small_real_equilibria(
     if game.size > MOST_AGENTS:
         raise InputError(f"this search is for up to {MOST_AGENTS} agents; got {game.size}")
     deadline = deadline or Deadline(60.0)
-    box = _whole_box(game)
+    box = stable_box(game)
     scale = float(box[1].max()) or 1.0
     exact: list[Enclosure] = []
     boxes = [box]
@@ -138,7 +136,7 @@ def _judged(
     """Give proved bounds on the total looked for, and the status they justify."""
     if result.none_exist:
         return Interval(np.inf, np.inf), Status.NONE_EXISTS
-    everything = _whole_box(game)
+    everything = stable_box(game)
     ends = [(game.total(e.lower), game.total(e.upper)) for e in result.found]
     if not result.complete:
         ends.append((game.total(everything[0]), game.total(everything[1])))
@@ -153,18 +151,6 @@ def _judged(
     scale = max(1.0, abs(total)) if total == 0 else abs(total)
     small = bounds.upper - bounds.lower <= game.size * tolerance * scale
     return bounds, Status.OPTIMAL if small and result.complete else Status.LIMIT
-
-
-def _whole_box(game: Game) -> Box:
-    """Give a box that holds every equilibrium: nobody gives more than its stand-alone need."""
-    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
-    if not np.isfinite(most).all():
-        agent = int(np.argmax(~np.isfinite(most)))
-        raise InputError(
-            f"{game.name(agent)} can neither meet its requirement alone nor has a limit, so no "
-            "box holds all equilibria: give it a limit"
-        )
-    return np.array(game.minimums), most
 
 
 # Whole numbers and the open cells between them, exactly.

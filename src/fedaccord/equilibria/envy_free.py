@@ -14,14 +14,11 @@ from fedaccord.equilibria.base import (
     Solution,
     Status,
     answered,
-    infeasible_solution,
-    short_at_limits,
 )
 from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.equilibria.linear_envy import envy_free_linear
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
-from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 
@@ -48,15 +45,13 @@ def solve_envy_free(
     tolerance: relative distance between the bounds that counts as solved.
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
-    deadline = Deadline(time_limit)
-    agent = short_at_limits(game)
-    if agent is not None:
-        return infeasible_solution(game, "envy-free", agent, deadline)
-    options = {"method": method, "tolerance": tolerance}
     return answered(
-        game, "envy-free", options, deadline, lambda: _dispatch(game, method, tolerance, deadline)
+        game,
+        "envy-free",
+        {"method": method, "tolerance": tolerance},
+        methods=METHODS,
+        time_limit=time_limit,
+        solve=lambda deadline: _dispatch(game, method, tolerance, deadline),
     )
 
 

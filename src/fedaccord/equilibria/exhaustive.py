@@ -11,18 +11,25 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fedaccord._arrays import Vector
-from fedaccord.equilibria.base import Concept, Deadline, Interval, Solution, Status
+from fedaccord.equilibria.base import (
+    Box,
+    Concept,
+    Deadline,
+    Interval,
+    Select,
+    Solution,
+    Status,
+    stable_box,
+)
 from fedaccord.equilibria.equal import equal_allocation, level_allocation
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 
-Select: TypeAlias = Literal["cheapest", "costliest"]
-Box: TypeAlias = tuple[Vector, Vector]
 Narrow: TypeAlias = Callable[[Vector, Vector], Box | None]
 
 # Everybody's contribution is doubled this often in search of a feasible allocation.
@@ -49,7 +56,7 @@ def all_equilibria(game: Game, *, deadline: Deadline | None = None) -> list[Vect
     theta_i = max(f_i(theta), minimum_i) <= limit_i   for every agent i
     """
     tally = _Tally()
-    box = _stable_box(_integer(game))
+    box = stable_box(_integer(game))
     found = list(_stable_points(game, box, "cheapest", deadline or Deadline(60.0), tally))
     _require_finished(tally)
     return found
@@ -124,7 +131,7 @@ def exhaustive_stable(
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
     deadline = deadline or Deadline(60.0)
-    box = _stable_box(_integer(game))
+    box = stable_box(_integer(game))
     tally = _Tally()
     point = next(_stable_points(game, box, select, deadline, tally), None)
     if point is not None:
@@ -213,22 +220,6 @@ def _integer(game: Game) -> Game:
     if not game.is_integer:
         raise InputError('exhaustive search needs whole contributions: use strategies "integer"')
     return game
-
-
-def _stable_box(game: Game) -> Box:
-    """Give a box that holds every equilibrium.
-
-    In one, theta_i = max(f_i(theta), minimum_i); what i needs only falls as others give more, so
-    f_i(theta) <= f_i(0), the stand-alone need.
-    """
-    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
-    if not np.isfinite(most).all():
-        agent = int(np.argmax(~np.isfinite(most)))
-        raise InputError(
-            f"{game.name(agent)} can neither meet its requirement alone nor has a limit, so no "
-            "box holds all equilibria: give it a limit"
-        )
-    return np.array(game.minimums), most
 
 
 def _box_below(game: Game, total: float) -> Box:

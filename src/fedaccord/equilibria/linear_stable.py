@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Indices, Vector
 from fedaccord.equilibria._highs import Outcome, linear_program, mixed_program
-from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.base import Deadline, Interval, Select, Solution, Status
 from fedaccord.equilibria.best_response import (
     FixedPoint,
     clipped_responses,
@@ -30,8 +30,6 @@ from fedaccord.equilibria.best_response import (
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-
-Select: TypeAlias = Literal["cheapest", "costliest"]
 
 # Above these sizes a dense factorisation, and a mixed-integer program, take too long to try.
 FACTOR_LIMIT = 2_000

@@ -12,8 +12,6 @@ from fedaccord.equilibria.base import (
     Solution,
     Status,
     answered,
-    infeasible_solution,
-    short_at_limits,
 )
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
@@ -42,15 +40,13 @@ def solve_optimal(
         stop at a certified 1e-3.
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
-    deadline = Deadline(time_limit)
-    agent = short_at_limits(game)
-    if agent is not None:
-        return infeasible_solution(game, "optimal", agent, deadline)
-    options = {"method": method, "tolerance": tolerance}
     return answered(
-        game, "optimal", options, deadline, lambda: _dispatch(game, method, tolerance, deadline)
+        game,
+        "optimal",
+        {"method": method, "tolerance": tolerance},
+        methods=METHODS,
+        time_limit=time_limit,
+        solve=lambda deadline: _dispatch(game, method, tolerance, deadline),
     )
 
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._arrays import Vector, as_numbers, check_finite
 from fedaccord.equilibria import linear_stable as linear
-from fedaccord.equilibria.base import (
-    Deadline,
-    Interval,
-    Solution,
-    Status,
-    answered,
-    infeasible_solution,
-    short_at_limits,
-)
-from fedaccord.equilibria.linear_stable import Select
+from fedaccord.equilibria.base import Deadline, Interval, Select, Solution, Status, answered
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -54,20 +43,17 @@ def solve_stable(
     time_limit: seconds after which the best found so far is returned with its bounds.
     start: contributions to begin from, such as a former equilibrium before somebody joined.
     """
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
-    deadline = Deadline(time_limit)
     begin = None if start is None else _checked_start(game, start)
-    agent = short_at_limits(game)
-    if agent is not None:
-        return infeasible_solution(game, "stable", agent, deadline)
-    options: dict[str, Any] = {"method": method, "select": select, "tolerance": tolerance}
     return answered(
-        game, "stable", options, deadline,
-        lambda: _dispatch(game, method, select, tolerance, deadline, begin),
-    )  # fmt: skip
+        game,
+        "stable",
+        {"method": method, "select": select, "tolerance": tolerance},
+        methods=METHODS,
+        time_limit=time_limit,
+        solve=lambda deadline: _dispatch(game, method, select, tolerance, deadline, begin),
+    )
 
 
 def _checked_start(game: Game, start: ArrayLike) -> Vector:

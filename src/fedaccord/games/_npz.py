@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fedaccord._files import replacing
 from fedaccord.errors import InputError
 
 # A million agents with a hundred points each take 1.6 GiB; what unpacks to more than this is a
@@ -118,16 +116,6 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, 
 
 
 def write_sparse(matrix: Any, path: Path) -> None:
-    """Write a matrix beside its destination, then move it into place."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=".npz")
-    os.close(handle)
-    try:
-        sparse.save_npz(temporary, matrix)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    """Replace an .npz file in one step."""
+    with replacing(path) as file:
+        sparse.save_npz(file, matrix)
