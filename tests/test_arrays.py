@@ -122,9 +122,7 @@ def test_what_comes_back_is_a_copy():
     ],
 )  # fmt: skip
 def test_what_is_no_number_is_refused_by_name(values):
-    with pytest.raises(
-        InputError, match=r"^prices must be numbers in a regular list; got ."
-    ):
+    with pytest.raises(InputError, match=r"^prices must be numbers in a regular list; got ."):
         as_numbers(values, "prices")
 
 

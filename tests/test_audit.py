@@ -307,8 +307,6 @@ def test_giving_more_than_alone_is_not_rational():
 
 
 def test_an_agents_number_is_explained_in_a_sentence():
-    game = LinearGame([[1, 0.6], [0.5, 1]], [300, 540], agents=["site A", "site B"])
-    theta = np.linalg.solve(game.dense_benefits, game.requirements)
     game = LinearGame([[1, 0.8], [0.8, 1]], [540, 540], agents=["site A", "site B"])
     found = audit(game, [300, 300])
     assert found.explain(1) == (
@@ -318,7 +316,6 @@ def test_an_agents_number_is_explained_in_a_sentence():
     assert audit(game, [300.00001, 300]).explain(0).endswith("with 299 it would fall short")
     assert "falls short" in audit(game, [200, 300]).explain(0)
     assert "300 would do" in audit(game, [400, 300]).explain(0)
-    assert theta.min() < 300
 
 
 def test_explanations_of_those_who_give_nothing():

@@ -200,3 +200,14 @@ def test_without_time_the_equal_allocation_stands():
     solution = solve_envy_free(game, time_limit=1e-6)
     assert audit(game, solution.allocation).envy_free is Answer.TRUE
     assert solution.bounds.lower <= envy_free_infimum(game)[0] + 1e-9
+
+
+@pytest.mark.parametrize("short", [1e-3, 2e-4, 5e-5, 5e-6])
+def test_no_bound_cuts_off_an_allocation_that_hides_in_the_margin(short):
+    # At (1, 0) agent 0 would be short by this little after a swap: free of envy, and cheapest.
+    game = LinearGame([[1, 1 - short], [1, 1]], [1, 1], costs=[1, 5])
+    assert audit(game, [1, 0]).envy_free is Answer.TRUE
+    solution = solve_envy_free(game)
+    assert solution.bounds.lower <= 1.0 + 1e-6
+    if solution.status is Status.OPTIMAL:
+        assert solution.total == pytest.approx(1.0, rel=1e-5)
