@@ -89,7 +89,8 @@ def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
 
 def _nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
     """Say whether for some pair that is not forced W_ij is just below W_ii."""
-    near = game.dense_benefits > (1 - NEARLY_FORCED) * game.own_benefits[:, None]
+    share = game.dense_benefits / game.own_benefits[:, None]
+    near = (share > 1 - NEARLY_FORCED) & (share < 1)
     return any((i, j) not in forced for i, j in np.argwhere(near).tolist() if i != j)
 
 
