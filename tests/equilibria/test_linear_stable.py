@@ -45,6 +45,7 @@ def verify(solution, ends, select="cheapest"):
 def test_the_check_objects_to_planted_faults():
     solution = solve_stable(SEGMENT)
     verify(solution, (2**0.5, 2.0))
+    verify(solve_stable(SEGMENT, select="costliest"), (2**0.5, 2.0), "costliest")
     for wrong in ((1.0, 2.0), (2.0, 2.0), None):
         with pytest.raises(AssertionError):
             verify(solution, wrong)
