@@ -34,6 +34,8 @@ def frozen(array: AnyArray) -> AnyArray:
 def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float64]:
     """Turn numbers, Fractions or strings such as "1/3" into floats, or say what is wrong."""
     try:
+        if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+            raise TypeError("masked")
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
             flat = [float(read_fraction(v) if isinstance(v, str) else v) for v in array.ravel()]

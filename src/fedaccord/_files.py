@@ -35,17 +35,18 @@ def read_text(path: str | Path) -> str:
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file beside its destination; when all is written, flush it and move it into place."""
-    target = Path(path)
+    # Through a link to the file it names, which keeps its permissions if it is there already.
+    target = Path(path).resolve()
+    umask = os.umask(0)
+    os.umask(umask)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~umask
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes private files; a result should have the permissions of any new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):

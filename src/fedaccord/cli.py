@@ -26,6 +26,7 @@ from fedaccord.report.terminal import (
     discard_output,
     emit,
     emit_text,
+    interruptible,
     prepare_streams,
     progress,
     writing,
@@ -205,7 +206,8 @@ def _check_destination(save: str, game_file: str, concepts: Sequence[str]) -> No
 
 def _solve(game: Game, concept: str, time_limit: float) -> Solution:
     solver = _solver(concept)
-    with progress(f"finding the {concept} allocation (at most {time_limit:g} s)"):
+    what = f"finding the {concept} allocation (at most {time_limit:g} s)"
+    with progress(what), interruptible():
         return solver(game, time_limit=time_limit)
 
 

@@ -16,7 +16,6 @@ from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import ExactnessError, InputError, UnsolvedError
 from fedaccord.games.base import Game
-from fedaccord.games.linear import LinearGame
 
 Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
 # Which of several equilibria: the best, or the worst.
@@ -166,11 +165,13 @@ def answered(
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
     if options["method"] not in methods:
         raise InputError(f"method must be one of {', '.join(methods)}; got {options['method']!r}")
+    _check_number("tolerance", options["tolerance"], "above 0 and below 1", lambda t: 0 < t < 1)
+    _check_number("time_limit", time_limit, "zero seconds or more", lambda t: t >= 0)
     deadline = Deadline(time_limit)
-    agent = short_at_limits(game)
-    if agent is not None:
-        return _infeasible(game, concept, agent, options, deadline)
     try:
+        agent = short_at_limits(game)
+        if agent is not None:
+            return _infeasible(game, concept, agent, options, deadline)
         solution = solve(deadline)
     except ExactnessError as error:
         solution = Solution(
@@ -186,6 +187,11 @@ def answered(
             note="Utilities are estimates: this holds for the estimates, not for certain.",
         )
     return dataclasses.replace(solution, options=options)
+
+
+def _check_number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    if not isinstance(value, int | float) or not fits(value):
+        raise InputError(f"{name} must be a number, {what}; got {value!r}")
 
 
 def _infeasible(
@@ -215,23 +221,21 @@ def stable_box(game: Game) -> Box:
 
 
 def short_at_limits(game: Game) -> int | None:
-    """Give an agent who is short even when everybody gives its limit; None where nobody is.
+    """Give an agent who is certainly short whatever everybody gives; None where nobody is.
 
-    Without a limit an agent can meet its own requirement alone, whatever the others do; in a linear
-    game it can also meet that of anybody whom its samples help.
+    Without a limit an agent can meet its own requirement alone. One with a limit is certainly short
+    if it is when all limits are reached and nobody without a limit helps it.
     """
     limited = np.isfinite(game.limits)
     if not limited.any():
         return None
-    corner = np.where(limited, game.limits, 0.0)
-    if not limited.all():
-        # Enough for anybody: the unlimited agents' needs, beyond which they add little.
-        finite = game.alone[np.isfinite(game.alone)]
-        corner = np.where(limited, corner, 1e6 * (1.0 + finite.max(initial=1.0)))
+    alone = np.where(np.isfinite(game.alone), game.alone, 0.0)
+    corner = np.where(limited, game.limits, np.maximum(alone, game.minimums))
     short = limited & ~game.satisfied(corner)
-    if isinstance(game, LinearGame):
-        short &= game.apply(np.where(limited, 0.0, 1.0)) == 0
     if not game.is_integer:
         slack = game.utilities(corner) - game.requirements
         short &= slack < -1e-9 * game.requirements
-    return int(np.argmax(short)) if short.any() else None
+    for agent in np.flatnonzero(short).tolist():
+        if limited[game.helpers(agent)].all():
+            return int(agent)
+    return None

@@ -91,6 +91,7 @@ class _Model:
         self.goals = 2 * (1 - game.requirements)
         self.scip = Model()
         self.scip.hideOutput()
+        self.scip.setParam("misc/catchctrlc", False)
         self.scip.setParam("numerics/feastol", FEASIBILITY)
         # Tightening further would leave the range of a SoPlex built without exact arithmetic.
         self.scip.setParam("constraints/nonlinear/tightenlpfeastol", False)

@@ -119,7 +119,7 @@ def _large_linear(
         from fedaccord.equilibria.structure import strictly_dominant_own_benefits
 
         # Whole contributors may have something to spare, so that the theorem is about the reals.
-        if not game.is_integer and strictly_dominant_own_benefits(game):
+        if not game.is_integer and strictly_dominant_own_benefits(game, deadline=deadline):
             best, method = np.array(given), "stable"
     solution = _equal_solution(game, best, optimal.bounds.lower, tolerance, deadline)
     return dataclasses.replace(solution, method=method)

@@ -115,6 +115,8 @@ def _finished(
         # Contributions are exact to the tolerance, and so is their total: keep it in the bounds.
         total = game.total(theta)
         bounds = Interval(min(bounds.lower, total), max(bounds.upper, total))
+        if bounds.relative_gap > 10 * tolerance:
+            status = Status.LIMIT
     note = "" if reached else f"Best response stopped at a relative regret of {regret:.1e}."
     certificate: dict[str, Any] = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
     if not reached:
@@ -140,14 +142,14 @@ def potential_gap(game: LinearGame, theta: Vector) -> float:
 def _total_bounds(game: LinearGame, theta: Vector, gap: float) -> Interval | None:
     """Bound the total of every equilibrium, where all have the same; None where they may differ."""
     total = game.total(theta)
-    if isinstance(game, DiscoveryGame) and game.has_equal_totals:
-        # sum(theta) = sum(Q' theta), and |Q'(theta - theta*)|^2 <= 2 gap.
-        error: float = float(game.costs[0] * np.sqrt(2 * gap * game.distributions.shape[1]))
-    elif game.has_equal_totals:
-        level = float(game.requirements[0])
+    level = float(game.requirements[0])
+    if np.ptp(game.requirements) == 0 and np.ptp(game.costs) == 0:
         if level == 0.0:
             return Interval(total, total)
         return _equal_requirement_bounds(game, theta, gap, float(game.costs[0]) / level)
+    if isinstance(game, DiscoveryGame) and game.has_equal_totals:
+        # sum(theta) = sum(Q' theta), and |Q'(theta - theta*)|^2 <= 2 gap.
+        error: float = float(game.costs[0] * np.sqrt(2 * gap * game.distributions.shape[1]))
     else:
         least = _least_eigenvalue(game)
         if least is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from fedaccord._arrays import Vector
@@ -82,9 +84,11 @@ def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline)
         exact = linear.highs_optimal(game, tolerance=tolerance, deadline=share)
         if exact is not None:
             return exact
-    if method == "auto":
-        tolerance = max(tolerance, FIRST_ORDER_TOLERANCE)
-    return linear.first_order_optimal(game, tolerance=tolerance, deadline=deadline)
+    goal = max(tolerance, FIRST_ORDER_TOLERANCE) if method == "auto" else tolerance
+    solution = linear.first_order_optimal(game, tolerance=goal, deadline=deadline)
+    if solution.status is Status.OPTIMAL and solution.bounds.relative_gap > tolerance:
+        return dataclasses.replace(solution, status=Status.LIMIT)
+    return solution
 
 
 def _nonzeros(game: LinearGame) -> float:

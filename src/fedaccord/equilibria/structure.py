@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Indices, frozen
-from fedaccord.equilibria.base import Solution
+from fedaccord.equilibria.base import Deadline, Solution
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.distributions import is_sparse
@@ -101,10 +101,15 @@ def everyone_must_contribute(game: LinearGame) -> bool:
     return bool((received < 1).all())
 
 
-def strictly_dominant_own_benefits(game: LinearGame) -> bool:
-    """Say whether W_ij < W_ii for all j != i, the condition of Theorem 6 (stable => envy-free)."""
+def strictly_dominant_own_benefits(
+    game: LinearGame, *, deadline: Deadline | None = None
+) -> bool | None:
+    """Say whether W_ij < W_ii for all j != i, the condition of Theorem 6 (stable => envy-free).
+
+    None where the deadline came first.
+    """
     if isinstance(game, DiscoveryGame):
-        return _discovery_dominant(game)
+        return _discovery_dominant(game, deadline)
     benefits = game.benefits
     if is_sparse(benefits):
         entries = sparse.coo_array(benefits)
@@ -115,10 +120,12 @@ def strictly_dominant_own_benefits(game: LinearGame) -> bool:
     return bool((others < game.own_benefits[:, None]).all())
 
 
-def _discovery_dominant(game: DiscoveryGame) -> bool:
+def _discovery_dominant(game: DiscoveryGame, deadline: Deadline | None) -> bool | None:
     # A block of rows of Q Q' at a time keeps memory small.
     rows = game.distributions
     for begin in range(0, game.size, 2_000):
+        if deadline is not None and deadline.passed:
+            return None
         block = sparse.coo_array(rows[begin : begin + 2_000] @ rows.T)
         agents = block.row + begin
         off = agents != block.col

@@ -111,6 +111,8 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, 
             )
         if member.filename == "data.npy" and dtype.kind not in "fiu":
             raise InputError(f'"{key}" in {name} holds {dtype} values; save it as numbers')
+        if dtype == np.float16:
+            raise InputError(f'"{key}" in {name} holds half-precision values; save it as float64')
         if math.prod(shape) * dtype.itemsize + file.tell() != member.file_size:
             raise ValueError("the header of an array does not fit its length")
 

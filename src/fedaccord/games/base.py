@@ -342,6 +342,7 @@ class _Whole(Sequence[Fraction]):
 def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
     if agents is None:
         return None
+    agents = agents if isinstance(agents, str) else list(agents)
     if isinstance(agents, str) or not all(isinstance(name, str) for name in agents):
         raise InputError("agents must be a list of names, one per requirement")
     if len(agents) != size:

@@ -24,8 +24,15 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def as_sparse(matrix: Any) -> Sparse:
-    """Copy a matrix, dense or sparse, into sparse rows of doubles."""
-    return sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    """Copy a matrix, dense or sparse, into sparse rows of doubles, and check that it is whole."""
+    if np.iscomplexobj(matrix):
+        raise InputError("a sparse matrix must hold real numbers; got complex ones")
+    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"a sparse matrix is damaged: {error}; make it anew") from None
+    return rows
 
 
 def checked_distributions(distributions: Any, size: int, name_of: Callable[[int], str]) -> Sparse:

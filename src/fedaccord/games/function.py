@@ -91,11 +91,11 @@ class FunctionGame(Game):
                 f"the utility function must give {self.size} numbers, one per agent; got shape "
                 f"{values.shape}"
             )
-        if np.isnan(values).any():
-            agent = int(np.argmax(np.isnan(values)))
+        if not np.isfinite(values).all():
+            agent = int(np.argmin(np.isfinite(values)))
             raise InputError(
-                f"the utility function gives {self.name(agent)} no number (NaN) at contributions "
-                f"{_shown(given)}: make it defined for all contributions of zero or more"
+                f"the utility function gives {self.name(agent)} no finite number ({values[agent]}) "
+                f"at contributions {_shown(given)}: make it defined for all of zero or more"
             )
         return np.array(values)
 

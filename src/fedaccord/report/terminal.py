@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
 import threading
 import unicodedata
@@ -17,6 +18,7 @@ from rich.text import Text
 SHAPING = "\u200c\u200d"
 # How wide lines are where there is no terminal to ask.
 WIDTH = 100
+NARROWEST = 60
 
 
 class OutputError(Exception):
@@ -90,6 +92,8 @@ def emit(*parts: RenderableType) -> None:
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
+    # Narrower, tables would drop their numbers; a line that wraps loses nothing.
+    console.width = max(console.width, NARROWEST)
     with writing():
         for part in parts:
             console.print(part, soft_wrap=isinstance(part, Text))
@@ -100,6 +104,19 @@ def emit_text(text: str) -> None:
     with writing():
         if sys.stdout is not None:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: compiled solvers would not look until they are done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -114,7 +131,13 @@ def progress(what: str) -> Iterator[None]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     display = Progress(*columns, console=console, transient=True)
     display.add_task(what)
-    timer = threading.Timer(1.0, display.start)
+
+    def start() -> None:
+        display.start()
+        # An interrupt may end the process at once, and must not leave the cursor hidden.
+        console.show_cursor(True)
+
+    timer = threading.Timer(1.0, start)
     timer.daemon = True
     timer.start()
     try:
