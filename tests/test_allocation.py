@@ -74,6 +74,7 @@ def test_names_decide_the_order():
         (["a", "a", "b"], "names a twice"),
         (["a", "b", "d"], "no contribution of c"),
         (["a", "b", "c", "d"], "names d, who is not in the game"),
+        (["a", "b", "C"], "C is not a member; did you mean c?"),
     ],
 )
 def test_names_that_do_not_match_are_named(agents, words):
@@ -87,7 +88,11 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("", "header line"),
         ("agent,amount\na,1\n", "column 'contribution'"),
         ("agent,contribution\na,1\nb\n", "line 3 of .* too few columns"),
-        ("agent,contribution\na,many\n", "must be numbers"),
+        ("agent,contribution\na,many\n", 'contribution of a in line 2 of .* reads "many"'),
+        ('agent,contribution\n\na,"1,700"\n', 'of a in line 3 of .* reads "1,700": .* 1700'),
+        ("agent;contribution\na;1,5\n", 'of a in line 2 of .* reads "1,5": .* 1.5'),
+        ("contribution\nx\n", 'the contribution in line 2 of .* reads "x"'),
+        ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* more columns than the header"),
         ("agent,contribution\na,-1\n", "the contribution of a is negative"),
         ("contribution\n" + "1" * 200_000, "not CSV"),
     ],
@@ -103,6 +108,20 @@ def test_csv_may_have_spaces_blank_lines_and_other_columns(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("note, Contribution ,agent\nx, 1/4 , a\n\ny,2,b\n")
     assert Allocation.load(path) == Allocation([0.25, 2], ["a", "b"])
+
+
+def test_csv_may_have_semicolons_and_empty_columns_at_the_end(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("agent;contribution\nNorth, East;1.5\nb;2;;\n")
+    assert Allocation.load(path) == Allocation([1.5, 2], ["North, East", "b"])
+
+
+def test_a_misspelt_name_is_told_from_a_missing_one():
+    members = ("University", "City", "Rural")
+    with pytest.raises(InputError, match=r"^Universty is not a member; did you mean University\?$"):
+        Allocation([1, 2, 3], ["Universty", "City", "Rural"]).ordered_for(members)
+    with pytest.raises(InputError, match="no contribution of University"):
+        Allocation([1, 2, 3], ["Coastal", "City", "Rural"]).ordered_for(members)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ from fedaccord._arrays import Vector, as_numbers, check_finite, frozen
 from fedaccord._files import read_text, replace_file
 from fedaccord._json import read_json
 from fedaccord.errors import InputError
+
+# Comparing spellings takes time: more names than this are not looked through.
+CLOSEST_AMONG = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +106,28 @@ class Allocation:
 
     @classmethod
     def _from_csv(cls, text: str, path: str) -> Allocation:
-        try:
-            rows = [r for r in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in r)]
-        except csv.Error as error:
-            raise InputError(f"{path} is not CSV ({error}); save it anew") from None
-        header = [cell.strip().lower() for cell in rows[0]] if rows else []
+        rows = _csv_rows(text, path)
+        header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
         if "contribution" not in header:
             raise InputError(
                 f"{path} must start with a header line that has a column 'contribution' "
                 "(and may have one 'agent')"
             )
         column = header.index("contribution")
-        last = max(column, header.index("agent") if "agent" in header else 0)
-        if short := next((n for n, row in enumerate(rows[1:], 2) if len(row) <= last), None):
-            raise InputError(f"line {short} of {path} has too few columns; is the file cut short?")
-        values = as_numbers([row[column].strip() for row in rows[1:]], f"contributions in {path}")
-        if "agent" not in header:
-            return cls(values)
-        names = header.index("agent")
-        return cls(values, [row[names].strip() for row in rows[1:]])
+        names = header.index("agent") if "agent" in header else None
+        values = []
+        for place, row in rows[1:]:
+            where = f"line {place} of {path}"
+            if len(row) <= max(column, names or 0):
+                raise InputError(f"{where} has too few columns; is the file cut short?")
+            if any(cell.strip() for cell in row[len(header) :]):
+                raise InputError(
+                    f"{where} has more columns than the header: write 1700 for 1,700, and put "
+                    "names that have a comma in quotes"
+                )
+            whose = "" if names is None else f" of {row[names].strip()}"
+            values.append(_csv_number(row[column].strip(), f"the contribution{whose} in {where}"))
+        return cls(values, None if names is None else [row[names].strip() for _, row in rows[1:]])
 
     def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
         """Give the allocation in a game's order of agents, matched by name if both have names."""
@@ -130,11 +137,45 @@ class Allocation:
         if len(place) != len(self.agents):
             twice = next(n for n in self.agents if self.agents.count(n) > 1)
             raise InputError(f"the allocation names {twice} twice; give each agent one line")
-        if missing := [name for name in agents if name not in place]:
-            raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
         known = set(agents)
-        if extra := [name for name in self.agents if name not in known]:
+        missing = [name for name in agents if name not in place]
+        extra = [name for name in self.agents if name not in known]
+        if extra and (meant := _closest(extra[0], missing)):
+            raise InputError(f"{extra[0]} is not a member; did you mean {meant}?")
+        if missing:
+            raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
+        if extra:
             raise InputError(
                 f"the allocation names {extra[0]}, who is not in the game; leave that out"
             )
         return Allocation(self.contributions[[place[n] for n in agents]], agents)
+
+
+def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
+    """Read the lines that are not blank, with their numbers; semicolons may stand for commas."""
+    first = next((row for row in text.splitlines() if row.strip()), "")
+    delimiter = ";" if ";" in first and "," not in first else ","
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        return [(reader.line_num, r) for r in reader if any(cell.strip() for cell in r)]
+    except csv.Error as error:
+        raise InputError(f"{path} is not CSV ({error}); save it anew") from None
+
+
+def _csv_number(text: str, what: str) -> float:
+    try:
+        return float(as_numbers([text], what)[0])
+    except InputError:
+        if "," in text:
+            remedy = "write it with a point for decimals and no separators, as 1700 or 1.5"
+        else:
+            remedy = "write a number"
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        raise InputError(f'{what} reads "{shown}": {remedy}') from None
+
+
+def _closest(name: str, names: Sequence[str]) -> str | None:
+    """Give the name that somebody probably meant, if one is close; capitals do not count."""
+    folded = {other.casefold(): other for other in names[:CLOSEST_AMONG]}
+    found = difflib.get_close_matches(name.casefold(), list(folded), n=1)
+    return folded[found[0]] if found else None

@@ -118,7 +118,7 @@ def _fedaccord(
         ),
     ] = False,
 ) -> None:
-    """Tell a federation how much data each member should give, and whether anyone would give less.
+    """Tell how much data each member should give, and whether anyone would gain by giving less.
 
     Exit codes: 0 all is well, 1 the audit says no, 2 the input is at fault.
     """

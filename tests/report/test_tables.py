@@ -1,5 +1,6 @@
 """Tables and sentences made from results, whatever the results."""
 
+import dataclasses
 import io
 from dataclasses import dataclass
 from typing import Any
@@ -147,7 +148,55 @@ def test_the_catalogue_is_listed_without_markup() -> None:
         source: str
         parameters: dict[str, Any]
 
-    text = shown(tables.catalog_table([Entry("flower", "[b]core[/b]", "§ 4", {"petals": 16})]))
-    assert ["flower", "[b]core[/b]", "§", "4", "petals=16"] in [
-        x.split() for x in text.splitlines()
-    ]
+    entry = Entry("flower", "[b]core[/b] " + "of many words " * 8, "§ 4", {"petals": 16, "a": 1})
+    for width in (80, 100):
+        text = shown(tables.catalog_table([entry, entry]), width=width)
+        rows = [line.split() for line in text.splitlines()]
+        assert rows[0][:2] == ["flower", "[b]core[/b]"]
+        assert ["§", "4;", "petals=16,", "a=1"] in rows
+        assert len(rows) <= 2 * 5
+
+
+def test_with_costs_samples_and_costs_have_rows_of_their_own() -> None:
+    dear = GAME.replace(costs=[3, 1])
+    found = {"stable": solution(dear, "stable", [0.5, 0.75], Status.OPTIMAL)}
+    text = shown(tables.solutions_table(dear, found), tables.audit_table(audit(dear, [0.5, 0.75])))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["all", "(samples)", "2", "1.25"] in rows
+    assert ["total", "cost", "4", "2.25"] in rows
+    assert ["all", "(samples)", "1.25"] in rows
+    assert ["total", "cost", "2.25"] in rows
+    assert "total cost" in shown(tables.totals_table(found))
+    assert "cost" not in shown(
+        tables.totals_table({"stable": solution(GAME, "stable", [1, 1], Status.OPTIMAL)})
+    )
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 61, 80, 100])
+def test_numbers_are_never_cut(width: int) -> None:
+    game = LinearGame(
+        np.array([[1, 0.5], [0.5, 1]]) / 1e6, [1.23457, 1.5], agents=["A hospital " * 5, "B"]
+    )
+    given = [123456.7, 1999999.5]
+    concepts = ("optimal", "stable", "envy-free")
+    found = {c: solution(game, c, given, Status.NOT_ATTAINED) for c in concepts}
+    report = audit(game, given)
+    wide = "best-response+solution-set-lp"
+    claimed = {"stable": dataclasses.replace(found["stable"], method=wide)}
+    for sheet in (
+        tables.solutions_table(game, found),
+        tables.audit_table(report),
+        tables.totals_table(claimed if width >= 60 else found),
+    ):
+        text = shown(sheet, width=width)
+        words = set(text.split())
+        cells = [cell.plain for row in sheet.rows for cell in row[1:]]
+        assert {word for cell in cells for word in cell.split() if "hosp" not in cell} <= words
+        assert {word for head in sheet.columns for word in head.split()} <= words
+        assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_columns_stay_together_where_they_fit() -> None:
+    sheet = tables.audit_table(audit(GAME, [1, 0.5]))
+    assert len(sheet.parts(100)) == 1
+    assert len(sheet.parts(40)) > 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +22,11 @@ from fedaccord.report.terminal import plain
 MANY = 30
 FEW = 15
 NAME_WIDTH = 36
+# Names give way to numbers down to this width; then columns move into a second table below.
+LEAST_NAME = 20
+# What rich puts around the table and between two columns.
+EDGES = 2
+GAP = 3
 
 ENVY = {
     Answer.TRUE: "Nobody envies anybody.",
@@ -42,12 +49,70 @@ def number(value: float | None) -> str:
     return f"{value:.6g}"
 
 
-def _table(*columns: str, title: str = "") -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    table.add_column(columns[0], no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
-    for column in columns[1:]:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
+class Sheet:
+    """A table whose numbers are never cut: columns that do not fit stand below, in a table alike.
+
+    columns: the heads; the first column names the rows and is repeated in each part.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+        self.rows: list[list[Text]] = []
+        self.footer: list[list[Text]] = []
+
+    def add_row(self, *cells: Text | str) -> None:
+        """Add a row; cells left out at its end are empty."""
+        self.rows.append(self._padded(cells))
+
+    def add_sum(self, *cells: Text | str) -> None:
+        """Add a row below the others, apart from them."""
+        self.footer.append(self._padded(cells))
+
+    def _padded(self, cells: Sequence[Text | str]) -> list[Text]:
+        given = [c if isinstance(c, Text) else Text(c) for c in cells]
+        return given + [Text("")] * (len(self.columns) - len(given))
+
+    def _width(self, column: int) -> int:
+        cells = [row[column].plain for row in self.rows + self.footer]
+        return max(map(cell_len, (self.columns[column], *cells)))
+
+    def parts(self, width: int) -> list[list[int]]:
+        """Divide the columns after the first among tables that fit the width."""
+        name = min(self._width(0), LEAST_NAME)
+        parts: list[list[int]] = [[]]
+        used = EDGES + name
+        for column in range(1, len(self.columns)):
+            needs = GAP + self._width(column)
+            if parts[-1] and used + needs > width:
+                parts.append([])
+                used = EDGES + name
+            parts[-1].append(column)
+            used += needs
+        return parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        for part in self.parts(options.max_width):
+            numbers = sum(GAP + self._width(column) for column in part)
+            name = max(min(NAME_WIDTH, options.max_width - EDGES - numbers), 1)
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+            table.add_column(self.columns[0], no_wrap=True, overflow="ellipsis", max_width=name)
+            for column in part:
+                table.add_column(self.columns[column], justify="right", no_wrap=True)
+            for row in self.rows:
+                table.add_row(row[0], *(row[column] for column in part))
+            table.add_section()
+            for row in self.footer:
+                if any(row[column].plain for column in part):
+                    table.add_row(row[0], *(row[column] for column in part))
+            yield table
+
+
+def _has_costs(game: Game) -> bool:
+    return bool((game.costs != 1).any())
+
+
+def _cost(game: Game, contributions: Vector) -> str:
+    return number(game.total(contributions) if np.isfinite(contributions).all() else None)
 
 
 def _most(weights: Vector) -> Indices:
@@ -60,35 +125,40 @@ def _most(weights: Vector) -> Indices:
 # Solutions.
 
 
-def solutions_table(game: Game, solutions: Mapping[str, Solution]) -> Table:
+def solutions_table(game: Game, solutions: Mapping[str, Solution]) -> Sheet:
     """Lay out who gives what under each concept, beside what each would need alone.
 
     game: what was solved.
     solutions: the solutions by concept.
     """
     found = {c: s.contributions for c, s in solutions.items() if s.contributions is not None}
-    table = _table("agent", "alone", *solutions)
+    sheet = Sheet("agent", "alone", *solutions)
     weights = np.max([*found.values()], axis=0) if found else game.requirements
     shown = _most(weights)
     for agent in shown.tolist():
         given = [number(found[c][agent]) if c in found else "-" for c in solutions]
-        table.add_row(line(game.name(agent)), number(game.alone[agent]), *given)
+        sheet.add_row(line(game.name(agent)), number(game.alone[agent]), *given)
     if len(shown) < game.size:
         others = np.delete(np.arange(game.size), shown)
         sums = [number(found[c][others].sum()) if c in found else "-" for c in solutions]
         alone = number(game.alone[others].sum())
-        table.add_row(Text(f"{len(others):,} others, in all", style="italic"), alone, *sums)
-    table.add_section()
+        sheet.add_row(Text(f"{len(others):,} others, in all", style="italic"), alone, *sums)
     sums = [number(found[c].sum()) if c in found else "-" for c in solutions]
-    table.add_row("all", number(game.alone.sum()), *sums)
-    return table
+    priced = _has_costs(game)
+    sheet.add_sum("all (samples)" if priced else "all", number(game.alone.sum()), *sums)
+    if priced:
+        costs = [_cost(game, found[c]) if c in found else "-" for c in solutions]
+        sheet.add_sum("total cost", _cost(game, game.alone), *costs)
+    return sheet
 
 
-def totals_table(solutions: Mapping[str, Solution]) -> Table:
+def totals_table(solutions: Mapping[str, Solution]) -> Sheet:
     """Lay out each concept's total, what is proved of it, and how it was found."""
-    table = _table("concept", "total", "at least", "at most", "status", "method")
+    priced = any(_has_costs(solution.game) for solution in solutions.values())
+    total = "total cost" if priced else "total"
+    sheet = Sheet("concept", total, "at least", "at most", "status", "method")
     for concept, solution in solutions.items():
-        table.add_row(
+        sheet.add_row(
             concept,
             number(solution.total),
             number(solution.bounds.lower),
@@ -96,7 +166,7 @@ def totals_table(solutions: Mapping[str, Solution]) -> Table:
             solution.status.key,
             solution.method,
         )
-    return table
+    return sheet
 
 
 def solution_lines(solution: Solution, found: Audit | None) -> Iterable[Text]:
@@ -135,23 +205,25 @@ def price_line(name: str, price: Any) -> Text:
 # Audits.
 
 
-def audit_table(found: Audit) -> Table:
+def audit_table(found: Audit) -> Sheet:
     """Lay out what an audit found, agent by agent; of many agents, the furthest off."""
     game = found.game
     envied = dict(reversed(found.envy))
-    table = _table("agent", "gives", "needs", "short", "spare", "alone", "envies")
+    sheet = Sheet("agent", "gives", "needs", "short", "spare", "alone", "envies")
     finite = np.where(np.isfinite(found.short), found.short, np.inf)
     shown = _most(np.maximum(finite, found.spare))
     for agent in shown.tolist():
         values = (found.contributions, found.needed, found.short, found.spare, found.alone)
         envies = line(game.name(envied[agent])) if agent in envied else Text("-")
-        envies.truncate(20, overflow="ellipsis")
+        envies.truncate(LEAST_NAME, overflow="ellipsis")
         row = [number(v[agent]) for v in values]
-        table.add_row(line(game.name(agent)), *row, envies)
-    table.add_section()
+        sheet.add_row(line(game.name(agent)), *row, envies)
     rest = f"and {game.size - len(shown):,} more; all" if len(shown) < game.size else "all"
-    table.add_row(rest, number(found.contributions.sum()))
-    return table
+    priced = _has_costs(game)
+    sheet.add_sum(f"{rest} (samples)" if priced else rest, number(found.contributions.sum()))
+    if priced:
+        sheet.add_sum("total cost", _cost(game, found.contributions))
+    return sheet
 
 
 def verdict_style(answer: Answer) -> str:
@@ -170,11 +242,13 @@ def explanations(found: Audit) -> Iterable[Text]:
 
 
 def catalog_table(entries: Iterable[Any]) -> Table:
-    """List the games of the catalogue."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("name", "what it is", "source", "parameters"):
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
+    """List the games of the catalogue: what each is, and below it its source and parameters."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
     for entry in entries:
+        table.add_row(line(entry.name, "bold"), line(entry.summary))
         parameters = ", ".join(f"{key}={value}" for key, value in entry.parameters.items())
-        table.add_row(*map(line, (entry.name, entry.summary, entry.source, parameters)))
+        table.add_row("", line("; ".join(filter(None, (entry.source, parameters))), "dim"))
+        table.add_row("", "")
     return table
