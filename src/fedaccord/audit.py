@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Indices, Vector, frozen, simplest_fraction
+from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
-from fedaccord.errors import ExactnessError, InputError
-from fedaccord.games.base import NEAR, Game
-
-# Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
-SHORT_DENOMINATOR = 10**6
-
-
-# A burden counts as smaller than another if it is by this many tolerances: nearer than that, what a
-# swap would leave somebody short is itself within the tolerance.
-SMALLER = 100
-# Envy is looked for this many agents at a time, which bounds the memory that takes.
-BLOCK = 2_000
-# Up to this many agents every pair is listed; above, one witness for each envious agent.
-LISTED = 2_000
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.envy import find_envy
 
 
 class Answer(Enum):
@@ -134,8 +121,12 @@ class Audit:
         }
         return f"Feasible and stable, {envy[self.envy_free]}."
 
-    def explain(self, agent: int) -> str:
-        """Explain an agent's number to its data manager in one sentence."""
+    def explain(self, agent: int | str) -> str:
+        """Explain an agent's number to its data manager in one sentence.
+
+        agent: its number or its name.
+        """
+        agent = _index(self.game, agent)
         name, given = self.game.name(agent), self.contributions[agent]
         needed, alone = self.needed[agent], self.alone[agent]
         reason = f"{name} gives {_number(given)}: {self._alone_clause(agent)}; "
@@ -212,7 +203,7 @@ def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 
         feasible is Answer.TRUE and can_keep.all(), feasible is Answer.FALSE or can_cut.any()
     )
     needed = game.best_responses(given)
-    pairs, close = _envy(game, given, needed, allowed)
+    pairs, close = find_envy(game, given, needed, allowed)
     return Audit(
         game=game,
         contributions=given,
@@ -258,136 +249,15 @@ def _scale(game: Game, given: Vector) -> float:
     return float(alone.max(initial=0.0)) or 1.0
 
 
-def _envy(
-    game: Game, given: Vector, needed: Vector, allowed: float
-) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-    """List the pairs (i, j) where i envies j, and those too close to call.
-
-    Somebody whose burden would satisfy i even if it stayed as it is, theta_j >= f_i, is envied for
-    certain, because the swap only adds to what the others give. Below f_i the swap satisfies i only
-    if j's samples help i. In large games one witness an agent of the first kind is kept.
-    """
-    certain: dict[tuple[int, int], None] = {}
-    close: dict[tuple[int, int], None] = {}
-    exact = _ExactSwaps(game, given)
-    gap = SMALLER * allowed
-    larger = np.flatnonzero(given > given.min() + gap)
-    if game.utility_doubt == 0:
-        certain = dict.fromkeys(_lighter_burdens(game, given, needed, allowed, gap, larger))
-    if game.size > LISTED:
-        larger = np.setdiff1d(larger, [i for i, _ in certain])
-    for begin in range(0, larger.size, BLOCK):
-        first, second, after = game.swaps(given, larger[begin : begin + BLOCK], gap)
-        keep = _may_swap(game, given, first, second)
-        first, second = first[keep], second[keep]
-        slack = after[keep] - game.requirements[first]
-        near = np.abs(slack) <= _nearness(game, given, first, allowed)
-        sure = _pairs(game, first[~near & (slack > 0)], second[~near & (slack > 0)])
-        certain.update(dict.fromkeys(sure))
-        for pair in _pairs(game, first[near], second[near]):
-            answer = True if pair in certain else exact.envies(*pair)
-            if answer is None:
-                close[pair] = None
-            elif answer:
-                certain[pair] = None
-    for pair in _matching_burdens(game, given, needed, allowed, gap):
-        if pair not in certain and pair not in close:
-            answer = None if game.utility_doubt else exact.envies(*pair)
-            if answer is None:
-                close[pair] = None
-            elif answer:
-                certain[pair] = None
-    return tuple(sorted(certain)), tuple(sorted(close))
-
-
-def _pairs(game: Game, first: Indices, second: Indices) -> list[tuple[int, int]]:
-    """List pairs; in large games the first of each agent."""
-    if game.size > LISTED:
-        _, kept = np.unique(first, return_index=True)
-        first, second = first[kept], second[kept]
-    return list(zip(first.tolist(), second.tolist(), strict=True))
-
-
-def _lighter_burdens(
-    game: Game, given: Vector, needed: Vector, allowed: float, gap: float, agents: Indices
-) -> Iterator[tuple[int, int]]:
-    """Give pairs (i, j) with f_i <= theta_j < theta_i, the last by more than the gap."""
-    order = np.argsort(given, kind="stable")
-    ranked = given[order]
-    begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
-    end = np.searchsorted(ranked, given[agents] - gap, side="left")
-    some = end > begin
-    spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
-    for i, first, last in spans:
-        found = order[first:last]
-        found = found[_may_swap(game, given, np.full(found.size, i), found)]
-        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[:1]))
-
-
-def _matching_burdens(
-    game: Game, given: Vector, needed: Vector, allowed: float, gap: float
-) -> Iterator[tuple[int, int]]:
-    """Give pairs (i, j) with theta_j too close to f_i to say that it satisfies i, or does not.
-
-    Helpers of i are among its swaps anyway; these are the pairs in which j's samples do not matter
-    to i. The larger theta_j, the better, so that in large games the largest is enough.
-    """
-    order = np.argsort(given, kind="stable")
-    ranked = given[order]
-    agents = np.flatnonzero((given > needed + gap) & (given > given.min() + gap))
-    begin = np.searchsorted(ranked, needed[agents] - allowed, side="left")
-    end = np.searchsorted(
-        ranked, np.minimum(needed[agents] + allowed, given[agents] - gap), side="left"
-    )
-    some = end > begin
-    spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
-    for i, first, last in spans:
-        found = order[first:last]
-        found = found[_may_swap(game, given, np.full(found.size, i), found)]
-        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[-1:]))
-
-
-def _may_swap(game: Game, given: Vector, first: Indices, second: Indices) -> Any:
-    """Say which swaps stay within limits and minimums."""
-    return (given[first] <= game.limits[second]) & (given[second] >= game.minimums[first])
-
-
-def _nearness(game: Game, given: Vector, agents: Indices, allowed: float) -> Vector:
-    """Give how far from zero each agent's slack must be to be told from a tie."""
-    if game.is_integer:
-        return np.maximum(NEAR * np.maximum(1.0, game.requirements[agents]), game.utility_doubt)
-    unique, place = np.unique(agents, return_inverse=True)
-    rates = game.own_rates(unique, given)[place] if unique.size else np.zeros(0)
-    return np.maximum(allowed * rates, game.utility_doubt)
-
-
-class _ExactSwaps:
-    """Settles ties in exact arithmetic, where the contributions are short fractions."""
-
-    def __init__(self, game: Game, given: Vector) -> None:
-        self.game = game
-        self.given = given
-
-    @cached_property
-    def fractions(self) -> list[Fraction] | None:
-        """The contributions as Fractions; None where one is not short, so that none is exact."""
-        result = []
-        for contribution in self.given.tolist():
-            result.append(simplest_fraction(contribution))
-            if result[-1].denominator > SHORT_DENOMINATOR:
-                return None
-        return result
-
-    def envies(self, agent: int, other: int) -> bool | None:
-        """Say whether the agent would still be satisfied after the swap; None if undecided."""
-        if self.fractions is None:
-            return None
-        swapped = list(self.fractions)
-        swapped[agent], swapped[other] = swapped[other], swapped[agent]
-        try:
-            return self.game.exact_utility(agent, swapped) >= self.game.exact_requirements[agent]
-        except ExactnessError:
-            return None
+def _index(game: Game, agent: int | str) -> int:
+    if isinstance(agent, str):
+        names = game.agents if game.agents is not None else ()
+        if agent not in names:
+            raise InputError(f"there is no agent called {agent!r} in this game")
+        return names.index(agent)
+    if not 0 <= agent < game.size:
+        raise InputError(f"agents are numbered from 0 to {game.size - 1}; got {agent}")
+    return int(agent)
 
 
 def _number(value: float) -> str:
@@ -395,8 +265,10 @@ def _number(value: float) -> str:
     value = float(value)
     if not math.isfinite(value):
         return "no finite number"
-    if (value == int(value) or value >= 1000) and value < 1e15:
-        return f"{value:,.0f}"
+    if value < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
+        return f"{round(value):,}"
+    if 1000 <= value < 1e15:
+        return f"{value:,.1f}"
     return f"{value:.4g}"
 
 

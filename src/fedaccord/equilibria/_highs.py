@@ -47,16 +47,18 @@ def linear_program(
     from scipy.optimize import linprog
 
     solve: Any = linprog
+    # Tolerances are absolute: costs are given in units of the largest.
+    unit = float(np.abs(cost).max(initial=0.0)) or 1.0
     result = solve(
-        cost, A_ub=rows, b_ub=most, A_eq=equal_rows, b_eq=equals,
+        cost / unit, A_ub=rows, b_ub=most, A_eq=equal_rows, b_eq=equals,
         bounds=np.column_stack([low, high]), method=method,
         options={"time_limit": max(seconds, 0.1), "primal_feasibility_tolerance": tolerance},
     )  # fmt: skip
     solved = result.status == 0 and result.x is not None
     return Outcome(
         x=np.asarray(result.x, dtype=np.float64) if solved else None,
-        bound=float(result.fun) if solved else -np.inf,
-        duals=np.asarray(result.ineqlin.marginals) if solved and rows is not None else np.zeros(0),
+        bound=float(result.fun) * unit if solved else -np.inf,
+        duals=result.ineqlin.marginals * unit if solved and rows is not None else np.zeros(0),
         solved=solved,
         infeasible=result.status == 2,
         message=str(result.message),
@@ -82,8 +84,11 @@ def mixed_program(
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     solve: Any = milp
+    # HiGHS stops at an absolute distance of 1e-6 too: in units of the smallest cost that is little.
+    sizes = np.abs(cost[cost != 0])
+    unit = float(sizes.min(initial=np.inf)) / 1e3 if sizes.size else 1.0
     result = solve(
-        cost,
+        cost / unit,
         constraints=[LinearConstraint(matrix, least, most) for matrix, least, most in rows],
         bounds=Bounds(low, high),
         integrality=np.asarray(whole, dtype=np.int64),
@@ -95,7 +100,7 @@ def mixed_program(
     known = result.x is not None and value is not None
     return Outcome(
         x=None if result.x is None else np.asarray(result.x, dtype=np.float64),
-        bound=float(value) if known else -np.inf,
+        bound=float(value) * unit if known else -np.inf,
         duals=np.zeros(0),
         solved=solved,
         infeasible=result.status == 2,

@@ -89,7 +89,7 @@ class Solution:
 
     def __post_init__(self) -> None:
         if self.contributions is not None:
-            frozen(self.contributions)
+            object.__setattr__(self, "contributions", frozen(_tidied(self.contributions)))
 
     @property
     def allocation(self) -> Allocation:
@@ -128,6 +128,14 @@ class Solution:
             "note": self.note,
             "seconds": self.seconds,
         }
+
+
+def _tidied(contributions: Vector) -> Vector:
+    """Take the solvers' rounding noise off whole numbers, zero among them."""
+    nearest = np.round(contributions)
+    noise = 1e-12 * float(np.abs(contributions).max(initial=0.0))
+    # Adding zero turns a negative zero into zero.
+    return np.where(np.abs(contributions - nearest) <= noise, nearest, contributions) + 0.0
 
 
 class Deadline:
@@ -170,23 +178,30 @@ def answered(
     deadline = Deadline(time_limit)
     try:
         agent = short_at_limits(game)
-        if agent is not None:
-            return _infeasible(game, concept, agent, options, deadline)
-        solution = solve(deadline)
+        if agent is None:
+            solution = solve(deadline)
+        else:
+            solution = _infeasible(game, concept, agent, options, deadline)
     except ExactnessError as error:
         solution = Solution(
             game, concept, "exact", Status.FAILED, Interval(0.0, np.inf), note=str(error),
             seconds=deadline.elapsed,
         )  # fmt: skip
-    if game.utility_doubt > 0 and solution.status in (Status.OPTIMAL, Status.NONE_EXISTS):
-        proved = solution.status is Status.OPTIMAL
-        solution = dataclasses.replace(
-            solution,
-            status=Status.LIMIT if proved else Status.FAILED,
-            bounds=Interval(0.0, np.inf),
-            note="Utilities are estimates: this holds for the estimates, not for certain.",
-        )
+    if game.utility_doubt > 0:
+        solution = _tempered(solution)
     return dataclasses.replace(solution, options=options)
+
+
+def _tempered(solution: Solution) -> Solution:
+    """Claim nothing for certain of a game whose utilities are estimates."""
+    return dataclasses.replace(
+        solution,
+        status=Status.FAILED if solution.contributions is None else Status.LIMIT,
+        bounds=Interval(0.0, np.inf),
+        note=" ".join(
+            filter(None, (solution.note, "Utilities are estimates: nothing is proved by them."))
+        ),
+    )
 
 
 def _check_number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:

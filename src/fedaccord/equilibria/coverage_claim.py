@@ -8,7 +8,7 @@ import numpy as np
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria.base import Concept, Deadline, Interval, Solution, Status
-from fedaccord.equilibria.coverage_feasible import cap_alone, plenty
+from fedaccord.equilibria.coverage_feasible import cap_alone
 from fedaccord.equilibria.coverage_sweeps import Swept
 from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame
@@ -48,18 +48,6 @@ class Claim:
         """Refuse a method that this concept does not have."""
         if method not in known:
             raise InputError(f"method must be one of {', '.join(known)}; got {method!r}")
-
-    def infeasible(self) -> Solution | None:
-        """Answer at once where not even everybody's limit meets every requirement."""
-        if not np.isfinite(self.game.limits).any():
-            return None
-        satisfied = self.game.satisfied(plenty(self.game))
-        if satisfied.all():
-            return None
-        name = self.game.name(int(np.argmin(satisfied)))
-        note = f"With everybody at its limit {name} still misses its requirement."
-        bounds = Interval(np.inf, np.inf)
-        return self._solution("limits", Status.INFEASIBLE, bounds, note=note)
 
     def is_closed(self, lower: float, best: Vector) -> bool:
         upper = self.game.total(best)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import sparse
 
 from fedaccord._arrays import Indices, Vector
+from fedaccord.equilibria._highs import linear_program, mixed_program
 from fedaccord.equilibria.base import Deadline
 from fedaccord.games.coverage import CoverageGame
 
@@ -118,26 +119,17 @@ def smooth_bound(
         matrix, least = _stacked(cuts)
         most = _most(game, upper)
         answer = linear_program(
-            game.costs, game.minimums, most, seconds=deadline.left, A_ub=-matrix, b_ub=-least
+            game.costs, game.minimums, most, seconds=deadline.left, rows=-matrix, most=-least
         )
         rounds += 1
-        if answer.status != 0:
+        if answer.x is None:
             break
-        found = _dual_bound(game, matrix, least, -answer.ineqlin.marginals, most)
+        found = _dual_bound(game, matrix, least, -answer.duals, most)
         stalled = stalled + 1 if found <= best * (1 + 1e-9) else 0
         best = max(best, found)
         point = np.clip(np.asarray(answer.x), game.minimums, most)
         agents = form.violated(point, slack)
     return Bound(min(best, upper), point, rounds, not agents.size or stalled >= 3)
-
-
-def linear_program(
-    costs: Vector, low: Vector, high: Vector, *, seconds: float = 60.0, **rows: Any
-) -> Any:
-    """Minimise costs over a box and rows, as scipy's linprog names them, by HiGHS."""
-    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
-    rows["options"] = {"time_limit": max(seconds, 0.01)}
-    return optimize.linprog(costs, bounds=bounds, **rows)
 
 
 def _most(game: CoverageGame, upper: float) -> Vector:
@@ -187,17 +179,18 @@ def integer_optimum(
                 break  # Too close for the solver to see: it would give the same point again.
             cuts.append(cut)
         matrix, least = _stacked(cuts) if cuts else (None, np.zeros(0))
-        answer = optimize.milp(
+        answer = mixed_program(
             game.costs,
-            integrality=np.ones(game.size, dtype=np.int64),
-            bounds=optimize.Bounds(game.minimums, np.floor(_most(game, upper) + 1e-9)),
-            constraints=() if matrix is None else optimize.LinearConstraint(matrix, lb=least),
-            options={"time_limit": max(deadline.left, 0.01), "mip_rel_gap": 0.0},
+            game.minimums,
+            np.floor(_most(game, upper) + 1e-9),
+            rows=[] if matrix is None else [(matrix, least, np.inf)],
+            whole=np.ones(game.size),
+            seconds=deadline.left,
+            gap=0.0,
         )
         rounds += 1
-        if answer.mip_dual_bound is not None:
-            best = max(best, float(answer.mip_dual_bound))
-        if answer.status != 0 or answer.x is None:
+        best = max(best, answer.bound)
+        if not answer.solved or answer.x is None:
             break
         point = np.round(answer.x)
     return Bound(min(best, upper), point, rounds, False)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedaccord._arrays import Vector
-from fedaccord.audit import Answer, audit
 from fedaccord.equilibria import coverage_scip as scip
 from fedaccord.equilibria.base import Deadline, Solution, Status
 from fedaccord.equilibria.coverage_claim import Claim
@@ -23,6 +22,7 @@ from fedaccord.equilibria.coverage_symmetry import (
 )
 from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.games.coverage import CoverageGame
+from fedaccord.games.envy import has_no_envy
 
 # Boxes of class amounts are divided for at most this many classes and seconds.
 QUOTIENT_LIMIT = 3
@@ -56,8 +56,6 @@ def envy_free_coverage(
     deadline = deadline or Deadline(60.0)
     claim = Claim(game, "envy-free", tolerance, deadline)
     claim.check_method(method, ("auto", "bounds", "equal", "exhaustive"))
-    if (answer := claim.infeasible()) is not None:
-        return answer
     best = equal_allocation(game)
     if best is None:
         return claim.failed("equal", "no equal allocation within the limits satisfies everybody")
@@ -136,13 +134,22 @@ def _candidates(claim: Claim, method: str) -> Iterator[tuple[str, Vector | None,
     share = Deadline(claim.deadline.left / 3)
     stable = stable_coverage(game, method="sweeps", tolerance=tolerance, deadline=share)
     yield "stable", stable.contributions, 0.0
+    whole = game.replace(
+        strategies="integer", limits=np.floor(game.limits), minimums=np.ceil(game.minimums)
+    )
+    best = equal_allocation(whole) if (whole.minimums <= whole.limits).all() else None
+    if best is not None and _searchable(whole, best):
+        from fedaccord.equilibria.exhaustive import exhaustive_envy_free
+
+        share = Deadline(claim.deadline.left / 3)
+        yield "whole numbers", exhaustive_envy_free(whole, deadline=share).contributions, 0.0
 
 
 def _is_envy_free(claim: Claim, candidate: Vector) -> bool:
     if claim.game.size > AUDIT_LIMIT:
         return False
-    found = audit(claim.game, candidate, tolerance=claim.tolerance)
-    return found.envy_free is Answer.TRUE
+    feasible = claim.game.is_feasible(candidate)
+    return feasible and has_no_envy(claim.game, candidate, claim.tolerance)
 
 
 def _fits_envy(game: CoverageGame) -> bool:

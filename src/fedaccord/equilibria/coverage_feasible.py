@@ -6,8 +6,9 @@ import numpy as np
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria import coverage_scip as scip
+from fedaccord.equilibria._highs import linear_program
 from fedaccord.equilibria.base import Deadline
-from fedaccord.equilibria.coverage_cuts import linear_program, quick_bound, smooth_bound
+from fedaccord.equilibria.coverage_cuts import quick_bound, smooth_bound
 from fedaccord.games.coverage import CoverageGame
 
 # Linear programs over cuts are tried up to this many agents and this many products in a round of
@@ -119,9 +120,9 @@ def polished(game: CoverageGame, given: Vector, deadline: Deadline) -> Vector:
         low = np.maximum(game.minimums - given, -radius)
         high = np.minimum(game.limits - given, radius)
         slopes, most = -game.jacobian(given), np.maximum(slack, 0.0)
-        answer = linear_program(game.costs, low, high, A_ub=slopes, b_ub=most)
+        answer = linear_program(game.costs, low, high, rows=slopes, most=most)
         radius /= 2
-        if answer.status == 0 and answer.x is not None:
+        if answer.x is not None:
             found = made_feasible(game, given + answer.x, given)
             if game.total(found) < game.total(given) * (1 - 1e-12):
                 given, radius = found, min(2 * radius * 1.5, float(given.max()))

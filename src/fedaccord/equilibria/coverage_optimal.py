@@ -40,8 +40,6 @@ def optimal_coverage(
     deadline = deadline or Deadline(60.0)
     claim = Claim(game, "optimal", tolerance, deadline)
     claim.check_method(method, ("auto", "cuts", "scip"))
-    if (answer := claim.infeasible()) is not None:
-        return answer
     start = feasible_start(game)
     if game.is_integer:
         return _integer_optimal(claim, start)
@@ -71,6 +69,6 @@ def _integer_optimal(claim: Claim, start: Vector) -> Solution:
         return claim.bounded("greedy", lower, best)
     bound = integer_optimum(game, deadline, upper=game.total(start))
     if bound.finished:
-        return claim.bounded("integer cuts", game.total(bound.contributions), bound.contributions)
+        return claim.bounded("integer cuts", bound.lower, bound.contributions)
     best = trimmed(game, start, deadline)
     return claim.bounded("integer cuts", min(bound.lower, game.total(best)), best)

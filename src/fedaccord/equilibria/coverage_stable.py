@@ -9,9 +9,10 @@ from scipy import sparse
 
 from fedaccord._arrays import Vector
 from fedaccord.equilibria import coverage_scip as scip
+from fedaccord.equilibria._highs import linear_program
 from fedaccord.equilibria.base import Deadline, Select, Solution, Status
 from fedaccord.equilibria.coverage_claim import Claim
-from fedaccord.equilibria.coverage_cuts import integer_optimum, linear_program, quick_bound
+from fedaccord.equilibria.coverage_cuts import integer_optimum, quick_bound
 from fedaccord.equilibria.coverage_feasible import (
     cap_alone,
     cut_work_fits,
@@ -65,8 +66,6 @@ def stable_coverage(
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
     claim = Claim(game, "stable", tolerance, deadline, costliest=select == "costliest")
     claim.check_method(method, ("auto", "sweeps", "scip", "exhaustive"))
-    if (answer := claim.infeasible()) is not None:
-        return answer
     if has_convex_form(game) and method in ("auto", "sweeps"):
         return _uniform_stable(claim, start, method)
     if game.is_integer:
@@ -134,16 +133,16 @@ def _face_vertex(
             costs,
             low,
             np.minimum(high, 1e3 * most),
-            A_eq=sparse.csr_array(incidence.T),
-            b_eq=incidence.T @ logs,
+            equal_rows=sparse.csr_array(incidence.T),
+            equals=incidence.T @ logs,
         )
-        if answer.status != 0 or answer.x is None:
+        if answer.x is None:
             continue
-        slack = 1e-7 * max(1.0, abs(float(answer.fun)))
+        slack = 1e-7 * max(1.0, abs(answer.bound))
         if cheap:
-            lower = max(lower, float(answer.fun) - slack)
+            lower = max(lower, answer.bound - slack)
         else:
-            upper = min(upper, slack - float(answer.fun))
+            upper = min(upper, slack - answer.bound)
         found = contributions_of(game, np.exp(-np.clip(answer.x, low, high)))
         found = np.clip(found, game.minimums, game.limits)
         swept = Swept(found, regret(game, found), 0)

@@ -18,8 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._arrays import Indices, Vector
+from fedaccord.equilibria._highs import linear_program
 from fedaccord.equilibria.base import Deadline
-from fedaccord.equilibria.coverage_cuts import Cut, linear_program
+from fedaccord.equilibria.coverage_cuts import Cut
 from fedaccord.games.coverage import CoverageGame
 
 # Work that finding symmetries may take: entries of columns looked at, classes compared in pairs,
@@ -190,10 +191,10 @@ def _gives_no_more(game: CoverageGame, labels: Indices, i: int, j: int) -> bool:
         -ones,
         0 * ones,
         ones,
-        A_ub=sparse.vstack([supply, demand]),
-        b_ub=np.array([w for _, w in mine] + [w for _, w in theirs]),
+        rows=sparse.vstack([supply, demand]),
+        most=np.array([w for _, w in mine] + [w for _, w in theirs]),
     )
-    return bool(answer.status == 0 and -answer.fun >= sum(w for _, w in mine) - 1e-12)
+    return bool(answer.solved and -answer.bound >= sum(w for _, w in mine) - 1e-12)
 
 
 def _kinds(

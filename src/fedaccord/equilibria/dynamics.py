@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._arrays import SMALLEST, Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord.equilibria.base import Deadline
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 
@@ -92,6 +93,7 @@ def best_response_dynamics(
     damping: float = 1.0,
     tolerance: float = 1e-9,
     max_rounds: int = 1000,
+    deadline: Deadline | None = None,
 ) -> Path:
     """Let agents move towards their best responses, round after round, and record the path.
 
@@ -104,6 +106,7 @@ def best_response_dynamics(
     tolerance: what counts as settled, relative to the largest contribution; integer games are
         settled when nobody moves at all.
     max_rounds: when to stop.
+    deadline: when to stop even so.
     """
     given = _checked_start(game, start, order, damping, max_rounds)
     rows, regrets = [given], []
@@ -118,7 +121,7 @@ def best_response_dynamics(
         if period := _period(rows, regrets, exactly=game.is_integer):
             ending = Ending.CYCLED
             break
-        if len(rows) > max_rounds:
+        if len(rows) > max_rounds or (deadline is not None and deadline.passed):
             break
         given = _moved(game, given, wanted, order, damping)
         rows.append(given)

@@ -28,6 +28,7 @@ Cell: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 MOST_AGENTS = 4
 MOST_CELLS = 20_000
 MOST_BOXES = 200_000
+MOST_GROUPED = 500
 # Responses are computed in floating point; boxes are widened by this much, relatively.
 ROUNDING = 1e-12
 
@@ -251,7 +252,7 @@ def _narrowed(game: Game, lo: Vector, hi: Vector) -> Box | None:
         high = np.minimum(hi, needed + slack)
         if (low > high).any():
             return None
-        if (high - low).max() > 0.7 * (hi - lo).max():
+        if (high - low).max() >= 0.7 * (hi - lo).max():
             return low, high
         lo, hi = low, high
 
@@ -267,7 +268,10 @@ def _halves(lo: Vector, hi: Vector) -> Iterator[Box]:
 
 
 def _touching(boxes: list[Box]) -> Iterator[list[Box]]:
-    """Group boxes that touch, directly or through others."""
+    """Group boxes that touch, directly or through others; all together where they are many."""
+    if len(boxes) > MOST_GROUPED:
+        yield list(boxes)
+        return
     left = list(boxes)
     while left:
         group, frontier = [], [left.pop()]

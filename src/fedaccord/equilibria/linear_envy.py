@@ -18,6 +18,7 @@ from fedaccord._arrays import Vector
 from fedaccord.equilibria._highs import linear_program, mixed_program
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.linear_stable import Normalised, normalise
+from fedaccord.games.envy import find_envy, has_no_envy
 from fedaccord.games.linear import LinearGame
 
 # Rows of a program with the least and the most they may be.
@@ -122,7 +123,7 @@ def envy_free_linear(
     """
     unit = float((game.requirements / game.own_benefits).max()) or 1.0
     best = np.array(equal)
-    if stable is not None and not envious_pairs(game, stable, FINAL_MARGIN * unit):
+    if stable is not None and has_no_envy(game, stable, tolerance):
         best = min((best, stable), key=game.total)
     forced = forced_pairs(game)
     pairs = _Pairs(below=set(forced))
@@ -134,10 +135,11 @@ def envy_free_linear(
         theta, bound, proved = answer
         if game.is_integer and np.ptp(game.minimums) == 0:
             lower = max(lower, min(bound, game.total(best)))
-        violated = [
-            pair for pair in envious_pairs(game, theta, 0.5 * SEARCH_MARGIN * unit)
-            if pair not in pairs.either
-        ]  # fmt: skip
+        found = _violated(game, theta, 0.5 * SEARCH_MARGIN * unit)
+        violated = [pair for pair in found if pair not in pairs.either]
+        if found and not violated:
+            # The solver's tolerance let through what the program forbids: no proof from here.
+            break
         if not violated:
             # Minimums that differ may forbid swaps that the program counts as envy.
             exact = proved and bool(np.ptp(game.minimums) == 0)
@@ -149,6 +151,14 @@ def envy_free_linear(
     if game.is_integer:
         return _integer_answer(game, best, exact, lower, deadline)
     return _refined(game, best, exact, lower, forced, tolerance, deadline)
+
+
+def _violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
+    """List the pairs an answer of the program still violates, exactly so over the integers."""
+    if not game.is_integer:
+        return envious_pairs(game, theta, margin)
+    certain, close = find_envy(game, theta, game.best_responses(theta), 0.0)
+    return [*certain, *close]
 
 
 def _integer_answer(
@@ -360,7 +370,8 @@ def _either_or(
         (np.ones(len(pairs)), (np.arange(len(pairs)), first)), shape=order.shape
     )
     room = sparse.diags_array(most[first])
-    limit = np.where(np.isfinite(scaled.high[second]), scaled.high[second], 0.0) + margin
+    beyond = 1.0 if game.is_integer else margin
+    limit = np.where(np.isfinite(scaled.high[second]), scaled.high[second], 0.0) + beyond
     none = sparse.csr_array((len(pairs), len(pairs)))
     return [
         (sparse.hstack([order, -room, -room]), -np.inf, 0.0),

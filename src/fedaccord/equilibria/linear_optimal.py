@@ -217,7 +217,7 @@ def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadlin
         if feasible is not None and (best is None or bounds.upper < game.total(best)):
             best = feasible
         upper = np.inf if best is None else game.total(best)
-        closed = upper - lower <= tolerance * upper
+        closed = best is not None and upper - lower <= tolerance * upper
         if closed or deadline.passed:
             break
     status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
@@ -302,7 +302,7 @@ def multiplicative_weights_optimal(
     in the width-independent solvers of covering programs; weights divided by requirements are
     prices, so every round also proves a lower bound.
 
-    rate: how sharply weights fall; log(k) / tolerance where left out.
+    rate: how sharply weights fall; 2 log(k) / max(tolerance, 1e-3) where left out.
     """
     wanted = np.flatnonzero(game.requirements > 0)
     need = np.where(game.requirements > 0, game.requirements, np.inf)
@@ -314,7 +314,7 @@ def multiplicative_weights_optimal(
     best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
     rounds = 0
     closed = wanted.size == 0
-    while not closed and not deadline.passed and (theta < game.limits).any():
+    while not closed and not deadline.passed:
         rounds += 1
         utility = game.apply(theta)
         cover = utility / need
@@ -331,14 +331,13 @@ def multiplicative_weights_optimal(
                 lower, prices = bounds.lower, average / rounds
             if feasible is not None and bounds.upper < upper:
                 best, upper = feasible, bounds.upper
-            closed = upper - lower <= tolerance * upper
+            closed = best is not None and upper - lower <= tolerance * upper
         # Who has reached its limit cannot give more, however much it serves.
         worth = np.where(theta < game.limits, worth, 0.0)
         if not worth.any():
             break
         # A step that moves no coverage by more than 1/rate keeps the weights' first-order model.
-        open_worth = np.where(theta < game.limits, worth, 0.0)
-        gain = np.maximum(open_worth / open_worth.max() - (1 - 1e-1), 0.0) * 10.0
+        gain = np.maximum(worth / worth.max() - (1 - 1e-1), 0.0) * 10.0
         step = gain * theta
         moved = float((game.apply(step) / need)[wanted].max()) or 1.0
         theta = np.minimum(theta + step * min(1.0, 1.0 / (rate * moved)), game.limits)

@@ -195,7 +195,7 @@ def _over_solution_set(
         return None
     unit = float(theta.max()) or 1.0
     utility = game.apply(theta)
-    spare = (utility - game.requirements) / game.own_benefits > 1e-7 * unit
+    spare = (utility - game.requirements) / game.own_benefits > 1e-9 * unit
     high = np.where(spare, game.minimums, game.limits) / unit
     rows = game.dense_benefits / game.own_benefits[:, None]
     sign = 1.0 if select == "cheapest" else -1.0
@@ -401,7 +401,7 @@ def _milp_answer(
         return Solution(
             game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
             Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
-            note="" if proved else f"The mixed-integer solver said: {result.message}",
+            note="" if proved else "The mixed-integer solver found none; that is no proof.",
             seconds=deadline.elapsed,
         )  # fmt: skip
     theta = _exact_on_support(game, result.x)
@@ -413,7 +413,7 @@ def _milp_answer(
             note="The mixed-integer solver's answer did not pass the check of best responses.",
             seconds=deadline.elapsed,
         )  # fmt: skip
-    closed = result.solved and _tame(game)
+    closed = result.solved and _tame(game) and abs(proved_bound - total) <= tolerance * total
     if not closed and select == "cheapest" and not _tame(game):
         proved_bound = trivial_lower_bound(game)
     ends = sorted(

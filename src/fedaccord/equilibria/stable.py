@@ -82,12 +82,6 @@ def _dispatch(
         )
     if method not in ("auto", "best-response"):
         raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
-    if method == "auto" and not game.is_integer and game.size <= enclosures.MOST_AGENTS:
-        enclosed = enclosures.enclosed_stable(
-            game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
-        )
-        if enclosed.status in (Status.OPTIMAL, Status.NONE_EXISTS):
-            return enclosed
     if method == "auto" and _can_enclose(game):
         found = enclosures.enclosed_stable(
             game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
@@ -100,11 +94,10 @@ def _dispatch(
 def _can_enclose(game: Game) -> bool:
     """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
     from fedaccord.equilibria.enclosures import MOST_AGENTS
-    from fedaccord.games.pac_sampled import SampledPacGame
 
-    reachable = np.isfinite(np.minimum(game.alone, game.limits)).all()
-    estimated = isinstance(game, SampledPacGame)
-    return not (game.is_integer or estimated) and game.size <= MOST_AGENTS and bool(reachable)
+    reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
+    exact = not game.is_integer and game.utility_doubt == 0
+    return exact and game.size <= MOST_AGENTS and reachable
 
 
 def _box_points(game: Game) -> float:
@@ -160,7 +153,7 @@ def _linear_integer(
         exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
         if exact.status is Status.OPTIMAL:
             return exact
-    path = best_response_dynamics(game, order="sequential", max_rounds=10_000)
+    path = best_response_dynamics(game, order="sequential", max_rounds=10_000, deadline=deadline)
     found = path.contributions[-1]
     if path.ending is Ending.CONVERGED and linear.is_stable(game, found, tolerance):
         lower = linear.trivial_lower_bound(game) if exact is None else exact.bounds.lower
@@ -189,7 +182,7 @@ def general_stable(
     for damping in (1.0,) if game.is_integer else (0.5, 0.25):
         path = best_response_dynamics(
             game, start=start, order="sequential", damping=damping,
-            tolerance=min(tolerance, 1e-9), max_rounds=2_000,
+            tolerance=min(tolerance, 1e-9), max_rounds=2_000, deadline=deadline,
         )  # fmt: skip
         found = np.array(path.contributions[-1])
         needed = np.maximum(game.best_responses(found), game.minimums)

@@ -254,8 +254,16 @@ class Game(ABC):
         # Real responses never exceed whole ones, so the answer is the nearest or the next.
         trial = np.array(contributions)
         trial[agent] = nearest
-        enough = self.exact_utility(agent, _Whole(trial)) >= self.exact_requirements[agent]
-        return float(nearest if enough else nearest + 1)
+        return float(nearest if self._is_enough(agent, trial) else nearest + 1)
+
+    def _is_enough(self, agent: int, contributions: Vector) -> bool:
+        """Say whether whole contributions satisfy an agent; by floats if there is no better."""
+        try:
+            exact = self.exact_utility(agent, _Whole(contributions))
+        except ExactnessError:
+            utility = float(self.utilities(contributions)[agent])
+            return bool(utility >= self.requirements[agent] * (1 - NEAR))
+        return exact >= self.exact_requirements[agent]
 
     @cached_property
     def exact_requirements(self) -> list[Fraction]:
@@ -270,12 +278,13 @@ class Game(ABC):
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Say for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
         slack = self.utilities(contributions) - self.requirements
-        result: np.ndarray[Any, np.dtype[np.bool_]] = slack >= 0
+        # Over the reals a requirement is met up to rounding.
+        rounding = 0.0 if self.is_integer else NEAR * self.requirements
+        result: np.ndarray[Any, np.dtype[np.bool_]] = slack >= -rounding
         if self.is_integer:
-            whole = _Whole(contributions)
             scale = np.maximum(1.0, np.abs(self.requirements))
             for i in np.flatnonzero(np.abs(slack) <= NEAR * scale):
-                result[i] = self.exact_utility(int(i), whole) >= self.exact_requirements[i]
+                result[i] = self._is_enough(int(i), contributions)
         return result
 
     def is_feasible(self, contributions: Vector) -> bool:
@@ -355,6 +364,6 @@ def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] |
 
 
 def _without_none(limits: Any) -> Any:
-    if limits is None or isinstance(limits, np.ndarray):
+    if limits is None or np.ndim(limits) == 0 or isinstance(limits, np.ndarray):
         return limits
     return [np.inf if n is None else n for n in limits]
