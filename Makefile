@@ -1,7 +1,7 @@
 # Every target sets itself up on a machine that has only Python 3.11 or newer, and make.
 #
 #   make install   everything, for development, in .venv
-#   make demo      a small game, solved and checked (installs only what that needs)
+#   make demo      three hospitals: their plans, and a proposal checked (installs only what that needs)
 #   make test      all tests, the slow ones too
 #   make check     formatting, lint, types
 #   make bench     how long the solvers take
@@ -43,24 +43,36 @@ define new_venv
 endef
 
 $(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "installing everything into $(VENV), a few minutes the first time"
 	$(call new_venv,$(VENV))
-	@echo "installing everything into $(VENV) (a few minutes the first time)"
 	@$(VENV)/bin/python $(PIP_INSTALL) -e '.[all,dev]'
 	@touch $@
 
 $(DEMO_VENV)/.installed: pyproject.toml constraints.txt
+	@echo "installing what the demo needs into $(DEMO_VENV), a minute or two the first time"
 	$(call new_venv,$(DEMO_VENV))
-	@echo "installing what the demo needs into $(DEMO_VENV)"
 	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[report]'
 	@touch $@
 
 install: $(VENV)/.installed
 
 # The last command asks about equal shares. Exit code 1 is its "no", which is an answer, not a fault.
+HOSPITALS := docs/tutorial/hospitals.json
 demo: $(DEMO)/.installed
-	$(DEMO)/bin/fedaccord catalog flower --parameter petals=4 > demo/flower.json
-	$(DEMO)/bin/fedaccord solve demo/flower.json
-	$(DEMO)/bin/fedaccord check demo/flower.json demo/equal.json || test $$? -eq 1
+	@echo "Three hospitals share labelled X-rays. Notice: the cheapest plan is not the one they would keep to,"
+	@echo "since University could quietly give less; in the stable plan nobody can."
+	@echo
+	$(DEMO)/bin/fedaccord solve $(HOSPITALS)
+	@echo
+	@echo "Keep the stable plan in a file that any spreadsheet opens. Notice: it is two columns, agent and contribution."
+	@echo
+	$(DEMO)/bin/fedaccord solve $(HOSPITALS) --concept stable --save demo/plan.csv >/dev/null
+	@cat demo/plan.csv
+	@echo
+	@echo "City proposes equal shares of the same total instead. Notice: City itself would fall short,"
+	@echo "while the others would label cases that they do not need; the exit code 1 says no."
+	@echo
+	$(DEMO)/bin/fedaccord check $(HOSPITALS) demo/equal-shares.csv || test $$? -eq 1
 
 test: $(VENV)/.installed
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python -m pytest -n $(WORKERS)
@@ -74,7 +86,7 @@ bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
 
 clean:
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/flower.json
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/plan.csv
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
