@@ -114,6 +114,10 @@ def test_csv_may_have_semicolons_and_empty_columns_at_the_end(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("agent;contribution\nNorth, East;1.5\nb;2;;\n")
     assert Allocation.load(path) == Allocation([1.5, 2], ["North, East", "b"])
+    path.write_text('"agent";"contribution";"note, if any"\na;1;x, y\n')
+    assert Allocation.load(path) == Allocation([1], ["a"])
+    path.write_text('"agent","contribution","note; if any"\na,1,x; y\n')
+    assert Allocation.load(path) == Allocation([1], ["a"])
 
 
 def test_a_misspelt_name_is_told_from_a_missing_one():

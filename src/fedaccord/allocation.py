@@ -154,7 +154,8 @@ class Allocation:
 def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
     """Read the lines that are not blank, with their numbers; semicolons may stand for commas."""
     first = next((row for row in text.splitlines() if row.strip()), "")
-    delimiter = ";" if ";" in first and "," not in first else ","
+    commas = {cell.strip(' "').lower() for cell in first.split(",")}
+    delimiter = ";" if ";" in first and "contribution" not in commas else ","
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         return [(reader.line_num, r) for r in reader if any(cell.strip() for cell in r)]

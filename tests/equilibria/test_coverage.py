@@ -14,6 +14,7 @@ from coverage_games import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedaccord import solve_envy_free, solve_optimal, solve_stable
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria import coverage_scip
 from fedaccord.equilibria.base import Deadline, Status
@@ -407,7 +408,7 @@ def test_bounds_over_all_equilibria_hold_on_the_square():
 
 def test_a_game_beyond_its_limits_is_infeasible():
     game = two_agents(limits=[0.1, 0.2])
-    for solve in (optimal_coverage, stable_coverage, envy_free_coverage):
+    for solve in (solve_optimal, solve_stable, solve_envy_free):
         assert solve(game).status is Status.INFEASIBLE
 
 

@@ -91,7 +91,7 @@ def test_an_agent_with_a_limit_may_depend_on_others():
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (lambda t: [np.nan, 1.0], "gives a no number"),
+        (lambda t: [np.nan, 1.0], "gives a no finite number"),
         (lambda t: [1.0], "must give 2 numbers, one per agent"),
         (lambda t: 1.0, "must give 2 numbers, one per agent"),
         (lambda t: "no", "failed at contributions"),

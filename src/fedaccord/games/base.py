@@ -28,6 +28,8 @@ Strategies: TypeAlias = Literal["real", "integer"]
 # A float utility this close to its requirement, or a response this close to a whole number, is
 # decided in exact arithmetic; further away, rounding errors cannot change the answer.
 NEAR = 1e-9
+# What sums of doubles may be off by, relative to their value.
+ROUNDING = 1e-13
 
 
 class Game(ABC):
@@ -278,8 +280,8 @@ class Game(ABC):
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Say for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
         slack = self.utilities(contributions) - self.requirements
-        # Over the reals a requirement is met up to rounding.
-        rounding = 0.0 if self.is_integer else NEAR * self.requirements
+        # Over the reals a requirement is met up to the rounding of its sum.
+        rounding = 0.0 if self.is_integer else ROUNDING * self.requirements
         result: np.ndarray[Any, np.dtype[np.bool_]] = slack >= -rounding
         if self.is_integer:
             scale = np.maximum(1.0, np.abs(self.requirements))
