@@ -225,7 +225,7 @@ def test_envy_has_three_values():
     assert audit(twins, [0.5, 0.5]).envy_free is TRUE
     found = audit(twins, [1, 0])
     assert (found.stable, found.envy_free, found.envy) == (TRUE, FALSE, ((0, 1),))
-    assert found.sentence() == "Feasible and stable, but 1 of the agents envy another."
+    assert found.sentence() == "Feasible and stable, but one agent envies another."
     # 2 ** -0.5 is no short fraction, so that a tie cannot be settled exactly.
     root = 2**-0.5
     found = audit(LinearGame([[root, root], [root, root]], [1, 1]), [np.sqrt(2), 0])

@@ -102,24 +102,33 @@ class Audit:
             under = np.flatnonzero(self.contributions < self.game.minimums - allowed)
             if under.size:
                 return f"Not feasible: {self.game.name(int(under[0]))} gives less than it must."
+            amount = _number(self.short[agent])
             return (
-                f"Not feasible: {self.game.name(agent)} is short by {_number(self.short[agent])} "
-                "samples."
+                f"Not feasible: {self.game.name(agent)} is short by {amount} "
+                f"sample{'s' * (amount != '1')}{self._others(self.short, 'is short', 'are short')}."
             )
         if self.stable is Answer.FALSE:
             agent = int(np.argmax(self.spare))
             return (
                 f"Feasible, not stable: {self.game.name(agent)} could give "
-                f"{_number(self.spare[agent])} less and still reach its requirement."
+                f"{_number(self.spare[agent])} less and still reach its requirement"
+                f"{self._others(self.spare, 'could', 'could')}."
             )
         if Answer.BORDERLINE in (self.feasible, self.stable):
             return "Too close to call: a utility is only known to within an interval."
         envy = {
             Answer.TRUE: "and nobody envies anybody",
-            Answer.FALSE: f"but {len({i for i, _ in self.envy})} of the agents envy another",
+            Answer.FALSE: f"but {_count(len({i for i, _ in self.envy}))} another",
             Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
         }
         return f"Feasible and stable, {envy[self.envy_free]}."
+
+    def _others(self, amounts: Vector, one: str, many: str) -> str:
+        """Say how many more agents are as the worst one is."""
+        more = int((amounts > self.tolerance * self.scale).sum()) - 1
+        if more <= 0:
+            return ""
+        return f"; 1 other {one} too" if more == 1 else f"; {more:,} others {many} too"
 
     def explain(self, agent: int | str) -> str:
         """Explain an agent's number to its data manager in one sentence.
@@ -247,6 +256,10 @@ def _scale(game: Game, given: Vector) -> float:
         return float(given.max())
     alone = game.alone[np.isfinite(game.alone)]
     return float(alone.max(initial=0.0)) or 1.0
+
+
+def _count(agents: int) -> str:
+    return "one agent envies" if agents == 1 else f"{agents:,} agents envy"
 
 
 def _index(game: Game, agent: int | str) -> int:
