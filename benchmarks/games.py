@@ -167,7 +167,9 @@ def rows_sparse(quick: bool) -> list[dict[str, Any]]:
             row["growth_exponent_in_nonzeros"] = exponent
         last = group[-1]
         last["goal"] = "1M within 60 s on one core, < 8 GiB"
-        last["met"] = bool(last["seconds"] <= 60 and last["peak_gib"] < 8 and last["regret"] <= 1e-6)
+        last["met"] = bool(
+            last["seconds"] <= 60 and last["peak_gib"] < 8 and last["regret"] <= 1e-6
+        )
         rows += group
     return rows
 
@@ -234,9 +236,16 @@ def row_coverage(quick: bool) -> list[dict[str, Any]]:
     ]
 
 
-def row_sweep(quick: bool) -> list[dict[str, Any]]:
-    """One full best-response sweep against reading Q once from memory."""
-    agents = 5_000 if quick else 1_000_000
+def rows_sweep(quick: bool) -> list[dict[str, Any]]:
+    """One full best-response sweep against reading Q once from memory, at two sizes.
+
+    Q' theta fits a core's cache at the smaller size; at the larger one a sweep reads it at random
+    places of memory, which no order of the agents avoids.
+    """
+    return [_sweep_row(agents, quick) for agents in ((5_000,) if quick else (100_000, 1_000_000))]
+
+
+def _sweep_row(agents: int, quick: bool) -> dict[str, Any]:
     game = discovery(agents, agents, equal=True)
     data = game.distributions
     theta, idle = np.zeros(agents), np.zeros(agents, dtype=np.bool_)
@@ -250,20 +259,18 @@ def row_sweep(quick: bool) -> list[dict[str, Any]]:
 
     sweep()
     seconds = interleaved(
-        {"sweep": sweep, "read": lambda: read_once(data.indices, data.data)}, 3 if quick else 9
+        {"sweep": sweep, "read": lambda: read_once(data.indices, data.data)}, 3 if quick else 15
     )
     ratio = statistics.median(a / b for a, b in zip(seconds["sweep"], seconds["read"], strict=True))
-    return [
-        {
-            "row": f"one best-response sweep k={agents:,} against reading Q once",
-            "seconds": statistics.median(seconds["sweep"]),
-            "against_seconds": statistics.median(seconds["read"]),
-            "ratio": ratio,
-            "all_seconds": seconds,
-            "goal": "within 3 times",
-            "met": bool(ratio <= 3),
-        }
-    ]
+    return {
+        "row": f"one best-response sweep k={agents:,} against reading Q once",
+        "seconds": statistics.median(seconds["sweep"]),
+        "against_seconds": statistics.median(seconds["read"]),
+        "ratio": ratio,
+        "all_seconds": seconds,
+        "goal": "within 3 times",
+        "met": bool(ratio <= 3),
+    }
 
 
 ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
@@ -272,7 +279,7 @@ ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "rank-deficient": row_rank_deficient,
     "lp": row_lp,
     "coverage": row_coverage,
-    "sweep": row_sweep,
+    "sweep": rows_sweep,
 }
 
 
