@@ -16,6 +16,7 @@ from fedaccord.equilibria.economics import (
     support_payments,
 )
 from fedaccord.equilibria.envy_free import solve_envy_free
+from fedaccord.equilibria.exhaustive import all_envy_free, all_equilibria
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.prices import (
     Price,
@@ -24,7 +25,13 @@ from fedaccord.equilibria.prices import (
     price_of_stability,
 )
 from fedaccord.equilibria.stable import solve_stable
-from fedaccord.equilibria.structure import CoreSet, core_set
+from fedaccord.equilibria.structure import (
+    CoreSet,
+    core_set,
+    everyone_contributes,
+    everyone_must_contribute,
+    is_diagonally_dominant,
+)
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified, Refuted, Unknown
@@ -59,10 +66,15 @@ __all__ = [
     "Solution",
     "Status",
     "Unknown",
+    "all_envy_free",
+    "all_equilibria",
     "audit",
     "best_response_dynamics",
     "carried_over",
     "core_set",
+    "everyone_contributes",
+    "everyone_must_contribute",
+    "is_diagonally_dominant",
     "leave_one_out",
     "price_of_anarchy",
     "price_of_fairness",
