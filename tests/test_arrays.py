@@ -54,10 +54,9 @@ def test_a_sum_of_roundings_is_not_taken_for_what_it_rounds():
 
 def plainly_simplest(value):
     """Try denominators one after the other."""
-    half = Fraction(math.ulp(value)) * Fraction(49, 100)
     for denominator in range(1, 2000):
         nearest = Fraction(round(Fraction(value) * denominator), denominator)
-        if abs(nearest - Fraction(value)) <= half:
+        if float(nearest) == value:
             return nearest
     return None
 

@@ -94,9 +94,14 @@ def simplest_fraction(value: float) -> Fraction:
     """
     if value == int(value):
         return Fraction(int(value))
-    # Half a unit to either side, less a little: the ends of the interval are excluded.
-    half = Fraction(math.ulp(value)) * Fraction(49, 100)
-    return _simplest_between(Fraction(value) - half, Fraction(value) + half)
+    # Up to half way to the next float on either side, less a trillionth of that: at half way
+    # rounding may go either way.
+    below, above = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+    part = (1 - Fraction(1, 10**12)) / 2
+    exact = Fraction(value)
+    return _simplest_between(
+        exact - part * (exact - Fraction(below)), exact + part * (Fraction(above) - exact)
+    )
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:

@@ -189,7 +189,7 @@ def answered(
         )  # fmt: skip
     if game.utility_doubt > 0:
         solution = _tempered(solution)
-    return dataclasses.replace(solution, options=options)
+    return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
 
 
 def _tempered(solution: Solution) -> Solution:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from fedaccord.equilibria.linear_envy import envy_free_linear
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.base import Game
+from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
 
 METHODS = ("auto", "equal", "exhaustive")
@@ -73,9 +75,9 @@ def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> 
     if isinstance(game, CoverageGame):
         return coverage.envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
     optimal = solve_optimal(game, tolerance=tolerance, time_limit=deadline.left / 3)
-    if not isinstance(game, LinearGame):
-        return _equal_solution(game, equal, optimal.bounds.lower, tolerance, deadline)
     stable = solve_stable(game, tolerance=tolerance, time_limit=deadline.left / 3)
+    if not isinstance(game, LinearGame):
+        return _best_without_envy(game, equal, (optimal, stable), tolerance, deadline)
     if game.size > PAIRS_LIMIT:
         return _large_linear(game, equal, stable, optimal, tolerance, deadline)
     return envy_free_linear(
@@ -102,6 +104,22 @@ def _equal_solution(
         game, "envy-free", "equal", Status.OPTIMAL if done else Status.LIMIT,
         Interval(min(lower, total), total), equal, seconds=deadline.elapsed,
     )  # fmt: skip
+
+
+def _best_without_envy(
+    game: Game, equal: Vector, others: Sequence[Solution], tolerance: float, deadline: Deadline
+) -> Solution:
+    """Take the cheapest of the equal allocation, the optimum and the equilibrium without envy."""
+    best, method = equal, "equal"
+    lower = others[0].bounds.lower
+    for solution in others:
+        given = solution.contributions
+        if given is None or game.total(given) >= game.total(best):
+            continue
+        if game.is_feasible(given) and has_no_envy(game, given, tolerance):
+            best, method = np.array(given), solution.concept
+    answer = _equal_solution(game, best, lower, tolerance, deadline)
+    return dataclasses.replace(answer, method=method)
 
 
 def _large_linear(

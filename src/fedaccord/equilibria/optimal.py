@@ -6,15 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from fedaccord._arrays import Vector
 from fedaccord.equilibria import linear_optimal as linear
 from fedaccord.equilibria.base import (
     Deadline,
-    Interval,
     Solution,
     Status,
     answered,
 )
+from fedaccord.equilibria.general_optimal import general_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -68,7 +67,7 @@ def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> 
         raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
     if game.is_integer:
         return exhaustive.exhaustive_optimal(game, deadline=deadline)
-    return general_optimal(game, deadline=deadline)
+    return general_optimal(game, tolerance=tolerance, deadline=deadline)
 
 
 def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline) -> Solution:
@@ -97,83 +96,3 @@ def _nonzeros(game: LinearGame) -> float:
         sharing = np.bincount(game.distributions.indices).astype(np.float64)
         return min(float((sharing**2).sum()), float(game.size) ** 2)
     return float(getattr(game.benefits, "nnz", game.size**2))
-
-
-def lowered(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
-    """Cut everybody back in turn as far as all stay satisfied, the dearest gifts first.
-
-    Needs nothing but utilities; what comes out is feasible and cannot be cut by one agent alone.
-    """
-    theta = np.array(contributions)
-    for _ in range(sweeps):
-        before = theta.copy()
-        for agent in np.argsort(-game.costs * theta, kind="stable"):
-            theta[agent] = _least_feasible(game, theta, int(agent))
-        if np.allclose(before, theta, rtol=0, atol=1e-12 * (1 + theta.max())):
-            break
-    return theta
-
-
-def _least_feasible(game: Game, theta: Vector, agent: int) -> float:
-    trial = np.array(theta)
-    low, high = float(game.minimums[agent]), float(theta[agent])
-    trial[agent] = low
-    if game.is_feasible(trial):
-        return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        trial[agent] = middle
-        low, high = (low, middle) if game.is_feasible(trial) else (middle, high)
-    return high
-
-
-def general_optimal(game: Game, *, deadline: Deadline) -> Solution:
-    """Look for a cheap feasible allocation of any monotone game; the bounds say how cheap.
-
-    Starts from everybody's stand-alone need, from equal shares (each also shrunk evenly) and from
-    each agent in the lead, and cuts back. The lower bound is only what the minimums cost.
-    """
-    starts = _starts(game)
-    best: Vector | None = None
-    for start in starts:
-        if not game.is_feasible(start):
-            continue
-        trial = lowered(game, start)
-        if best is None or game.total(trial) < game.total(best):
-            best = trial
-        if deadline.passed:
-            break
-    lower = float(game.costs @ game.minimums)
-    if best is None:
-        return Solution(
-            game, "optimal", "cut-back", Status.FAILED, Interval(lower, np.inf),
-            note="No start was feasible.", seconds=deadline.elapsed,
-        )  # fmt: skip
-    return Solution(
-        game, "optimal", "cut-back", Status.LIMIT, Interval(lower, game.total(best)), best,
-        seconds=deadline.elapsed,
-    )  # fmt: skip
-
-
-def _shrunk(game: Game, theta: Vector) -> Vector:
-    """Cut everybody back by the same part of what it can cut, as far as all stay satisfied."""
-    if not game.is_feasible(theta):
-        return theta
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        trial = game.minimums + middle * (theta - game.minimums)
-        low, high = (low, middle) if game.is_feasible(trial) else (middle, high)
-    return np.asarray(game.minimums + high * (theta - game.minimums))
-
-
-def _starts(game: Game) -> list[Vector]:
-    finite = np.where(np.isfinite(game.alone), game.alone, 0.0)
-    high = np.minimum(game.limits, game.size * (finite.max() + 1.0))
-    alone = np.clip(finite, game.minimums, game.limits)
-    starts = [alone, high, _shrunk(game, alone), _shrunk(game, high)]
-    for agent in range(min(game.size, 50)):
-        lead = np.array(alone)
-        lead[agent] = high[agent]
-        starts.append(lead)
-    return starts

@@ -147,12 +147,19 @@ def _linear_integer(
     1/2 theta' W theta - (mu + diag(W)/2)' theta, or keeps it and lowers the total.
     """
     from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+    from fedaccord.equilibria.exhaustive import exhaustive_stable
 
     exact = None
     if game.size <= linear.MILP_LIMIT:
         exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
         if exact.status is Status.OPTIMAL:
             return exact
+        if exact.status is Status.FAILED:
+            # What the solver's tolerance cannot tell, narrowing boxes of whole numbers often can.
+            share = Deadline(deadline.left / 2)
+            searched = exhaustive_stable(game, select=select, deadline=share)
+            if searched.status in (Status.OPTIMAL, Status.NONE_EXISTS):
+                return searched
     path = best_response_dynamics(game, order="sequential", max_rounds=10_000, deadline=deadline)
     found = path.contributions[-1]
     if path.ending is Ending.CONVERGED and linear.is_stable(game, found, tolerance):

@@ -62,14 +62,15 @@ class LinearGame(Game):
 
     def _check_ratios(self) -> None:
         """Refuse benefits so far apart that doubles cannot hold both in one sum."""
-        rows = sparse.coo_array(self.benefits)
-        ratio = rows.data / self.own_benefits[rows.row]
+        most = self.benefits.max(axis=1)
+        ratio = np.asarray(most.toarray() if is_sparse(most) else most).ravel() / self.own_benefits
         if ratio.max() > LARGEST_RATIO:
-            place = int(np.argmax(ratio))
-            agent, other = int(rows.row[place]), int(rows.col[place])
+            agent = int(np.argmax(ratio))
+            helpers, benefit = self.row(agent)
             raise InputError(
-                f"{self.name(agent)} gains {ratio[place]:.0e} times as much from a sample of "
-                f"{self.name(other)} as from its own: mend the units of its benefits"
+                f"{self.name(agent)} gains {ratio[agent]:.0e} times as much from a sample of "
+                f"{self.name(int(helpers[np.argmax(benefit)]))} as from its own: mend the units of "
+                "its benefits"
             )
 
     def _checked(self, benefits: Any) -> Any:
