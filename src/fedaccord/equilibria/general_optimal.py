@@ -12,7 +12,7 @@ from fedaccord.games.base import Game
 
 # Up to this many agents boxes of allocations are searched.
 MOST_AGENTS = 4
-MOST_BOXES = 20_000
+MOST_BOXES = 3_000
 
 
 def lowered(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
