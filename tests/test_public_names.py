@@ -1,8 +1,13 @@
 """The public names: all listed once, in order, importable and documented."""
 
 import ast
+import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import fedaccord
 
@@ -27,8 +32,8 @@ def imported_names():
     tree = ast.parse(Path(fedaccord.__file__).read_text())
     return [
         alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fedaccord")
         for alias in node.names
     ]
 
@@ -79,3 +84,16 @@ def test_the_version_is_that_of_the_package():
     from importlib.metadata import version
 
     assert fedaccord.__version__ == version("fedaccord")
+
+
+def test_names_imported_late_are_public_and_live_where_the_list_says():
+    for name, home in fedaccord._HOMES.items():
+        assert name in fedaccord.__all__
+        assert getattr(fedaccord, name) is getattr(importlib.import_module(home), name)
+    with pytest.raises(AttributeError, match="no attribute 'solve_everything'"):
+        fedaccord.solve_everything  # noqa: B018
+
+
+def test_importing_the_package_brings_no_scipy_along():
+    code = "import sys, fedaccord; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,43 +3,48 @@
 And whether anyone would gain by giving less.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fedaccord.allocation import Allocation
 from fedaccord.audit import Answer, Audit, audit
 from fedaccord.equilibria.base import Interval, Solution, Status
-from fedaccord.equilibria.dynamics import Path, best_response_dynamics
-from fedaccord.equilibria.economics import (
-    LeaveOneOut,
-    Payments,
-    carried_over,
-    leave_one_out,
-    requirement_prices,
-    support_payments,
-)
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.exhaustive import all_envy_free, all_equilibria
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.prices import (
-    Price,
-    price_of_anarchy,
-    price_of_fairness,
-    price_of_stability,
-)
-from fedaccord.equilibria.stable import solve_stable
-from fedaccord.equilibria.structure import (
-    CoreSet,
-    core_set,
-    everyone_contributes,
-    everyone_must_contribute,
-    is_diagonally_dominant,
-)
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified, Refuted, Unknown
-from fedaccord.games.coverage import CoverageGame
-from fedaccord.games.files import read_game, write_game
-from fedaccord.games.function import FunctionGame
-from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.games.pac import PacGame
+
+if TYPE_CHECKING:
+    from fedaccord.equilibria.dynamics import Path, best_response_dynamics
+    from fedaccord.equilibria.economics import (
+        LeaveOneOut,
+        Payments,
+        carried_over,
+        leave_one_out,
+        requirement_prices,
+        support_payments,
+    )
+    from fedaccord.equilibria.envy_free import solve_envy_free
+    from fedaccord.equilibria.exhaustive import all_envy_free, all_equilibria
+    from fedaccord.equilibria.optimal import solve_optimal
+    from fedaccord.equilibria.prices import (
+        Price,
+        price_of_anarchy,
+        price_of_fairness,
+        price_of_stability,
+    )
+    from fedaccord.equilibria.stable import solve_stable
+    from fedaccord.equilibria.structure import (
+        CoreSet,
+        core_set,
+        everyone_contributes,
+        everyone_must_contribute,
+        is_diagonally_dominant,
+    )
+    from fedaccord.games.coverage import CoverageGame
+    from fedaccord.games.files import read_game, write_game
+    from fedaccord.games.function import FunctionGame
+    from fedaccord.games.linear import DiscoveryGame, LinearGame
+    from fedaccord.games.pac import PacGame
 
 __version__ = "0.1.0"
 
@@ -87,3 +92,50 @@ __all__ = [
     "support_payments",
     "write_game",
 ]
+
+# What brings scipy along is imported when it is first asked for: `import fedaccord` stays quick.
+_HOMES = {
+    "Path": "fedaccord.equilibria.dynamics",
+    "best_response_dynamics": "fedaccord.equilibria.dynamics",
+    "LeaveOneOut": "fedaccord.equilibria.economics",
+    "Payments": "fedaccord.equilibria.economics",
+    "carried_over": "fedaccord.equilibria.economics",
+    "leave_one_out": "fedaccord.equilibria.economics",
+    "requirement_prices": "fedaccord.equilibria.economics",
+    "support_payments": "fedaccord.equilibria.economics",
+    "solve_envy_free": "fedaccord.equilibria.envy_free",
+    "all_envy_free": "fedaccord.equilibria.exhaustive",
+    "all_equilibria": "fedaccord.equilibria.exhaustive",
+    "solve_optimal": "fedaccord.equilibria.optimal",
+    "Price": "fedaccord.equilibria.prices",
+    "price_of_anarchy": "fedaccord.equilibria.prices",
+    "price_of_fairness": "fedaccord.equilibria.prices",
+    "price_of_stability": "fedaccord.equilibria.prices",
+    "solve_stable": "fedaccord.equilibria.stable",
+    "CoreSet": "fedaccord.equilibria.structure",
+    "core_set": "fedaccord.equilibria.structure",
+    "everyone_contributes": "fedaccord.equilibria.structure",
+    "everyone_must_contribute": "fedaccord.equilibria.structure",
+    "is_diagonally_dominant": "fedaccord.equilibria.structure",
+    "CoverageGame": "fedaccord.games.coverage",
+    "read_game": "fedaccord.games.files",
+    "write_game": "fedaccord.games.files",
+    "FunctionGame": "fedaccord.games.function",
+    "DiscoveryGame": "fedaccord.games.linear",
+    "LinearGame": "fedaccord.games.linear",
+    "PacGame": "fedaccord.games.pac",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fedaccord' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return [*__all__, "__version__"]

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib.metadata import version
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -106,6 +105,8 @@ class Solution:
     @property
     def versions(self) -> dict[str, str]:
         """The versions of what computed this."""
+        from importlib.metadata import version
+
         return {name: version(name) for name in ("fedaccord", "numpy", "scipy")}
 
     def __repr__(self) -> str:
