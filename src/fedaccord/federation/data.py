@@ -191,11 +191,11 @@ def _checked_labels(
         names, numbers = np.unique(labels.astype(str), return_inverse=True)
         if classes is None:
             return tuple(str(name) for name in names), numbers.astype(np.int64)
-        place = {str(name): n for n, name in enumerate(classes)}
+        known = {str(name): n for n, name in enumerate(classes)}
         for name in names:
-            if name not in place:
-                raise InputError(f"{name!r} among the {what}{of} is none of {', '.join(place)}")
-        return tuple(place), np.array([place[name] for name in names], dtype=np.int64)[numbers]
+            if name not in known:
+                raise InputError(f"{name!r} among the {what}{of} is none of {', '.join(known)}")
+        return tuple(known), np.array([known[name] for name in names], dtype=np.int64)[numbers]
     whole = labels.dtype.kind in "uib"
     if labels.dtype.kind == "f" and not (whole := bool(np.all(labels == np.floor(labels)))):
         place = int(np.argwhere(labels != np.floor(labels))[0][0])
