@@ -1,0 +1,187 @@
+"""The federated algorithms: what each client draws, and how the updates become one model.
+
+An algorithm is a frozen object with four pieces around the one loop in `training`:
+
+    init(clients)                              the state before the first round
+    allot(state)                               how many samples each client draws this round
+    weights(state, accuracies, requirements)   the state after a round's goal test
+    aggregate(updates, counts)                 one update out of the clients'
+
+A new one is a subclass that replaces some of them. Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.errors import InputError
+from fedaccord.federation import allotment
+from fedaccord.federation.allotment import Counts, Update
+
+FORMS = ("pooled", "local")
+OPTIMIZERS = ("adam", "sgd")
+COUNTS = ("exact", "printed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """What all algorithms share: the length of training, the batches, and the kind of step.
+
+    rounds: T.
+    batch_size: m, the samples of one batch of one client (on average).
+    local_batches: B, the batches of one client in a round (on average).
+    learning_rate: eta.
+    optimizer: "adam" or "sgd".
+    form: "pooled", as in the authors' release: the clients' gradients are averaged and the
+        server's optimizer, which lasts, takes the step; or "local", as the paper prints it: each
+        client takes its own steps from the server's model, and the models are averaged. Local
+        optimizers start afresh each round: clients keep no state.
+    evaluate_every: after how many rounds everybody's accuracy is measured on the whole
+        validation sets; the last round always is.
+    """
+
+    kind: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    # Whether each round ends with a test of the goal, for `weights` to react to.
+    tests_goal: ClassVar[bool] = False
+
+    rounds: int = 250
+    batch_size: int = 64
+    local_batches: int = 1
+    learning_rate: float = 0.002
+    optimizer: str = "adam"
+    form: str = "pooled"
+    evaluate_every: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no training could follow."""
+        for key in ("rounds", "batch_size", "local_batches", "evaluate_every"):
+            _check_count(key, getattr(self, key))
+        _check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
+        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        _check_choice("form", self.form, FORMS)
+
+    @property
+    def goal_test_points(self) -> int | None:
+        """How many of each client's validation points a goal test looks at; None for all."""
+        return None
+
+    def evaluates(self, n: int) -> bool:
+        """Tell whether round n, counted from 0, ends with an evaluation on all points."""
+        whole_goal_test = self.tests_goal and self.goal_test_points is None
+        return whole_goal_test or (n + 1) % self.evaluate_every == 0 or n + 1 == self.rounds
+
+    def init(self, clients: int) -> Vector:
+        """Give everybody the same weight."""
+        return np.zeros(clients)
+
+    def allot(self, state: Vector) -> Counts:
+        """Give everybody the same number of samples, m * B."""
+        return np.full(len(state), self.batch_size * self.local_batches, dtype=np.int64)
+
+    def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
+        """Leave the weights as they are, whoever is satisfied."""
+        return state
+
+    def aggregate(self, updates: Sequence[Update], counts: Counts) -> Update:
+        """Average the clients' updates in proportion to their samples."""
+        return allotment.weighted_mean(updates, counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the kind and every setting."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAvg(Algorithm):
+    """Federated averaging: everybody draws the same number of samples (the paper's Algorithm 1).
+
+    The paper prints the average with a factor 1 / (B k), which for B > 1 would shrink the model
+    itself; it is the mean of the k models here.
+    """
+
+    kind = "fedavg"
+    name = "FedAvg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MwFed(Algorithm):
+    """MW-FED: who is short of its goal draws more (the paper's Algorithm 2).
+
+        m_i = m * B * k * w_i / sum(w),    then w_i <- c * w_i where accuracy_i < requirement_i
+
+    factor: c.
+    counts: "exact" draws m_i samples, made whole so that they sum to m * B * k; "printed" draws
+        floor(m_i / m) batches of m.
+    goal_points: how many validation points of each client, drawn anew each round, the test of
+        the goal looks at; None for all of them.
+    """
+
+    kind = "mw-fed"
+    name = "MW-FED"
+    tests_goal = True
+
+    factor: float = 2.0
+    counts: str = "exact"
+    goal_points: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no training could follow."""
+        super().__post_init__()
+        _check_number("factor", self.factor, "of 1 or more", lambda factor: factor >= 1)
+        _check_choice("counts", self.counts, COUNTS)
+        if self.goal_points is not None:
+            _check_count("goal_points", self.goal_points)
+
+    @property
+    def goal_test_points(self) -> int | None:
+        """How many of each client's validation points a goal test looks at; None for all."""
+        return self.goal_points
+
+    def allot(self, state: Vector) -> Counts:
+        """Divide the round's samples in proportion to the weights."""
+        total = self.batch_size * self.local_batches * len(state)
+        parts = allotment.shares(state)
+        if self.counts == "printed":
+            return allotment.printed_counts(parts, total, self.batch_size)
+        return allotment.exact_counts(parts, total)
+
+    def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
+        """Raise the weights of the clients that are short of their goals."""
+        return allotment.raised(state, accuracies < requirements, self.factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solo(Algorithm):
+    """Everybody learns alone, from the same start, with batches of 256 unless told otherwise."""
+
+    kind = "solo"
+    name = "Solo"
+
+    rounds: int = 63
+    batch_size: int = 256
+
+
+KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo)}
+
+
+def _check_count(key: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{key} must be a whole number of 1 or more; got {value!r}")
+
+
+def _check_number(key: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and fits(value)):
+        raise InputError(f"{key} must be a number {what}; got {value!r}")
+
+
+def _check_choice(key: str, value: object, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InputError(f"{key} must be one of {', '.join(known)}; got {value!r}")

@@ -1,0 +1,231 @@
+"""Who trains together: clients with their data and their goals, and the model they start from."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedaccord._arrays import Vector, frozen
+from fedaccord.errors import InputError
+from fedaccord.federation.allotment import Counts
+
+Points: TypeAlias = tuple[Any, Any]
+Weights: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """A member of a federation: its points, its validation set and the accuracy it wants.
+
+    name: what it is called; random draws are tied to it, so renaming changes them.
+    train: inputs and labels (arrays or tensors), the points it may bring.
+    validation: inputs and labels on which its accuracy is measured.
+    requirement: mu, the accuracy it wants, above 0 and at most 1.
+    """
+
+    name: str
+    inputs: Tensor
+    labels: Tensor
+    validation_inputs: Tensor
+    validation_labels: Tensor
+    requirement: float
+
+    def __init__(self, name: str, train: Points, validation: Points, requirement: float) -> None:
+        object.__setattr__(self, "name", str(name))
+        if not self.name.strip():
+            raise InputError("a client has no name; give every client one")
+        for prefix, points, what in (
+            ("", train, "training"),
+            ("validation_", validation, "validation"),
+        ):
+            inputs, labels = _checked_points(points, f"the {what} points of {self.name}")
+            object.__setattr__(self, f"{prefix}inputs", inputs)
+            object.__setattr__(self, f"{prefix}labels", labels)
+        if self.inputs.shape[1:] != self.validation_inputs.shape[1:]:
+            raise InputError(
+                f"{self.name} trains on inputs of shape {tuple(self.inputs.shape[1:])} and is "
+                f"validated on {tuple(self.validation_inputs.shape[1:])}; give both the same shape"
+            )
+        if not 0 < requirement <= 1:
+            raise InputError(
+                f"the requirement of {self.name} must be an accuracy above 0 and at most 1; "
+                f"got {requirement!r}"
+            )
+        object.__setattr__(self, "requirement", float(requirement))
+
+    def __repr__(self) -> str:
+        return (
+            f"Client({self.name!r}, {self.points} points, {len(self.validation_labels)} to "
+            f"validate, requirement {self.requirement:g})"
+        )
+
+    @property
+    def points(self) -> int:
+        """How many points it could bring."""
+        return len(self.labels)
+
+
+def _checked_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
+    """Turn inputs and labels into tensors, or say what is wrong with them."""
+    try:
+        given_inputs, given_labels = points
+        inputs, labels = torch.as_tensor(given_inputs), torch.as_tensor(given_labels)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{what} must be a pair of arrays or tensors, inputs and labels, of numbers"
+        ) from None
+    if labels.ndim != 1 or inputs.ndim < 2 or len(inputs) != len(labels):
+        raise InputError(
+            f"{what} need one row of inputs per label; got inputs of shape "
+            f"{tuple(inputs.shape)} and labels of shape {tuple(labels.shape)}"
+        )
+    if len(labels) == 0:
+        raise InputError(f"{what} are none at all; give it data, or leave the client out")
+    if labels.is_floating_point() and not bool((labels == labels.round()).all()):
+        raise InputError(
+            f"{what} have labels that are not whole numbers; number the classes from 0"
+        )
+    if not inputs.is_floating_point():
+        inputs = inputs.to(torch.float32)
+    bad = ~torch.isfinite(inputs.flatten(1)).all(dim=1)
+    if bool(bad.any()):
+        raise InputError(
+            f"{what} have an input that is not finite (row {int(bad.nonzero()[0])}): fill in "
+            "missing values first"
+        )
+    return inputs.contiguous(), labels.to(torch.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Clients, and the model they train together.
+
+    clients: with names of their own.
+    model: makes a new model, an nn.Module that gives each input a score per class.
+    weights: the parameters to start from, by name (pre-trained); else the model's own.
+    """
+
+    clients: tuple[Client, ...]
+    model: Callable[[], nn.Module]
+    weights: Weights | None = None
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        model: Callable[[], nn.Module],
+        *,
+        weights: Weights | None = None,
+    ) -> None:
+        object.__setattr__(self, "clients", tuple(clients))
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "weights", weights)
+        self._check_clients()
+        self._check_model()
+
+    def __repr__(self) -> str:
+        return f"Federation({len(self.clients)} clients, {int(self.points.sum())} points)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the clients are called."""
+        return tuple(client.name for client in self.clients)
+
+    @property
+    def requirements(self) -> Vector:
+        """The accuracy each client wants."""
+        return frozen(np.array([client.requirement for client in self.clients]))
+
+    @property
+    def points(self) -> Counts:
+        """How many points each client could bring."""
+        return frozen(np.array([client.points for client in self.clients], dtype=np.int64))
+
+    def only(self, position: int) -> Federation:
+        """Give the federation of one client alone."""
+        return Federation([self.clients[position]], self.model, weights=self.weights)
+
+    def deal(self, trial: int) -> Federation:
+        """Give the federation of a trial: always itself, for these clients' points are given."""
+        return self
+
+    def start(self) -> nn.Module:
+        """Make the model everybody starts from; without weights, the torch generator decides."""
+        model = self.model()
+        if self.weights is not None:
+            state = {name: torch.as_tensor(np.array(v)) for name, v in self.weights.items()}
+            try:
+                model.load_state_dict(state)
+            except RuntimeError as error:
+                detail = " ".join(str(error).split())
+                raise InputError(f"the weights do not fit the model: {detail}") from None
+        return model
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that a run depends on: points, goals, model and weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = self.start()
+        digest = hashlib.sha256(repr(model).encode())
+        for client in self.clients:
+            digest.update(repr((client.name, client.requirement)).encode())
+        for tensor in itertools.chain(model.state_dict().values(), self._tensors()):
+            digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
+            digest.update(tensor.detach().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _tensors(self) -> Iterator[Tensor]:
+        for client in self.clients:
+            yield from (getattr(client, f.name) for f in dataclasses.fields(client)[1:5])
+
+    def _check_clients(self) -> None:
+        if not self.clients:
+            raise InputError("a federation needs at least one client")
+        seen: set[str] = set()
+        shape = self.clients[0].inputs.shape[1:]
+        for client in self.clients:
+            if client.name in seen:
+                raise InputError(f"two clients are called {client.name}; rename one of them")
+            seen.add(client.name)
+            if client.inputs.shape[1:] != shape:
+                raise InputError(
+                    f"inputs of {client.name} have shape {tuple(client.inputs.shape[1:])}, those "
+                    f"of {self.clients[0].name} {tuple(shape)}; give all the same shape"
+                )
+
+    def _check_model(self) -> None:
+        """Try the model on one point: does it take the inputs, and know every label?"""
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            model = self.start().eval()
+            first = self.clients[0].inputs[:1]
+            try:
+                scores = model(first)
+            except (RuntimeError, ValueError, IndexError) as error:
+                detail = " ".join(str(error).split())
+                raise InputError(
+                    f"the model does not take inputs of shape {tuple(first.shape[1:])} and type "
+                    f"{str(first.dtype).removeprefix('torch.')}: {detail}"
+                ) from None
+        if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != 1:
+            got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise InputError(f"the model must give one row of scores per input; it gives {got}")
+        classes = scores.shape[1]
+        for client in self.clients:
+            for labels in (client.labels, client.validation_labels):
+                low, high = int(labels.min()), int(labels.max())
+                if low < 0 or high >= classes:
+                    raise InputError(
+                        f"{client.name} has the label {low if low < 0 else high}, and the model "
+                        f"knows {classes} classes, 0 to {classes - 1}; renumber the labels or give "
+                        "the model more classes"
+                    )

@@ -1,0 +1,257 @@
+"""The one loop around every algorithm: draw, step, test the goal, note what happened.
+
+A run depends on its seed alone. Which points a client brings, the batches it draws, the start of
+the model, dropout and the points a goal test looks at have a random stream each; a client's
+streams go by its name. So one client's cut moves nobody else's draws, and how often one looks
+does not change what is learnt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedaccord._arrays import Indices, Vector, frozen
+from fedaccord.allocation import Allocation
+from fedaccord.errors import InputError
+from fedaccord.federation.algorithms import Algorithm, Solo
+from fedaccord.federation.allotment import Counts
+from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.history import History
+from fedaccord.federation.steps import Batch, stepper
+from fedaccord.federation.streams import derived_seed, stream
+
+
+def train(
+    federation: Federation,
+    algorithm: Algorithm,
+    *,
+    contributions: Allocation | Sequence[int] | Counts | None = None,
+    seed: int = 0,
+) -> History:
+    """Train the federation's model and tell what happened.
+
+    federation: the clients and the model.
+    algorithm: who draws how much, and how the model is stepped.
+    contributions: how many of its points each client brings, all of them where left out; a
+        client that brings fewer brings a part of what it would bring otherwise.
+    seed: of everything random in the run.
+    """
+    brought = checked_contributions(federation, contributions)
+    if isinstance(algorithm, Solo):
+        clients = range(len(federation.clients))
+        return History.side_by_side(
+            [_train(federation.only(i), algorithm, brought[i : i + 1], seed) for i in clients]
+        )
+    return _train(federation, algorithm, brought, seed)
+
+
+def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
+    started = time.perf_counter()
+    with reproducibly(seed):
+        model = seeded_start(federation, seed)
+        step = stepper(model, algorithm)
+        pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
+        validation = Validation(federation, seed)
+        notes = Notes(algorithm.rounds, len(pools))
+        state = algorithm.init(len(pools))
+        for n in range(algorithm.rounds):
+            # Who has nothing to give draws nothing, and is not asked for more.
+            counts = np.where(brought > 0, algorithm.allot(state), 0)
+            losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
+            notes.training(counts, [pool.unique for pool in pools], losses)
+            if algorithm.evaluates(n) and not notes.diverged:
+                notes.evaluation(validation.accuracies(model))
+            if algorithm.tests_goal and not notes.diverged:
+                looked_at = algorithm.goal_test_points
+                tested = notes.last if looked_at is None else validation.sampled(model, looked_at)
+                wanting = np.where(brought > 0, tested, np.inf)
+                state = algorithm.weights(state, wanting, federation.requirements)
+            if notes.diverged:
+                break
+    return History(
+        clients=federation.names,
+        requirements=federation.requirements,
+        contributions=brought,
+        algorithm=algorithm.to_dict(),
+        seed=seed,
+        diverged=notes.diverged,
+        seconds=time.perf_counter() - started,
+        **notes.arrays(),
+    )
+
+
+def checked_contributions(
+    federation: Federation, given: Allocation | Sequence[int] | Counts | None
+) -> Counts:
+    """Read how many points each client brings, or say whose number is wrong."""
+    points = federation.points
+    if given is None:
+        return points
+    allocation = given if isinstance(given, Allocation) else Allocation(np.asarray(given))
+    values = allocation.ordered_for(federation.names).contributions
+    if len(values) != len(points):
+        raise InputError(f"{len(points)} clients need one contribution each; got {len(values)}")
+    whole = values.astype(np.int64)
+    for name, value, most in zip(federation.names, values, points, strict=True):
+        if value != int(value):
+            raise InputError(f"{name} cannot bring {value:g} points; give a whole number")
+        if value > most:
+            raise InputError(f"{name} cannot bring {value:g} points: it has {most}")
+    if not whole.any():
+        raise InputError("nobody brings any point; let at least one client bring some")
+    return whole
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, as results depend on how sums are split over threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def reproducibly(seed: int) -> Iterator[None]:
+    """Run with torch's generator seeded and on one thread, and leave both as they were."""
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, "torch"))
+        yield
+
+
+def seeded_start(federation: Federation, seed: int) -> nn.Module:
+    """Make the model a run starts from, its dropout drawing from streams of the run."""
+    model = federation.start()
+    give_streams(model, seed)
+    return model.train()
+
+
+def give_streams(model: nn.Module, seed: int) -> None:
+    """Give each part of a model that asks for a random stream one of its own."""
+    asking = [module for module in model.modules() if hasattr(module, "stream")]
+    for place, module in enumerate(asking):
+        module.stream = stream(seed, "dropout", place)  # type: ignore[assignment]
+
+
+class Pool:
+    """The points a client brings, drawn in shuffled passes."""
+
+    def __init__(self, client: Client, contribution: int, seed: int) -> None:
+        self._client = client
+        order = stream(seed, "points", client.name).permutation(client.points)
+        # The first so many: who brings fewer brings a part of what it would bring otherwise.
+        self._brought = order[:contribution]
+        self._random = stream(seed, "draws", client.name)
+        self._pass: Indices = self._brought[:0]
+        self._drawn = 0
+
+    @property
+    def unique(self) -> int:
+        """How many different points were drawn so far: a pass has every point once."""
+        return min(self._drawn, len(self._brought))
+
+    def draw(self, count: int) -> Batch:
+        """Draw the next so many samples."""
+        while len(self._pass) < count:
+            again = self._random.permutation(self._brought)
+            self._pass = np.concatenate([self._pass, again])
+        chosen, self._pass = torch.from_numpy(self._pass[:count]), self._pass[count:]
+        self._drawn += count
+        return self._client.inputs[chosen], self._client.labels[chosen]
+
+
+class Validation:
+    """Everybody's validation points, on which accuracy is measured together."""
+
+    def __init__(self, federation: Federation, seed: int) -> None:
+        clients = federation.clients
+        self._inputs = torch.cat([client.validation_inputs for client in clients])
+        self._labels = torch.cat([client.validation_labels for client in clients])
+        self._sizes = [len(client.validation_labels) for client in clients]
+        self._random = stream(seed, "validation")
+
+    def accuracies(self, model: nn.Module) -> Vector:
+        """Measure everybody's accuracy on all points."""
+        return _accuracies(model, self._inputs, self._labels, self._sizes)
+
+    def sampled(self, model: nn.Module, count: int) -> Vector:
+        """Measure everybody's accuracy on so many points each, drawn anew."""
+        starts = np.cumsum([0, *self._sizes[:-1]])
+        sizes = [min(count, size) for size in self._sizes]
+        chosen = [
+            start + self._random.choice(size, few, replace=False)
+            for start, size, few in zip(starts, self._sizes, sizes, strict=True)
+        ]
+        rows = torch.from_numpy(np.concatenate(chosen))
+        return _accuracies(model, self._inputs[rows], self._labels[rows], sizes)
+
+
+def _accuracies(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: list[int]) -> Vector:
+    right = is_right(model, inputs, labels)
+    return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
+
+
+def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
+    """Tell for each point whether the model names its class: 1, 0, or NaN for scores of NaN."""
+    was_training = model.training
+    model.eval()
+    # A user's model may draw random numbers even now; those must not shift training's.
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        chunk = getattr(model, "evaluate_chunk", None) or max(len(labels), 1)
+        scores = torch.cat([model(part) for part in inputs.split(chunk)])
+        right = (scores.argmax(dim=1) == labels).to(torch.float64)
+        right[~torch.isfinite(scores).all(dim=1)] = torch.nan
+    model.train(was_training)
+    return np.asarray(right.numpy())
+
+
+class Notes:
+    """The rows of a history while it is being made."""
+
+    def __init__(self, rounds: int, clients: int) -> None:
+        self.diverged = False
+        self._rounds = 0
+        self._samples = np.zeros((rounds, clients), dtype=np.int64)
+        self._unique = np.zeros((rounds, clients), dtype=np.int64)
+        self._loss = np.full((rounds, clients), np.nan)
+        self._accuracy = np.full((rounds, clients), np.nan)
+
+    @property
+    def last(self) -> Vector:
+        """The accuracies of the last round."""
+        return np.asarray(self._accuracy[self._rounds - 1])
+
+    def training(self, counts: Counts, unique: Sequence[int], losses: Vector) -> None:
+        """Note a round's samples and losses."""
+        self._samples[self._rounds] = counts
+        self._unique[self._rounds] = unique
+        self._loss[self._rounds] = losses
+        self._rounds += 1
+        self.diverged |= not bool(np.isfinite(losses[counts > 0]).all())
+
+    def evaluation(self, accuracies: Vector) -> None:
+        """Note the accuracies after a round's step."""
+        if np.isfinite(accuracies).all():
+            self._accuracy[self._rounds - 1] = accuracies
+        else:
+            self.diverged = True
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the rounds that were trained."""
+        named = {
+            "samples": self._samples,
+            "unique": self._unique,
+            "loss": self._loss,
+            "accuracy": self._accuracy,
+        }
+        return {name: frozen(array[: self._rounds]) for name, array in named.items()}
