@@ -1,0 +1,100 @@
+"""How far a share counted in a few trials may be from the true one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord.errors import InputError
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """A share seen in trials, and the interval that holds the true one with some confidence.
+
+    p: the share seen, NaN without trials.
+    low: the lower end of the interval.
+    high: the upper end.
+    trials: how many independent trials it was seen in.
+    """
+
+    p: float
+    low: float
+    high: float
+    trials: int
+
+    def __str__(self) -> str:
+        return "unknown" if not self.trials else f"{self.p:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    @property
+    def width(self) -> float:
+        """How wide the interval is."""
+        return self.high - self.low
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the share, the ends and the trials; a share that is not known as None."""
+        return {**asdict(self), "p": self.p if self.trials else None}
+
+
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
+    """Give Wilson's score interval for a share of independent trials.
+
+        |p - q| <= z * sqrt(q (1 - q) / n)      holds for the q in the interval
+
+    Unlike p +- z * sqrt(p (1 - p) / n) it stays within [0, 1], and says something when all
+    trials end alike.
+
+    successes: how many trials ended well.
+    trials: how many there were.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    if not 0 <= successes <= trials:
+        raise InputError(f"successes must be 0 to {trials}, the trials; got {successes}")
+    p = successes / trials if trials else math.nan
+    return _score_interval(p, trials, trials, confidence)
+
+
+def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
+    """Give an interval for a random client's share when each trial tries every client.
+
+    One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
+    4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
+    tell shows in the spread s of the trials' own shares: the overall share p has variance
+    s^2 / T, and as many independent outcomes n would have it with
+
+        p (1 - p) / n = s^2 / T
+
+    Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
+    nor above k T (independent ones); and with T where all the trials' shares are equal or there
+    is one trial only, since their spread then says nothing.
+
+    outcomes: one row per trial, one column per client, true where the client was satisfied.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
+    trials = len(table) if table.size else 0
+    if not trials:
+        return _score_interval(math.nan, 0, 0, confidence)
+    p = float(table.sum()) / table.size
+    spread = float(table.mean(axis=1).var(ddof=1)) if trials > 1 else 0.0
+    effective = trials * p * (1 - p) / spread if spread > 0 else 0.0
+    return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
+
+
+def _score_interval(p: float, n: float, trials: int, confidence: float) -> Proportion:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1; got {confidence!r}")
+    if n == 0:
+        return Proportion(p, 0.0, 1.0, trials)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # At the ends the formula gives exactly 0 and 1, and rounding must not.
+    low = 0.0 if p == 0 else max(0.0, middle - reach)
+    high = 1.0 if p == 1 else min(1.0, middle + reach)
+    return Proportion(p, low, high, trials)
