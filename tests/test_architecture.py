@@ -21,6 +21,7 @@ FORBIDDEN = {
 # Only these may: the entry point, the command line itself, and the half that trains.
 EXCEPTIONS = {
     ("fedaccord.__main__", "fedaccord.cli"),
+    ("fedaccord.cli", "fedaccord.cli"),
     ("fedaccord.cli", "typer"),
     ("fedaccord.federation", "torch"),
 }

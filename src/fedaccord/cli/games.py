@@ -1,36 +1,18 @@
-"""The command line: arguments and printing.
-
-Exit codes: 0 when all is well, 1 when the audit says no, 2 when the input is at fault; 130 after
-Ctrl-C. What is wrong is said in one sentence on standard error.
-"""
+"""The commands about games: solve, check and catalog."""
 
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
-from typer.core import TyperGroup
 
 from fedaccord._json import json_text
-from fedaccord.errors import FedaccordError, InputError
-from fedaccord.report.terminal import (
-    OutputError,
-    complain,
-    discard_output,
-    emit,
-    emit_text,
-    interruptible,
-    prepare_streams,
-    progress,
-    writing,
-)
+from fedaccord.cli.base import AsJson, app, check_destination
+from fedaccord.errors import InputError
+from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,86 +24,7 @@ if TYPE_CHECKING:
 CONCEPTS = ("optimal", "stable", "envy-free")
 VERDICTS = ("feasible", "stable", "envy-free")
 
-FAULT = 2
-INTERRUPTED = 130
-# What a shell reports for a program that writes to a closed pipe.
-PIPE_CLOSED = 141
-
-
-class Commands(TyperGroup):
-    """The commands, with every fault told in one sentence."""
-
-    def main(self, *args: Any, **options: Any) -> NoReturn:
-        """Run a command and leave with its exit code."""
-        prepare_streams()
-        run = super().main
-        sys.exit(_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
-
-
-def _guarded(run: Callable[[], Any]) -> int:
-    try:
-        code = run()
-        with writing():
-            pass
-        if code == INTERRUPTED:
-            complain("interrupted")
-        return code if isinstance(code, int) else 0
-    except FedaccordError as error:
-        complain(str(error))
-    except click.UsageError as error:
-        sentence = error.format_message().rstrip(".?").replace(". D", "; d")
-        complain(f"{sentence}; see 'fedaccord --help'")
-    except click.Abort:
-        complain("interrupted")
-        return INTERRUPTED
-    except MemoryError:
-        complain("this machine has too little memory for that game; give a smaller one")
-    except OutputError as error:
-        if not str(error):
-            return PIPE_CLOSED
-        complain(str(error))
-    except OSError as error:
-        discard_output()
-        complain(f"cannot write: {error.strerror or error}")
-    return FAULT
-
-
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    suggest_commands=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]
 GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        try:
-            number = version("fedaccord")
-        except PackageNotFoundError:
-            number = "(not installed)"
-        emit_text(f"fedaccord {number}")
-        raise typer.Exit
-
-
-@app.callback()
-def _fedaccord(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
-        ),
-    ] = False,
-) -> None:
-    """Tell how much data each member should give, and whether anyone would gain by giving less.
-
-    Exit codes: 0 all is well, 1 the audit says no, 2 the input is at fault.
-    """
 
 
 # solve
@@ -192,16 +95,9 @@ def _checked_concepts(given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_destination(save: str, game_file: str, concepts: Sequence[str]) -> None:
-    """Refuse a file that cannot be written before any time goes into solving."""
-    path = Path(save)
     if "stable" not in concepts and len(concepts) > 1:
         raise InputError("--save writes one allocation; give one --concept, or stable among them")
-    if path.suffix not in (".json", ".csv"):
-        raise InputError(f"--save needs a file that ends in .json or .csv; got {save}")
-    if path.exists() and (not path.is_file() or os.path.samefile(path, game_file)):
-        raise InputError(f"--save would overwrite {save}, which is no allocation; name another")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {save}: there is no folder {path.parent} to write to")
+    check_destination(save, (".json", ".csv"), keep=game_file, what="allocation")
 
 
 def _solve(game: Game, concept: str, time_limit: float) -> Solution:
@@ -419,9 +315,3 @@ def _parameters(given: Sequence[str]) -> dict[str, int | str]:
         digits = value.removeprefix("-")
         result[key] = int(value) if digits.isdecimal() and len(digits) < 20 else value
     return result
-
-
-def main() -> NoReturn:
-    """Run the command line."""
-    app()
-    raise SystemExit
