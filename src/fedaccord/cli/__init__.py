@@ -1,0 +1,15 @@
+"""The command line: arguments and printing."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+# Importing a module of commands is what adds them to the app, in the order of the help.
+from fedaccord.cli import games as games
+from fedaccord.cli.base import app
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    app()
+    raise SystemExit

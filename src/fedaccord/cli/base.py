@@ -1,0 +1,133 @@
+"""What all commands share: the group they belong to, faults told in one sentence, exit codes.
+
+Exit codes: 0 when all is well, 1 when the answer is no, 2 when the input is at fault; 130 after
+Ctrl-C. What is wrong is said in one sentence on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.report.terminal import (
+    OutputError,
+    complain,
+    discard_output,
+    emit_text,
+    prepare_streams,
+    writing,
+)
+
+FAULT = 2
+INTERRUPTED = 130
+# What a shell reports for a program that writes to a closed pipe.
+PIPE_CLOSED = 141
+
+
+class Interrupted(Exception):
+    """Ctrl-C during work of which something is kept; the text is a sentence that says what."""
+
+
+class Commands(TyperGroup):
+    """The commands, with every fault told in one sentence."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        prepare_streams()
+        run = super().main
+        sys.exit(_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+
+def _guarded(run: Callable[[], Any]) -> int:
+    try:
+        code = run()
+        with writing():
+            pass
+        if code == INTERRUPTED:
+            complain("interrupted")
+        return code if isinstance(code, int) else 0
+    except FedaccordError as error:
+        complain(str(error))
+    except click.UsageError as error:
+        sentence = error.format_message().rstrip(".?").replace(". D", "; d")
+        complain(f"{sentence}; see 'fedaccord --help'")
+    except (click.Abort, Interrupted) as error:
+        complain(str(error) or "interrupted")
+        return INTERRUPTED
+    except MemoryError:
+        complain("this machine has too little memory for that; give it something smaller")
+    except OutputError as error:
+        if not str(error):
+            return PIPE_CLOSED
+        complain(str(error))
+    except OSError as error:
+        discard_output()
+        complain(f"cannot write: {error.strerror or error}")
+    return FAULT
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    suggest_commands=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            number = version("fedaccord")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        emit_text(f"fedaccord {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _fedaccord(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Tell how much data each member should give, and whether anyone would gain by giving less.
+
+    Exit codes: 0 all is well, 1 the audit says no, 2 the input is at fault.
+    """
+
+
+def check_destination(
+    save: str, suffixes: Sequence[str], *, keep: str | Path | None = None, what: str = "file"
+) -> None:
+    """Refuse a file that cannot be written before any time goes into its content.
+
+    save: the file's name, as it was given.
+    suffixes: what its name may end in.
+    keep: a file that must not be overwritten.
+    what: what is written there, for the message.
+    """
+    path = Path(save)
+    if path.suffix not in suffixes:
+        raise InputError(f"--save needs a file that ends in {' or '.join(suffixes)}; got {save}")
+    if path.exists() and (
+        not path.is_file() or (keep is not None and os.path.samefile(path, keep))
+    ):
+        raise InputError(f"--save would overwrite {save}, which is no {what}; name another")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {save}: there is no folder {path.parent} to write to")
