@@ -1,21 +1,23 @@
-"""Reading arrays from files: idx (plain, gzipped, inside a zip) and npz; nothing is unpickled."""
+"""Arrays in files: idx (plain, gzipped, inside a zip) and npz; nothing is ever unpickled."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import math
 import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedaccord._files import replacing
 from fedaccord.errors import InputError
 
 # Ten times the largest data this package is meant for. What claims to be larger is refused before
@@ -166,3 +168,39 @@ def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
             f"{info.filename} in {path} says shape {shape}, which is not what it holds; save it "
             "anew"
         )
+
+
+def save_arrays(
+    path: str | Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, Any]
+) -> None:
+    """Write arrays into an npz file, with notes as JSON beside them, replacing it in one step.
+
+    path: the file.
+    arrays: by name.
+    notes: what else is to be known of them.
+    """
+    text = np.array(json.dumps(dict(notes)))
+    try:
+        with replacing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays, notes=text)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def load_arrays(
+    path: str | Path, what: str, needed: tuple[str, ...]
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read what save_arrays() wrote, or say that the file is another one.
+
+    path: the file.
+    what: what it should hold, for messages.
+    needed: the arrays and notes it must have.
+    """
+    arrays = read_npz(existing_file(path))
+    try:
+        notes = json.loads(str(arrays.pop("notes")))
+    except (KeyError, ValueError):
+        notes = None
+    if not isinstance(notes, dict) or any(key not in (arrays | notes) for key in needed):
+        raise InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")
+    return arrays, notes

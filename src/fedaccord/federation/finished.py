@@ -1,0 +1,92 @@
+"""Work in numbered pieces that can be stopped at any time and gone on with later."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedaccord.errors import InputError
+
+
+def finish(
+    table: str,
+    pieces: int,
+    work: Callable[[int], Mapping[str, Any]],
+    *,
+    path: str | Path | None,
+    description: Mapping[str, Any],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Do the pieces of work that are not in the file yet, and give the results of all.
+
+    Every finished piece is committed at once, so that a process that is killed loses the piece
+    under way and no other, and the same call goes on where it stopped.
+
+    table: the table of the file that the results stand in, a row each.
+    pieces: how many; piece n must not depend on any other.
+    work: does a piece and gives its row.
+    path: a SQLite file, made if it is not there; None keeps nothing.
+    description: all that the results depend on; a file made for another one is refused.
+    progress: told how many pieces are finished, of how many.
+    """
+    if path is None:
+        return [dict(work(n)) for n in _counted(range(pieces), pieces, progress)]
+    with _opened(path) as connection:
+        _check_description(connection, table, description, path)
+        query = f"select piece, result from {table} where piece < ?"
+        rows = {n: json.loads(text) for n, text in connection.execute(query, (pieces,))}
+        for n in _counted([n for n in range(pieces) if n not in rows], pieces, progress):
+            rows[n] = dict(work(n))
+            with connection:
+                values = (n, json.dumps(rows[n]))
+                connection.execute(f"insert or ignore into {table} values (?, ?)", values)
+        return [rows[n] for n in range(pieces)]
+
+
+def _counted(
+    numbers: range | list[int], pieces: int, progress: Callable[[int, int], None] | None
+) -> Iterator[int]:
+    before = pieces - len(numbers)
+    for done, n in enumerate(numbers):
+        if progress is not None:
+            progress(before + done, pieces)
+        yield n
+    if progress is not None:
+        progress(pieces, pieces)
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise InputError(
+            f"cannot keep results in {path} ({error}): is it a file of another kind, or is the "
+            "disk full?"
+        ) from None
+
+
+def _check_description(
+    connection: sqlite3.Connection, table: str, description: Mapping[str, Any], path: str | Path
+) -> None:
+    text = json.dumps(description, sort_keys=True)
+    with connection:
+        connection.execute(
+            f"create table if not exists {table} (piece integer primary key, result)"
+        )
+        connection.execute("create table if not exists work (name primary key, description)")
+        connection.execute("insert or ignore into work values (?, ?)", (table, text))
+    query = "select description from work where name = ?"
+    (found,) = connection.execute(query, (table,)).fetchone()
+    if found != text:
+        old, new = json.loads(found), json.loads(text)
+        key = next(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))
+        raise InputError(
+            f"{path} holds {table} made with {key} = {old.get(key)!r}, and now {key} is "
+            f"{new.get(key)!r}; name another file, or ask for the same again"
+        )
