@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class History:
     accuracy: on the whole validation set, NaN in rounds without an evaluation.
     diverged: whether a loss was not finite; training stops there.
     seconds: how long it took.
+    weights: the model's parameters after the last round, by name; none where clients trained alone.
     """
 
     clients: tuple[str, ...]
@@ -47,6 +48,7 @@ class History:
     accuracy: Vector
     diverged: bool
     seconds: float
+    weights: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         state = "diverged" if self.diverged else f"{int(self.satisfied.sum())} satisfied"

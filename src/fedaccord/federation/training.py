@@ -84,6 +84,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
         seed=seed,
         diverged=notes.diverged,
         seconds=time.perf_counter() - started,
+        weights=current_weights(model),
         **notes.arrays(),
     )
 
@@ -134,6 +135,11 @@ def seeded_start(federation: Federation, seed: int) -> nn.Module:
     model = federation.start()
     give_streams(model, seed)
     return model.train()
+
+
+def current_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
+    """Copy a model's parameters and buffers, by name."""
+    return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
 
 
 def give_streams(model: nn.Module, seed: int) -> None:

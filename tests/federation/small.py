@@ -1,0 +1,78 @@
+"""Small federations with made-up points, and models that show what they are given."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedaccord.federation.clients import Client, Federation
+
+
+def blobs(points: int, shift: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three clouds in four dimensions, one per class."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(points) % 3
+    centres = np.array([[2, 0, 0, shift], [0, 2, 0, -shift], [0, 0, 2, 0.0]])
+    return centres[labels] + random.normal(size=(points, 4)), labels
+
+
+def linear_model() -> nn.Module:
+    return nn.Linear(4, 3).double()
+
+
+def two_layers() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+
+
+def small_federation(
+    sizes: tuple[int, ...] = (30, 24, 40), model=two_layers, requirement: float = 0.8, **options
+) -> Federation:
+    clients = [
+        Client(
+            f"client {i}",
+            train=blobs(size, 0.3 * i, seed=i),
+            validation=blobs(18, 0.3 * i, seed=100 + i),
+            requirement=requirement,
+        )
+        for i, size in enumerate(sizes)
+    ]
+    return Federation(clients, model, **options)
+
+
+class Recorder(nn.Module):
+    """A model that keeps the first column of every training batch it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3).double()
+        self.seen: list[list[float]] = []
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.seen.append(inputs[:, 0].tolist())
+        return self.layer(inputs)
+
+
+def recorded(sizes: tuple[int, ...], **options) -> tuple[Federation, Recorder]:
+    """A federation in which point p of client i is told by the number 1000 i + p."""
+    recorder = Recorder()
+    clients = []
+    for i, size in enumerate(sizes):
+        inputs = np.zeros((size, 4))
+        inputs[:, 0] = 1000 * i + np.arange(size)
+        points = (inputs, np.arange(size) % 3)
+        clients.append(Client(f"client {i}", points, (inputs[:3], [0, 1, 2]), requirement=0.99))
+
+    def factory() -> nn.Module:
+        recorder.seen.clear()
+        return recorder
+
+    return Federation(clients, factory, **options), recorder
+
+
+def constant_model(scores: list[float]) -> nn.Module:
+    """A model with the same scores for every input."""
+    model = nn.Linear(4, 3).double()
+    with torch.no_grad():
+        model.weight.zero_()
+        model.bias.copy_(torch.tensor(scores))
+    return model

@@ -1,0 +1,98 @@
+"""The algorithms' pieces: weights and counts over rounds worked by hand, settings checked."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fedaccord import InputError
+from fedaccord.federation.algorithms import KINDS, FedAvg, MwFed, Solo
+
+GOALS = np.array([0.7, 0.7, 0.7, 0.7])
+
+
+def test_fedavg_draws_the_same_of_everybody_whoever_is_satisfied() -> None:
+    algorithm = FedAvg(batch_size=64, local_batches=3)
+    state = algorithm.init(4)
+    for accuracies in ([0.1, 0.9, 0.9, 0.9], [0.8, 0.2, 0.9, 0.9]):
+        assert algorithm.allot(state).tolist() == [192] * 4
+        state = algorithm.weights(state, np.array(accuracies), GOALS)
+
+
+def test_mw_fed_over_three_rounds_worked_by_hand() -> None:
+    algorithm = MwFed(batch_size=64, factor=3.0)
+    state = algorithm.init(4)
+    # Weights 1 1 1 1 of 256 samples.
+    assert algorithm.allot(state).tolist() == [64, 64, 64, 64]
+    state = algorithm.weights(state, np.array([0.5, 0.6, 0.8, 0.9]), GOALS)
+    # Weights 3 3 1 1: 96 96 32 32.
+    assert algorithm.allot(state).tolist() == [96, 96, 32, 32]
+    state = algorithm.weights(state, np.array([0.6, 0.7, 0.69, 0.9]), GOALS)
+    # Exactly the goal is enough. Weights 9 3 3 1: 144 48 48 16.
+    assert algorithm.allot(state).tolist() == [144, 48, 48, 16]
+    state = algorithm.weights(state, np.array([0.65, 0.8, 0.8, 0.8]), GOALS)
+    # Weights 27 3 3 1 of 256: 203.29 22.59 22.59 7.53; remainders .29 .59 .59 .53, two left.
+    assert algorithm.allot(state).tolist() == [203, 23, 23, 7]
+
+
+def test_mw_fed_in_the_printed_form_over_two_rounds_worked_by_hand() -> None:
+    algorithm = MwFed(batch_size=10, local_batches=2, factor=3.0, counts="printed")
+    state = algorithm.init(3)
+    assert algorithm.allot(state).tolist() == [20, 20, 20]
+    state = algorithm.weights(state, np.array([0.5, 0.8, 0.8]), GOALS[:3])
+    # Weights 3 1 1 of 60 samples: 36 12 12, in whole batches 3 1 1.
+    assert algorithm.allot(state).tolist() == [30, 10, 10]
+    state = algorithm.weights(state, np.array([0.5, 0.8, 0.8]), GOALS[:3])
+    # Weights 9 1 1: 49.1 5.5 5.5.
+    assert algorithm.allot(state).tolist() == [40, 0, 0]
+
+
+def test_a_factor_of_one_is_fedavg() -> None:
+    algorithm = MwFed(factor=1.0)
+    state = algorithm.weights(algorithm.init(4), np.zeros(4), GOALS)
+    assert algorithm.allot(state).tolist() == FedAvg().allot(np.zeros(4)).tolist()
+
+
+def test_the_goal_test_on_all_points_counts_as_an_evaluation() -> None:
+    assert MwFed(goal_points=None).evaluates(0)
+    assert not MwFed(goal_points=50).evaluates(0)
+    assert not FedAvg(evaluate_every=10).evaluates(8)
+    assert FedAvg(evaluate_every=10).evaluates(9)
+    assert FedAvg(evaluate_every=1000, rounds=3).evaluates(2)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_settings_come_back_from_the_dictionary(kind) -> None:
+    given = kind(rounds=7, learning_rate=0.5).to_dict()
+    name = given.pop("kind")
+    assert KINDS[name](**given) == kind(rounds=7, learning_rate=0.5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "sentence"),
+    [
+        (FedAvg, {"rounds": 0}, "rounds must be a whole number of 1 or more; got 0"),
+        (FedAvg, {"rounds": 2.5}, "rounds must be a whole number"),
+        (FedAvg, {"batch_size": True}, "batch_size must be a whole number"),
+        (FedAvg, {"learning_rate": float("nan")}, "learning_rate must be a number above 0"),
+        (FedAvg, {"learning_rate": "fast"}, "learning_rate must be a number above 0"),
+        (FedAvg, {"optimizer": "lion"}, "optimizer must be one of adam, sgd; got 'lion'"),
+        (FedAvg, {"form": "both"}, "form must be one of pooled, local"),
+        (MwFed, {"factor": 0.5}, "factor must be a number of 1 or more; got 0.5"),
+        (MwFed, {"counts": "some"}, "counts must be one of exact, printed"),
+        (MwFed, {"goal_points": 0}, "goal_points must be a whole number"),
+        (Solo, {"evaluate_every": -1}, "evaluate_every must be a whole number"),
+    ],
+)
+def test_settings_that_no_training_could_follow_are_refused(kind, settings, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        kind(**settings)
+
+
+def test_weights_and_allotment_need_neither_torch_nor_flower() -> None:
+    code = (
+        "import sys; import fedaccord.federation.algorithms, fedaccord.federation.allotment;"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'flwr')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
