@@ -1,0 +1,97 @@
+"""Compile the native block while the package is being built.
+
+Without a C++ compiler the build goes on: the package then trains with torch, and
+fedaccord.federation.native.why_not() says why. Run by hand, after a change of the source:
+
+    python hatch_build.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # run by hand, where hatchling need not be installed
+    BuildHookInterface = object  # type: ignore[assignment,misc]
+
+FOLDER = Path(__file__).parent / "src" / "fedaccord" / "federation"
+SOURCE = FOLDER / "_fused.cpp"
+LIBRARY = FOLDER / "_fused.so"
+# Why there is no library, for why_not(); written only when there is none.
+REASON = FOLDER / "_fused.txt"
+COMPILERS = ("c++", "g++", "clang++")
+# No -ffast-math: results must be those of ordinary arithmetic.
+FLAGS = ["-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-ffp-contract=fast"]
+
+
+def compile_native() -> str | None:
+    """Compile the native block beside its source; give why not, or None when it worked."""
+    LIBRARY.unlink(missing_ok=True)
+    REASON.unlink(missing_ok=True)
+    reason = _compile()
+    if reason is not None:
+        REASON.write_text(reason + "\n", encoding="utf-8")
+    return reason
+
+
+def _compile() -> str | None:
+    command = _compiler()
+    if command is None:
+        return "no C++ compiler was found"
+    flags = list(FLAGS)
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        flags += ["-mavx2", "-mfma"]
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    # Under another name first, so that a process that uses the old one is not pulled from under.
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        made = Path(folder) / LIBRARY.name
+        flags += [f'-DFUSED_SOURCE="{digest}"', str(SOURCE), "-o", str(made)]
+        try:
+            done = subprocess.run([*command, *flags], capture_output=True, text=True, timeout=300)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{command[0]} did not run: {error}"
+        if done.returncode or not made.exists():
+            said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+            return f"{command[0]} failed and said: {said[:200]}"
+        os.replace(made, LIBRARY)
+    return None
+
+
+def _compiler() -> list[str] | None:
+    chosen = shlex.split(os.environ.get("CXX", ""))
+    if chosen:
+        return chosen if shutil.which(chosen[0]) else None
+    return next(([name] for name in COMPILERS if shutil.which(name)), None)
+
+
+class NativeBlock(BuildHookInterface):
+    """The hook by which hatchling compiles the native block, for wheels and editable installs."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile; only a wheel that holds machine code is tied to its platform."""
+        reason = compile_native()
+        if reason is not None:
+            self.app.display_warning(f"fedaccord is built without its native block: {reason}")
+            build_data["artifacts"].append(str(REASON.relative_to(Path(self.root))))
+            return
+        build_data["artifacts"].append(str(LIBRARY.relative_to(Path(self.root))))
+        build_data["pure_python"] = False
+        # Not tied to a version of Python: the library is loaded by ctypes.
+        system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{system}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(compile_native())
