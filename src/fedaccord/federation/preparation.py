@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from fedaccord._arrays import Vector, frozen
 from fedaccord.errors import InputError
 
+# Images of bytes become (x / 255 - SHIFT) / SCALE: MNIST's mean and deviation, fixed so that
+# weights which were trained before fit every later deal; the paper's authors use the same.
+SHIFT, SCALE = 0.1307, 0.3081
+
 
 @dataclass(frozen=True)
 class Column:
@@ -50,7 +54,8 @@ def prepared_shape(shape: tuple[int, ...], columns: tuple[Column, ...] | None) -
 class Preparation:
     """How raw points become a network's inputs.
 
-    Images of bytes are divided by 255 and get a channel axis; images of floats stay as they are.
+    Images get a channel axis; bytes are scaled by constants to about mean 0 and standard
+    deviation 1, floats stay as they are.
     In a table a missing number is replaced by the column's median and a further feature says that
     it was missing; numbers are then shifted and scaled to mean 0 and standard deviation 1; a text
     becomes one feature per level, all zero where it is missing.
@@ -90,9 +95,10 @@ class Preparation:
     def apply(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
         """Turn raw points into a network's inputs."""
         if self.columns is None:
-            scale = np.float32(255 if inputs.dtype == np.uint8 else 1)
-            shape = (len(inputs), *prepared_shape(inputs.shape[1:], None))
-            return (inputs.astype(np.float32) / scale).reshape(shape)
+            pixels = inputs.astype(np.float32)
+            if inputs.dtype == np.uint8:
+                pixels = (pixels / np.float32(255) - np.float32(SHIFT)) / np.float32(SCALE)
+            return pixels.reshape(len(inputs), *prepared_shape(inputs.shape[1:], None))
         values = np.asarray(inputs, dtype=np.float64)
         features: list[NDArray[Any]] = []
         for place, column in enumerate(self.columns):
