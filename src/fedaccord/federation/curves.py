@@ -1,0 +1,260 @@
+"""Defection curves: how often clients are satisfied by how much one of them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedaccord.errors import InputError
+from fedaccord.federation.intervals import Proportion, clustered, wilson
+from fedaccord.federation.store import Outcome
+
+Contributions = tuple[int, ...]
+# Of one trial: each client that defected, and what came of the run in which it did.
+Trial = list[tuple[int, Outcome]]
+
+
+@dataclass(frozen=True)
+class Satisfaction:
+    """How often clients were satisfied when one of them had cut its contribution to a level.
+
+    random: the one who cut, drawn at random.
+    clients: each client, when it was the one.
+    contributors: the one who cut, drawn among those who are to contribute at all.
+    others: all the others together.
+    """
+
+    random: Proportion
+    clients: Mapping[str, Proportion]
+    contributors: Proportion
+    others: Proportion
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the random client's share at the top, the others by name."""
+        return {
+            **self.random.to_dict(),
+            "agents": {name: share.to_dict() for name, share in self.clients.items()},
+            "contributors": self.contributors.to_dict(),
+            "others": self.others.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class DefectionLevel:
+    """One point of a curve.
+
+    level: what part of its contribution the defector gave.
+    at_end: how often clients were satisfied at the last evaluation.
+    by_then: how often they were at any evaluation up to the last.
+    """
+
+    level: float
+    at_end: Satisfaction
+    by_then: Satisfaction
+
+    def __repr__(self) -> str:
+        return f"DefectionLevel({self.level:g}, {self.at_end.random})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the shares at the last evaluation, and beside them those by first passage."""
+        first_passage = self.by_then.to_dict()
+        return {"level": self.level, **self.at_end.to_dict(), "first_passage": first_passage}
+
+
+@dataclass(frozen=True)
+class DefectionCurve:
+    """How one algorithm fares when a client gives less.
+
+    algorithm: its name.
+    settings: all of its settings.
+    contributions: what each client is to give: all its points, or what is prescribed.
+    levels: the points of the curve.
+    all_satisfied: how often all were, everybody contributing in full, at the last evaluation.
+    all_by_then: the same by first passage: each at some evaluation, not all at the same.
+    total_samples: different points that all together used then, on average.
+    total_draws: samples that all together drew then, on average.
+    diverged: how many of the runs counted here had a loss that was not finite.
+    """
+
+    algorithm: str
+    settings: Mapping[str, Any]
+    contributions: Contributions
+    levels: tuple[DefectionLevel, ...]
+    all_satisfied: Proportion
+    all_by_then: Proportion
+    total_samples: float
+    total_draws: float
+    diverged: int
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{one.level:g}: {one.at_end.random.p:.2f}" for one in self.levels)
+        return f"DefectionCurve({self.algorithm}, {levels})"
+
+    def at(self, level: float) -> DefectionLevel:
+        """Give the curve's point at a level."""
+        for point in self.levels:
+            if point.level == level:
+                return point
+        known = ", ".join(f"{point.level:g}" for point in self.levels)
+        raise InputError(f"the curve has no level {level:g}; it has {known}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the curve as plain values."""
+        return {
+            "all_satisfied": self.all_satisfied.to_dict(),
+            "total_samples": self.total_samples,
+            "levels": [point.to_dict() for point in self.levels],
+            "first_passage": {"all_satisfied": self.all_by_then.to_dict()},
+            "total_draws": self.total_draws,
+            "contributions": list(self.contributions),
+            "diverged": self.diverged,
+            "settings": dict(self.settings),
+        }
+
+
+@dataclass(frozen=True)
+class DefectionAudit:
+    """The curves of some algorithms on one federation, under the same data and seeds.
+
+    protocol: "P1" or "P2".
+    defectors: "each" or "random".
+    clients: the clients' names.
+    curves: one per algorithm, in the order asked for.
+    trials: how many were asked for; a cell that stopped early has fewer.
+    width: how narrow an interval had to be for that, None for never.
+    seed: of the audit.
+    versions: of the packages that the runs were made with.
+    reused: how many runs were in the store already.
+    seconds: how long it took this time.
+    """
+
+    protocol: str
+    defectors: str
+    clients: tuple[str, ...]
+    curves: tuple[DefectionCurve, ...]
+    trials: int
+    width: float | None
+    seed: int
+    versions: tuple[str, ...]
+    reused: int
+    seconds: float
+
+    def __repr__(self) -> str:
+        names = ", ".join(curve.algorithm for curve in self.curves)
+        return f"DefectionAudit({self.protocol}, {names}, {len(self.clients)} clients)"
+
+    def curve(self, algorithm: str) -> DefectionCurve:
+        """Give an algorithm's curve."""
+        for curve in self.curves:
+            if curve.algorithm == algorithm:
+                return curve
+        known = ", ".join(curve.algorithm for curve in self.curves)
+        raise InputError(f'the audit has no curve of "{algorithm}"; it has {known}')
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the audit as plain values: the same for the same input, "seconds" aside."""
+        return {
+            "protocol": self.protocol,
+            "algorithms": {curve.algorithm: curve.to_dict() for curve in self.curves},
+            "seconds": self.seconds,
+            "defectors": self.defectors,
+            "seed": self.seed,
+            "versions": list(self.versions),
+        }
+
+
+def summed_up(
+    algorithm: str,
+    settings: Mapping[str, Any],
+    contributions: Contributions,
+    *,
+    clients: Sequence[str],
+    levels: Sequence[float],
+    trials: Mapping[float, Sequence[Trial]],
+) -> DefectionCurve:
+    """Make an algorithm's curve out of its finished trials.
+
+    algorithm: its name.
+    settings: all of its settings.
+    contributions: what each client is to give.
+    clients: the clients' names.
+    levels: those the curve is to have.
+    trials: by level; level 1 is among them.
+    """
+    full = trials[1.0]
+    at_full = [trial[0][1] for trial in full]
+    # A run may stand for several defectors: at full contribution it does for all.
+    counted = {id(run): run for some in trials.values() for trial in some for _, run in trial}
+    return DefectionCurve(
+        algorithm=algorithm,
+        settings=settings,
+        contributions=contributions,
+        levels=tuple(
+            DefectionLevel(
+                level,
+                _satisfaction(trials[level], at_end, clients, contributions),
+                _satisfaction(trials[level], by_then, clients, contributions),
+            )
+            for level in levels
+        ),
+        all_satisfied=all_satisfied(full, at_end),
+        all_by_then=all_satisfied(full, by_then),
+        total_samples=float(np.mean([sum(run.unique) for run in at_full])),
+        total_draws=float(np.mean([sum(run.samples) for run in at_full])),
+        diverged=sum(run.diverged for run in counted.values()),
+    )
+
+
+def at_end(outcome: Outcome) -> tuple[bool, ...]:
+    """Tell who was satisfied at the last evaluation."""
+    return outcome.satisfied
+
+
+def by_then(outcome: Outcome) -> tuple[bool, ...]:
+    """Tell who was satisfied at any evaluation."""
+    return outcome.satisfied_by_then
+
+
+def all_satisfied(
+    trials: Sequence[Trial], reading: Callable[[Outcome], tuple[bool, ...]]
+) -> Proportion:
+    """Count the trials at full contribution in which all were satisfied."""
+    return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
+
+
+def defectors_satisfied(trials: Sequence[Trial]) -> Proportion:
+    """Count how often whoever defected was satisfied at the last evaluation."""
+    return clustered([[outcome.satisfied[client] for client, outcome in t] for t in trials])
+
+
+def _satisfaction(
+    trials: Sequence[Trial],
+    reading: Callable[[Outcome], tuple[bool, ...]],
+    names: Sequence[str],
+    full: Contributions,
+) -> Satisfaction:
+    """Sum up the trials of a cell: rows are trials, columns the trial's defectors."""
+    who = np.array([[client for client, _ in trial] for trial in trials])
+    own = np.array([[reading(outcome)[client] for client, outcome in t] for t in trials])
+    others = np.array(
+        [[all(np.delete(reading(outcome), client)) for client, outcome in t] for t in trials]
+    )
+    contributes = np.array(full)[who] > 0
+    return Satisfaction(
+        random=clustered(own),
+        clients={
+            n: wilson(int(own[who == i].sum()), int((who == i).sum())) for i, n in enumerate(names)
+        },
+        contributors=clustered(_rows(own, contributes)),
+        others=clustered(others if len(names) > 1 else others[:0]),
+    )
+
+
+def _rows(table: NDArray[np.bool_], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Keep some entries: the same columns of every row, or whole rows of one column."""
+    rows = [row[keep] for row, keep in zip(table, kept, strict=True) if keep.any()]
+    return np.array(rows) if rows else np.zeros((0, 1), dtype=np.bool_)

@@ -1,0 +1,488 @@
+"""The audit of defection: is a client that gives less than it should still satisfied?
+
+Every trial trains the federation with everybody's full contribution, and again with one client's
+cut to each level. All runs of a trial have the same data and the same seed, so that only the cut
+tells them apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from fedaccord._arrays import simplest_fraction
+from fedaccord.allocation import Allocation
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.curves import (
+    Contributions,
+    DefectionAudit,
+    DefectionCurve,
+    Trial,
+    all_satisfied,
+    at_end,
+    defectors_satisfied,
+    summed_up,
+)
+from fedaccord.federation.engines import ENGINES, Engine, RunError, Source, checked_workers
+from fedaccord.federation.intervals import Proportion, clustered
+from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
+from fedaccord.federation.streams import stream
+
+PROTOCOLS = ("P1", "P2")
+DEFECTORS = ("each", "random")
+LEVELS = (1.0, 0.75, 0.5, 0.25, 0.05)
+# A cell is not stopped early before this many trials: by chance the first few often agree.
+FEWEST_TRIALS = 5
+# Prescribed contributions are found on trials of their own, numbered from here.
+PLANNING = 1_000_000
+PLANNING_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known so far of one algorithm at one level.
+
+    algorithm: its name.
+    level: of the defector.
+    satisfied: how often the defector was, in the trials finished up to the first that is not.
+    stopped: whether that is narrow enough to leave it there.
+    """
+
+    algorithm: str
+    level: float
+    satisfied: Proportion
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit is.
+
+    done: runs finished, those found in the store among them.
+    reused: those found in the store.
+    total: runs in all, as far as can be told: fewer if cells stop early.
+    running: runs under way.
+    seconds: since the audit began.
+    left: seconds until the end, as far as can be told; None before the first run has finished.
+    planning: whether these are the runs that find the contributions to prescribe.
+    known: the table so far.
+    """
+
+    done: int
+    reused: int
+    total: int
+    running: int
+    seconds: float
+    left: float | None
+    planning: bool
+    known: tuple[Known, ...]
+
+
+def defection_curves(
+    source: Source,
+    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
+    *,
+    levels: Sequence[float] = LEVELS,
+    trials: int = 20,
+    protocol: str = "P1",
+    plan: Allocation | None = None,
+    defectors: str = "each",
+    width: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    engine: str = "local",
+    store: RunStore | str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> DefectionAudit:
+    """Train with one client's contribution cut, and count how often it is satisfied all the same.
+
+        P1:  client i brings L * points_i, everybody else all its points
+        P2:  client i brings L * theta_i, everybody else theta_j, the contribution prescribed
+
+    rounded to whole points, at least one. A client of whom nothing is asked (theta_i = 0) cannot
+    defect: the random client may be it, the random contributor may not.
+
+    With a width a level stops after the fewest trials, five or more, whose interval for the
+    random client is as narrow; looking so often makes the intervals hold a little less often than
+    they say.
+
+    source: a federation, or what deals one to each trial.
+    algorithms: to be compared; give a dict to name them, where two are of one kind.
+    levels: L, above 0 and at most 1.
+    trials: how many times everything is done, at most.
+    protocol: "P1" or "P2".
+    plan: P2's theta; where left out, each algorithm's own: the different points it used of each
+        client, on average over trials that are not among those counted.
+    defectors: "each" client in every trial, or one at "random", every client equally often.
+    width: how narrow an interval is enough.
+    seed: of everything random.
+    workers: how many runs at a time.
+    engine: where the runs are made: "local".
+    store: a file of finished runs, or a RunStore; runs that are in it are not made again.
+    progress: called with how far things are whenever a run starts or finishes.
+    """
+    started = time.perf_counter()
+    ask = _Question(
+        source=source,
+        algorithms=_named(algorithms),
+        levels=_checked_levels(levels),
+        trials=_checked_trials(trials),
+        protocol=_chosen("protocol", protocol, PROTOCOLS),
+        defectors=_chosen("defectors", defectors, DEFECTORS),
+        width=_checked_width(width),
+        seed=_checked_seed(seed),
+    )
+    _chosen("engine", engine, tuple(ENGINES))
+    checked_workers(workers)
+    prescribed = _checked_plan(ask, plan)
+    with contextlib.ExitStack() as stack:
+        runs = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
+        machine = stack.enter_context(ENGINES[engine](source, workers=workers))
+        work = _Work(ask, machine, runs, workers, progress)
+        full = {name: prescribed or work.own_plan(a) for name, a in ask.algorithms.items()}
+        cells = work.score(full)
+    return DefectionAudit(
+        protocol=protocol,
+        defectors=defectors,
+        clients=tuple(source.names),
+        curves=tuple(_curve(ask, name, full[name], cells) for name in ask.algorithms),
+        trials=trials,
+        width=width,
+        seed=seed,
+        versions=work.versions,
+        reused=work.reused,
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked, checked."""
+
+    source: Source
+    algorithms: Mapping[str, Algorithm]
+    levels: tuple[float, ...]
+    trials: int
+    protocol: str
+    defectors: str
+    width: float | None
+    seed: int
+
+    def run(self, algorithm: str, contributions: Contributions, trial: int) -> Run:
+        return Run(
+            source=self.source.fingerprint,
+            algorithm=self.algorithms[algorithm],
+            contributions=contributions,
+            base_seed=self.seed,
+            trial=trial,
+        )
+
+    def defectors_of(self, trial: int) -> range | list[int]:
+        """Tell who defects in a trial; in any k trials from a multiple of k, everybody once."""
+        clients = len(self.source.names)
+        if self.defectors == "each":
+            return range(clients)
+        block, place = divmod(trial, clients)
+        return [int(stream(self.seed, "defectors", block).permutation(clients)[place])]
+
+
+class _Cell:
+    """The trials of one algorithm at one level, counted in order up to the first unfinished."""
+
+    def __init__(self, ask: _Question, algorithm: str, level: float, full: Contributions) -> None:
+        self.algorithm = algorithm
+        self.level = level
+        self.finished: list[Trial] = []
+        self.stopped = False
+        self.satisfied = clustered(np.zeros((0, 1)))
+        self._ask = ask
+        self._full = full
+        self._next = self.runs(0)
+
+    def runs(self, trial: int) -> list[tuple[int, Run]]:
+        """List who defects in a trial, and the run that shows what comes of it."""
+        return [
+            (client, self._ask.run(self.algorithm, cut(self._full, client, self.level), trial))
+            for client in self._ask.defectors_of(trial)
+        ]
+
+    def advance(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Count the trials that are finished now; the order in which runs end does not matter."""
+        while not self.ended and all(run.key in outcomes for _, run in self._next):
+            self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
+            self.satisfied = defectors_satisfied(self.finished)
+            enough = len(self.finished) >= FEWEST_TRIALS and self._ask.width is not None
+            self.stopped = enough and self._widest() <= (self._ask.width or 0)
+            if not self.ended:
+                self._next = self.runs(len(self.finished))
+
+    @property
+    def ended(self) -> bool:
+        return self.stopped or len(self.finished) == self._ask.trials
+
+    def left(self, outcomes: Mapping[str, Outcome]) -> int:
+        """Count the runs to come, unless it stops early, that no other cell makes."""
+        if self.ended:
+            return 0
+        own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
+        to_come = (self._ask.trials - len(self.finished)) * len(set(own))
+        return to_come - sum(key in outcomes for key in set(own))
+
+    def _widest(self) -> float:
+        if self.level < 1:
+            return self.satisfied.width
+        return max(self.satisfied.width, all_satisfied(self.finished, at_end).width)
+
+
+class _Work:
+    """Makes the runs that are not in the store, and keeps account."""
+
+    def __init__(
+        self,
+        ask: _Question,
+        engine: Engine,
+        store: RunStore,
+        workers: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.reused = 0
+        self._ask = ask
+        self._engine = engine
+        self._store = store
+        self._workers = workers
+        self._progress = progress
+        self._started = time.perf_counter()
+        self._outcomes: dict[str, Outcome] = {}
+        self._under_way: set[str] = set()
+        self._seconds: dict[str, list[float]] = {name: [] for name in ask.algorithms}
+        self._cells: list[_Cell] = []
+        self._planning = 0
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(sorted({outcome.versions for outcome in self._outcomes.values()}))
+
+    def own_plan(self, algorithm: Algorithm) -> Contributions:
+        """Give what an algorithm is to be held to: all points, or what it uses of them (P2)."""
+        full = tuple(int(n) for n in self._ask.source.points)
+        if self._ask.protocol == "P1":
+            return full
+        name = next(n for n, a in self._ask.algorithms.items() if a is algorithm)
+        trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
+        wanted = [self._ask.run(name, full, trial) for trial in trials]
+        self._planning = len(wanted)
+        self._make((name, run) for run in wanted)
+        self._planning = 0
+        used = np.mean([self._outcomes[run.key].unique for run in wanted], axis=0)
+        return tuple(int(n) for n in np.ceil(used))
+
+    def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
+        """Make the runs of all cells, one trial after the other."""
+        # Full contribution always is a cell: it tells whether all are satisfied.
+        levels = (1.0, *(level for level in self._ask.levels if level != 1))
+        self._cells = [
+            _Cell(self._ask, name, level, full[name])
+            for name in self._ask.algorithms
+            for level in levels
+        ]
+        self._make(self._wanted())
+        return self._cells
+
+    def _wanted(self) -> Iterator[tuple[str, Run]]:
+        for trial in range(self._ask.trials):
+            for cell in self._cells:
+                if not cell.stopped:
+                    yield from ((cell.algorithm, run) for _, run in cell.runs(trial))
+
+    def _make(self, wanted: Iterator[tuple[str, Run]]) -> None:
+        names: dict[str, str] = {}
+        try:
+            for finished in self._engine.finished(self._missing(wanted, names)):
+                run, history = finished.run, finished.history
+                outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
+                self._under_way.discard(run.key)
+                self._take(names[run.key], run, outcome)
+                self._report()
+        except RunError as error:
+            raise _with_remedy(error, self._store) from error
+
+    def _missing(self, wanted: Iterator[tuple[str, Run]], names: dict[str, str]) -> Iterator[Run]:
+        """Pass on the runs that are not in the store, nor under way for another cell."""
+        for name, run in wanted:
+            if run.key in self._outcomes or run.key in self._under_way:
+                continue
+            stored = self._store.get(run)
+            if stored is not None:
+                self.reused += 1
+                self._take(name, run, stored)
+            else:
+                names[run.key] = name
+                self._under_way.add(run.key)
+                self._report()
+                yield run
+
+    def _take(self, name: str, run: Run, outcome: Outcome) -> None:
+        self._outcomes[run.key] = outcome
+        self._seconds[name].append(outcome.seconds)
+        for cell in self._cells:
+            cell.advance(self._outcomes)
+
+    def _report(self) -> None:
+        if self._progress is None:
+            return
+        left = dict.fromkeys(self._ask.algorithms, 0)
+        for cell in self._cells:
+            left[cell.algorithm] += cell.left(self._outcomes)
+        to_come = sum(left.values()) or max(self._planning, len(self._under_way))
+        self._progress(
+            Progress(
+                done=len(self._outcomes),
+                reused=self.reused,
+                total=len(self._outcomes) + to_come,
+                running=len(self._under_way),
+                seconds=time.perf_counter() - self._started,
+                left=self._time_left(left),
+                planning=self._planning > 0,
+                known=tuple(
+                    Known(c.algorithm, c.level, c.satisfied, c.stopped) for c in self._cells
+                ),
+            )
+        )
+
+    def _time_left(self, left: Mapping[str, int]) -> float | None:
+        every = [seconds for runs in self._seconds.values() for seconds in runs]
+        if not every or self._planning:
+            return None
+        # An algorithm that has not run yet is taken to be as slow as those that have.
+        means = {n: sum(runs or every) / len(runs or every) for n, runs in self._seconds.items()}
+        return sum(count * means[name] for name, count in left.items()) / self._workers
+
+
+def cut(full: Contributions, client: int, level: float) -> Contributions:
+    """Cut one client's contribution to a level, half up to whole points and at least one.
+
+    full: everybody's contributions.
+    client: whose is cut; nothing is left of nothing.
+    level: what part of it stays.
+    """
+    # A level such as 0.29 is taken as 29/100: of 50 points that is 14.5, and no float says so.
+    part = simplest_fraction(level) * full[client]
+    whole = min(full[client], max(1, math.floor(part + Fraction(1, 2))))
+    return (*full[:client], whole, *full[client + 1 :])
+
+
+def _curve(
+    ask: _Question, name: str, full: Contributions, cells: Sequence[_Cell]
+) -> DefectionCurve:
+    return summed_up(
+        name,
+        ask.algorithms[name].to_dict(),
+        full,
+        clients=ask.source.names,
+        levels=ask.levels,
+        trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
+    )
+
+
+def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
+    if store.path is None:
+        return error
+    return RunError(
+        f"{error}; the runs finished before are safe in {store.path}, and the same command goes "
+        "on from there"
+    )
+
+
+def _named(
+    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
+) -> dict[str, Algorithm]:
+    if isinstance(algorithms, Algorithm):
+        algorithms = [algorithms]
+    pairs = (
+        list(algorithms.items())
+        if isinstance(algorithms, Mapping)
+        else [(getattr(a, "name", ""), a) for a in algorithms]
+    )
+    if not pairs:
+        raise InputError("there is no algorithm to audit; give at least one, such as FedAvg()")
+    for name, algorithm in pairs:
+        if not isinstance(algorithm, Algorithm):
+            raise InputError(f"an algorithm is needed, such as FedAvg(); got {algorithm!r}")
+        if [other for other, _ in pairs].count(name) > 1:
+            raise InputError(
+                f"two algorithms are called {name}; give a dict with a name for each of them"
+            )
+    return dict(pairs)
+
+
+def _checked_levels(levels: Sequence[object]) -> tuple[float, ...]:
+    found: list[float] = []
+    for level in levels:
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level <= 1:
+            raise InputError(
+                f"a level must be a number above 0 and at most 1, the part of its contribution "
+                f"that a defector gives; got {level!r}"
+            )
+        if level in found:
+            raise InputError(f"the level {level:g} comes twice; give it once")
+        found.append(float(level))
+    if not found:
+        raise InputError("there is no level to audit; give at least one, such as 0.25")
+    return tuple(found)
+
+
+def _checked_trials(trials: object) -> int:
+    if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= PLANNING:
+        raise InputError(f"trials must be a whole number from 1 to {PLANNING}; got {trials!r}")
+    return trials
+
+
+def _checked_seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed must be a whole number, zero or more; got {seed!r}")
+    return seed
+
+
+def _checked_width(width: float | None) -> float | None:
+    if width is not None and not 0 < width < 1:
+        raise InputError(
+            f"width must be between 0 and 1, the interval's upper end less its lower; got {width!r}"
+        )
+    return width
+
+
+def _chosen(what: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise InputError(f"{what} must be one of {', '.join(known)}; got {value!r}")
+    return value
+
+
+def _checked_plan(ask: _Question, plan: Allocation | None) -> Contributions | None:
+    """Give the contributions of a plan in the clients' order, rounded up to whole points."""
+    if plan is None:
+        return None
+    if ask.protocol != "P2":
+        raise InputError('a plan is for the protocol "P2"; leave it out, or ask for "P2"')
+    names, points = ask.source.names, ask.source.points
+    amounts = plan.ordered_for(names).contributions
+    if len(amounts) != len(names):
+        raise InputError(f"the plan is for {len(amounts)} clients; there are {len(names)}")
+    # Solvers give 80.00000001 for 80, which is not 81.
+    whole = tuple(math.ceil(round(float(amount), 6)) for amount in amounts)
+    for name, wanted, there in zip(names, whole, points, strict=True):
+        if wanted > there:
+            raise InputError(
+                f"the plan asks {name} for {wanted} points, and it has {there}; lower that, or "
+                "give it more data"
+            )
+    if not any(whole):
+        raise InputError("the plan asks nobody for anything; somebody must contribute")
+    return whole
