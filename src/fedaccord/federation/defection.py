@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,9 @@ def defection_curves(
     """
     started = time.perf_counter()
     ask = _Question(
-        source=source,
+        names=tuple(source.names),
+        points=tuple(int(n) for n in source.points),
+        fingerprint=source.fingerprint,
         algorithms=_named(algorithms),
         levels=_checked_levels(levels),
         trials=_checked_trials(trials),
@@ -147,17 +150,17 @@ def defection_curves(
         runs = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         machine = stack.enter_context(ENGINES[engine](source, workers=workers))
         work = _Work(ask, machine, runs, workers, progress)
-        full = {name: prescribed or work.own_plan(a) for name, a in ask.algorithms.items()}
+        full = dict.fromkeys(ask.algorithms, prescribed) if prescribed else work.own_plans()
         cells = work.score(full)
     return DefectionAudit(
         protocol=protocol,
         defectors=defectors,
-        clients=tuple(source.names),
+        clients=ask.names,
         curves=tuple(_curve(ask, name, full[name], cells) for name in ask.algorithms),
         trials=trials,
         width=width,
         seed=seed,
-        versions=work.versions,
+        versions=_versions(cells),
         reused=work.reused,
         seconds=time.perf_counter() - started,
     )
@@ -167,7 +170,9 @@ def defection_curves(
 class _Question:
     """What is asked, checked."""
 
-    source: Source
+    names: tuple[str, ...]
+    points: Contributions
+    fingerprint: str
     algorithms: Mapping[str, Algorithm]
     levels: tuple[float, ...]
     trials: int
@@ -178,7 +183,7 @@ class _Question:
 
     def run(self, algorithm: str, contributions: Contributions, trial: int) -> Run:
         return Run(
-            source=self.source.fingerprint,
+            source=self.fingerprint,
             algorithm=self.algorithms[algorithm],
             contributions=contributions,
             base_seed=self.seed,
@@ -187,7 +192,7 @@ class _Question:
 
     def defectors_of(self, trial: int) -> range | list[int]:
         """Tell who defects in a trial; in any k trials from a multiple of k, everybody once."""
-        clients = len(self.source.names)
+        clients = len(self.names)
         if self.defectors == "each":
             return range(clients)
         block, place = divmod(trial, clients)
@@ -264,37 +269,36 @@ class _Work:
         self._under_way: set[str] = set()
         self._seconds: dict[str, list[float]] = {name: [] for name in ask.algorithms}
         self._cells: list[_Cell] = []
-        self._planning = 0
+        self._plans: list[tuple[str, Run]] = []
 
-    @property
-    def versions(self) -> tuple[str, ...]:
-        return tuple(sorted({outcome.versions for outcome in self._outcomes.values()}))
-
-    def own_plan(self, algorithm: Algorithm) -> Contributions:
-        """Give what an algorithm is to be held to: all points, or what it uses of them (P2)."""
-        full = tuple(int(n) for n in self._ask.source.points)
+    def own_plans(self) -> dict[str, Contributions]:
+        """Give what each algorithm is held to: all points (P1), or what it uses of them (P2)."""
+        full = dict.fromkeys(self._ask.algorithms, self._ask.points)
         if self._ask.protocol == "P1":
             return full
-        name = next(n for n, a in self._ask.algorithms.items() if a is algorithm)
+        # Until the plans are known the work that follows them is guessed from full contributions.
+        self._cells = self._new_cells(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
-        wanted = [self._ask.run(name, full, trial) for trial in trials]
-        self._planning = len(wanted)
-        self._make((name, run) for run in wanted)
-        self._planning = 0
-        used = np.mean([self._outcomes[run.key].unique for run in wanted], axis=0)
-        return tuple(int(n) for n in np.ceil(used))
+        wanted = {n: [self._ask.run(n, full[n], trial) for trial in trials] for n in full}
+        self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
+        self._make(iter(self._plans))
+        self._plans = []
+        return {name: self._points_used(runs) for name, runs in wanted.items()}
 
     def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         """Make the runs of all cells, one trial after the other."""
-        # Full contribution always is a cell: it tells whether all are satisfied.
-        levels = (1.0, *(level for level in self._ask.levels if level != 1))
-        self._cells = [
-            _Cell(self._ask, name, level, full[name])
-            for name in self._ask.algorithms
-            for level in levels
-        ]
+        self._cells = self._new_cells(full)
         self._make(self._wanted())
         return self._cells
+
+    def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
+        # Full contribution always is a cell: it tells whether all are satisfied.
+        levels = (1.0, *(level for level in self._ask.levels if level != 1))
+        return [_Cell(self._ask, n, level, full[n]) for n in full for level in levels]
+
+    def _points_used(self, runs: Sequence[Run]) -> Contributions:
+        used = np.mean([self._outcomes[run.key].unique for run in runs], axis=0)
+        return tuple(int(n) for n in np.ceil(used))
 
     def _wanted(self) -> Iterator[tuple[str, Run]]:
         for trial in range(self._ask.trials):
@@ -339,31 +343,35 @@ class _Work:
         if self._progress is None:
             return
         left = dict.fromkeys(self._ask.algorithms, 0)
+        for name, run in self._plans:
+            left[name] += run.key not in self._outcomes
         for cell in self._cells:
             left[cell.algorithm] += cell.left(self._outcomes)
-        to_come = sum(left.values()) or max(self._planning, len(self._under_way))
         self._progress(
             Progress(
                 done=len(self._outcomes),
                 reused=self.reused,
-                total=len(self._outcomes) + to_come,
+                # Runs under way of cells that stopped since are still to come.
+                total=len(self._outcomes) + max(sum(left.values()), len(self._under_way)),
                 running=len(self._under_way),
                 seconds=time.perf_counter() - self._started,
                 left=self._time_left(left),
-                planning=self._planning > 0,
+                planning=bool(self._plans),
                 known=tuple(
-                    Known(c.algorithm, c.level, c.satisfied, c.stopped) for c in self._cells
+                    Known(cell.algorithm, cell.level, cell.satisfied, cell.stopped)
+                    for cell in self._cells
                 ),
             )
         )
 
     def _time_left(self, left: Mapping[str, int]) -> float | None:
         every = [seconds for runs in self._seconds.values() for seconds in runs]
-        if not every or self._planning:
+        if not every:
             return None
-        # An algorithm that has not run yet is taken to be as slow as those that have.
-        means = {n: sum(runs or every) / len(runs or every) for n, runs in self._seconds.items()}
-        return sum(count * means[name] for name, count in left.items()) / self._workers
+        # The median: a worker's first run is slow. An algorithm that has not run yet is taken to
+        # be as slow as those that have.
+        usual = {name: statistics.median(runs or every) for name, runs in self._seconds.items()}
+        return sum(count * usual[name] for name, count in left.items()) / self._workers
 
 
 def cut(full: Contributions, client: int, level: float) -> Contributions:
@@ -386,10 +394,15 @@ def _curve(
         name,
         ask.algorithms[name].to_dict(),
         full,
-        clients=ask.source.names,
+        clients=ask.names,
         levels=ask.levels,
         trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
     )
+
+
+def _versions(cells: Sequence[_Cell]) -> tuple[str, ...]:
+    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
+    return tuple(sorted({outcome.versions for outcome in counted}))
 
 
 def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
@@ -471,7 +484,7 @@ def _checked_plan(ask: _Question, plan: Allocation | None) -> Contributions | No
         return None
     if ask.protocol != "P2":
         raise InputError('a plan is for the protocol "P2"; leave it out, or ask for "P2"')
-    names, points = ask.source.names, ask.source.points
+    names, points = ask.names, ask.points
     amounts = plan.ordered_for(names).contributions
     if len(amounts) != len(names):
         raise InputError(f"the plan is for {len(amounts)} clients; there are {len(names)}")

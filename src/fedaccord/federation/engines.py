@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -162,26 +163,36 @@ class LocalEngine:
     def _spread(self, runs: Iterator[Run]) -> Iterator[Finished]:
         self._threads = self._threads or ThreadPoolExecutor(self._workers)
         at_work: dict[Future[History], tuple[Run, _Worker]] = {}
+        ended: deque[Finished] = deque()
         try:
             while True:
+                # Before a result is handed on, which takes a while, the worker has its next run.
                 while len(at_work) < self._workers and (run := next(runs, None)) is not None:
                     worker = self._free_worker()
                     at_work[self._threads.submit(worker.make, run)] = run, worker
-                if not at_work:
+                if not ended and not at_work:
                     return
-                wait(at_work, return_when=FIRST_COMPLETED)
-                ended = [future for future in at_work if future.done()]
-                # What ended well comes first, so that it is not lost to what went wrong.
-                future = min(ended, key=lambda one: one.exception() is not None)
-                history = future.result()
-                run, worker = at_work.pop(future)
-                self._idle.append(worker)
-                yield Finished(run, history)
+                if not ended:
+                    wait(at_work, return_when=FIRST_COMPLETED)
+                    ended.extend(self._gathered(at_work))
+                yield ended.popleft()
         except KeyboardInterrupt:
-            for future, (run, _) in at_work.items():
-                if future.done() and future.exception() is None:
-                    yield Finished(run, future.result())
+            yield from ended
+            yield from self._gathered(at_work)
             raise
+
+    def _gathered(self, at_work: dict[Future[History], tuple[Run, _Worker]]) -> list[Finished]:
+        """Take out the runs that have ended; a failure is raised when no other has."""
+        done = [future for future in at_work if future.done()]
+        well = [future for future in done if future.exception() is None]
+        if done and not well:
+            done[0].result()
+        gathered = []
+        for future in well:
+            run, worker = at_work.pop(future)
+            self._idle.append(worker)
+            gathered.append(Finished(run, future.result()))
+        return gathered
 
     def _free_worker(self) -> _Worker:
         if not self._idle:

@@ -45,6 +45,7 @@ CREATE TABLE runs (
     "unique" TEXT NOT NULL,
     diverged INTEGER NOT NULL,
     digest TEXT NOT NULL,
+    history_digest TEXT NOT NULL,
     seconds REAL NOT NULL,
     versions TEXT NOT NULL,
     finished TEXT NOT NULL
@@ -153,6 +154,8 @@ class RunStore:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._added = 0
+        if self.path is not None and not self.path.parent.is_dir():
+            raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
         with self._explained("open"):
             self._connection = sqlite3.connect(
                 ":memory:" if self.path is None else self.path, timeout=PATIENCE
@@ -225,6 +228,10 @@ class RunStore:
         Where another process was first, its runs stand: the same, for they had the same seed.
         """
         values = _result_values(outcome)
+        # SQLite has no NaN: what is not known is NULL there.
+        rows = [
+            tuple(None if value != value else value for value in entry) for entry in history.rows()
+        ]
         row = (
             run.key,
             run.source,
@@ -235,6 +242,7 @@ class RunStore:
             str(run.seed),
             *values,
             _digest(run.key, *values),
+            _digest(*sorted(rows, key=_place)),
             outcome.seconds,
             outcome.versions,
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -243,14 +251,14 @@ class RunStore:
             cursor = self._connection.execute(
                 "INSERT OR IGNORE INTO runs (key, source, algorithm, contributions, base_seed,"
                 ' trial, seed, accuracies, satisfied, first_passage, samples, "unique", diverged,'
-                f" digest, seconds, versions, finished) VALUES ({', '.join('?' * len(row))})",
+                " digest, history_digest, seconds, versions, finished)"
+                f" VALUES ({', '.join('?' * len(row))})",
                 row,
             )
             if new := cursor.rowcount > 0:
-                # SQLite has no NaN: what is not known becomes NULL.
                 self._connection.executemany(
                     "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    ((cursor.lastrowid, *entry) for entry in history.rows()),
+                    ((cursor.lastrowid, *entry) for entry in rows),
                 )
         if new:
             self._added += 1
@@ -258,16 +266,20 @@ class RunStore:
         return self.get(run) or outcome
 
     def rows(self, run: Run) -> list[tuple[int, str, int, int, float, float]]:
-        """Give a finished run's history, one row per round and client, as History.rows does."""
+        """Give a finished run's history by round and client, with the columns of History.rows."""
         with self._explained("read"):
             found = self._connection.execute(
-                'SELECT round, client, h.samples, h."unique", loss, accuracy FROM history AS h'
-                " JOIN runs ON runs.id = h.run WHERE key = ? ORDER BY round, client",
+                'SELECT round, client, h.samples, h."unique", loss, accuracy, history_digest'
+                " FROM history AS h JOIN runs ON runs.id = h.run WHERE key = ?"
+                " ORDER BY round, client",
                 (run.key,),
             ).fetchall()
+        rows = [row[:-1] for row in found]
+        if found and _digest(*sorted(rows, key=_place)) != found[0][-1]:
+            raise self._damaged(f"the history of run {run.key[:12]} is not as it was written")
         return [
             (*row[:4], *(math.nan if number is None else number for number in row[4:]))
-            for row in found
+            for row in rows
         ]
 
     @contextlib.contextmanager
@@ -377,6 +389,10 @@ def _result_values(outcome: Outcome) -> tuple[str | int, ...]:
 
 def _digest(*values: object) -> str:
     return hashlib.sha256("\n".join(map(str, values)).encode()).hexdigest()
+
+
+def _place(row: tuple[Any, ...]) -> tuple[int, str]:
+    return row[0], row[1]
 
 
 def _plain_list(text: str) -> tuple[Any, ...]:
