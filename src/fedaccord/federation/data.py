@@ -168,7 +168,8 @@ def _checked_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
                 f"{inputs.min()} to {inputs.max()}: rescale them"
             )
         return inputs.astype(np.uint8)
-    values = np.array(inputs, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        values = np.array(inputs, dtype=np.float32)
     bad = np.isinf(values) if inputs.ndim == 2 else ~np.isfinite(values)
     if bad.any():
         place = int(np.argwhere(bad)[0][0])
@@ -194,7 +195,9 @@ def _checked_labels(
         known = {str(name): n for n, name in enumerate(classes)}
         for name in names:
             if name not in known:
-                raise InputError(f"{name!r} among the {what}{of} is none of {', '.join(known)}")
+                raise InputError(
+                    f"{str(name)!r} among the {what}{of} is none of {', '.join(known)}"
+                )
         return tuple(known), np.array([known[name] for name in names], dtype=np.int64)[numbers]
     whole = labels.dtype.kind in "uib"
     if labels.dtype.kind == "f" and not (whole := bool(np.all(labels == np.floor(labels)))):

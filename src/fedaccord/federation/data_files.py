@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from fedaccord._files import replacing
 from fedaccord.errors import InputError
 
-# Ten times the largest data this package is meant for. What claims to be larger is refused before
-# it is unpacked: a few kilobytes of zip can claim to hold a terabyte.
-LARGEST_BYTES = 2**32
+# Twenty times EMNIST. What claims to be larger is refused before it is unpacked: a few kilobytes
+# of zip can hold a terabyte of zeros.
+LARGEST_BYTES = 2**31
 FOLDER = "FEDACCORD_DATA"
 
 

@@ -18,6 +18,8 @@ from fedaccord.federation.preparation import Column
 
 # A text column with more levels is a name or a date, and would swamp the other features.
 MOST_LEVELS = 50
+# Beyond a single's range a number would become infinite on the way.
+LARGEST_NUMBER = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,7 @@ def _read_column(table: Table, name: str, kinds: bool) -> tuple[NDArray[np.float
 def _numbers(table: Table, name: str, numbers: list[float | None]) -> NDArray[np.float32]:
     rows = zip(table.lines, table.cells[name], numbers, strict=True)
     for line, cell, number in rows:
-        # Beyond a single's range a number would become infinite on the way.
-        if cell and (number is None or not abs(number) < np.finfo(np.float32).max):
+        if cell and (number is None or not abs(number) < LARGEST_NUMBER):
             shown = cell if len(cell) <= 40 else cell[:37] + "..."
             raise InputError(
                 f'line {line} of {table.path} has "{shown}" in column {name}, where other lines '

@@ -256,7 +256,7 @@ def trial_scores(
     learning_rate: float = 0.002,
     target: float = 0.6,
     cap: int = 2_000,
-    look_every: int = 5,
+    look_every: int = 10,
     seed: int = 0,
     path: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
