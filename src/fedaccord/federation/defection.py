@@ -8,19 +8,16 @@ tells them apart.
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from fedaccord._arrays import simplest_fraction
 from fedaccord.allocation import Allocation
-from fedaccord.errors import FedaccordError, InputError
+from fedaccord.errors import FedaccordError
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.curves import (
     Contributions,
@@ -32,19 +29,22 @@ from fedaccord.federation.curves import (
     defectors_satisfied,
     summed_up,
 )
+from fedaccord.federation.design import (
+    LEVELS,
+    PLANNING,
+    PLANNING_TRIALS,
+    Design,
+    checked_plan,
+    chosen,
+    cut,
+    designed,
+)
 from fedaccord.federation.engines import ENGINES, Engine, RunError, Source, checked_workers
 from fedaccord.federation.intervals import Proportion, clustered
 from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
-from fedaccord.federation.streams import stream
 
-PROTOCOLS = ("P1", "P2")
-DEFECTORS = ("each", "random")
-LEVELS = (1.0, 0.75, 0.5, 0.25, 0.05)
 # A cell is not stopped early before this many trials: by chance the first few often agree.
 FEWEST_TRIALS = 5
-# Prescribed contributions are found on trials of their own, numbered from here.
-PLANNING = 1_000_000
-PLANNING_TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -131,32 +131,30 @@ def defection_curves(
     progress: called with how far things are whenever a run starts or finishes.
     """
     started = time.perf_counter()
-    ask = _Question(
-        names=tuple(source.names),
-        points=tuple(int(n) for n in source.points),
-        fingerprint=source.fingerprint,
-        algorithms=_named(algorithms),
-        levels=_checked_levels(levels),
-        trials=_checked_trials(trials),
-        protocol=_chosen("protocol", protocol, PROTOCOLS),
-        defectors=_chosen("defectors", defectors, DEFECTORS),
-        width=_checked_width(width),
-        seed=_checked_seed(seed),
+    design = designed(
+        source,
+        algorithms,
+        levels=levels,
+        trials=trials,
+        protocol=protocol,
+        defectors=defectors,
+        width=width,
+        seed=seed,
     )
-    _chosen("engine", engine, tuple(ENGINES))
+    chosen("engine", engine, tuple(ENGINES))
     checked_workers(workers)
-    prescribed = _checked_plan(ask, plan)
+    prescribed = checked_plan(design, plan)
     with contextlib.ExitStack() as stack:
         runs = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         machine = stack.enter_context(ENGINES[engine](source, workers=workers))
-        work = _Work(ask, machine, runs, workers, progress)
-        full = dict.fromkeys(ask.algorithms, prescribed) if prescribed else work.own_plans()
+        work = _Work(design, machine, runs, workers, progress)
+        full = dict.fromkeys(design.algorithms, prescribed) if prescribed else work.own_plans()
         cells = work.score(full)
     return DefectionAudit(
         protocol=protocol,
         defectors=defectors,
-        clients=ask.names,
-        curves=tuple(_curve(ask, name, full[name], cells) for name in ask.algorithms),
+        clients=design.names,
+        curves=tuple(_curve(design, name, full[name], cells) for name in design.algorithms),
         trials=trials,
         width=width,
         seed=seed,
@@ -166,57 +164,24 @@ def defection_curves(
     )
 
 
-@dataclass(frozen=True)
-class _Question:
-    """What is asked, checked."""
-
-    names: tuple[str, ...]
-    points: Contributions
-    fingerprint: str
-    algorithms: Mapping[str, Algorithm]
-    levels: tuple[float, ...]
-    trials: int
-    protocol: str
-    defectors: str
-    width: float | None
-    seed: int
-
-    def run(self, algorithm: str, contributions: Contributions, trial: int) -> Run:
-        return Run(
-            source=self.fingerprint,
-            algorithm=self.algorithms[algorithm],
-            contributions=contributions,
-            base_seed=self.seed,
-            trial=trial,
-        )
-
-    def defectors_of(self, trial: int) -> range | list[int]:
-        """Tell who defects in a trial; in any k trials from a multiple of k, everybody once."""
-        clients = len(self.names)
-        if self.defectors == "each":
-            return range(clients)
-        block, place = divmod(trial, clients)
-        return [int(stream(self.seed, "defectors", block).permutation(clients)[place])]
-
-
 class _Cell:
     """The trials of one algorithm at one level, counted in order up to the first unfinished."""
 
-    def __init__(self, ask: _Question, algorithm: str, level: float, full: Contributions) -> None:
+    def __init__(self, design: Design, algorithm: str, level: float, full: Contributions) -> None:
         self.algorithm = algorithm
         self.level = level
         self.finished: list[Trial] = []
         self.stopped = False
         self.satisfied = clustered(np.zeros((0, 1)))
-        self._ask = ask
+        self._design = design
         self._full = full
         self._next = self.runs(0)
 
     def runs(self, trial: int) -> list[tuple[int, Run]]:
         """List who defects in a trial, and the run that shows what comes of it."""
         return [
-            (client, self._ask.run(self.algorithm, cut(self._full, client, self.level), trial))
-            for client in self._ask.defectors_of(trial)
+            (client, self._design.run(self.algorithm, cut(self._full, client, self.level), trial))
+            for client in self._design.defectors_of(trial)
         ]
 
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -224,21 +189,21 @@ class _Cell:
         while not self.ended and all(run.key in outcomes for _, run in self._next):
             self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
             self.satisfied = defectors_satisfied(self.finished)
-            enough = len(self.finished) >= FEWEST_TRIALS and self._ask.width is not None
-            self.stopped = enough and self._widest() <= (self._ask.width or 0)
+            enough = len(self.finished) >= FEWEST_TRIALS and self._design.width is not None
+            self.stopped = enough and self._widest() <= (self._design.width or 0)
             if not self.ended:
                 self._next = self.runs(len(self.finished))
 
     @property
     def ended(self) -> bool:
-        return self.stopped or len(self.finished) == self._ask.trials
+        return self.stopped or len(self.finished) == self._design.trials
 
     def left(self, outcomes: Mapping[str, Outcome]) -> int:
         """Count the runs to come, unless it stops early, that no other cell makes."""
         if self.ended:
             return 0
         own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
-        to_come = (self._ask.trials - len(self.finished)) * len(set(own))
+        to_come = (self._design.trials - len(self.finished)) * len(set(own))
         return to_come - sum(key in outcomes for key in set(own))
 
     def _widest(self) -> float:
@@ -252,14 +217,14 @@ class _Work:
 
     def __init__(
         self,
-        ask: _Question,
+        design: Design,
         engine: Engine,
         store: RunStore,
         workers: int,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.reused = 0
-        self._ask = ask
+        self._design = design
         self._engine = engine
         self._store = store
         self._workers = workers
@@ -267,19 +232,19 @@ class _Work:
         self._started = time.perf_counter()
         self._outcomes: dict[str, Outcome] = {}
         self._under_way: set[str] = set()
-        self._seconds: dict[str, list[float]] = {name: [] for name in ask.algorithms}
+        self._seconds: dict[str, list[float]] = {name: [] for name in design.algorithms}
         self._cells: list[_Cell] = []
         self._plans: list[tuple[str, Run]] = []
 
     def own_plans(self) -> dict[str, Contributions]:
         """Give what each algorithm is held to: all points (P1), or what it uses of them (P2)."""
-        full = dict.fromkeys(self._ask.algorithms, self._ask.points)
-        if self._ask.protocol == "P1":
+        full = dict.fromkeys(self._design.algorithms, self._design.points)
+        if self._design.protocol == "P1":
             return full
         # Until the plans are known the work that follows them is guessed from full contributions.
         self._cells = self._new_cells(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
-        wanted = {n: [self._ask.run(n, full[n], trial) for trial in trials] for n in full}
+        wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in full}
         self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
         self._make(iter(self._plans))
         self._plans = []
@@ -293,15 +258,15 @@ class _Work:
 
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         # Full contribution always is a cell: it tells whether all are satisfied.
-        levels = (1.0, *(level for level in self._ask.levels if level != 1))
-        return [_Cell(self._ask, n, level, full[n]) for n in full for level in levels]
+        levels = (1.0, *(level for level in self._design.levels if level != 1))
+        return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
 
     def _points_used(self, runs: Sequence[Run]) -> Contributions:
         used = np.mean([self._outcomes[run.key].unique for run in runs], axis=0)
         return tuple(int(n) for n in np.ceil(used))
 
     def _wanted(self) -> Iterator[tuple[str, Run]]:
-        for trial in range(self._ask.trials):
+        for trial in range(self._design.trials):
             for cell in self._cells:
                 if not cell.stopped:
                     yield from ((cell.algorithm, run) for _, run in cell.runs(trial))
@@ -342,7 +307,7 @@ class _Work:
     def _report(self) -> None:
         if self._progress is None:
             return
-        left = dict.fromkeys(self._ask.algorithms, 0)
+        left = dict.fromkeys(self._design.algorithms, 0)
         for name, run in self._plans:
             left[name] += run.key not in self._outcomes
         for cell in self._cells:
@@ -374,28 +339,15 @@ class _Work:
         return sum(count * usual[name] for name, count in left.items()) / self._workers
 
 
-def cut(full: Contributions, client: int, level: float) -> Contributions:
-    """Cut one client's contribution to a level, half up to whole points and at least one.
-
-    full: everybody's contributions.
-    client: whose is cut; nothing is left of nothing.
-    level: what part of it stays.
-    """
-    # A level such as 0.29 is taken as 29/100: of 50 points that is 14.5, and no float says so.
-    part = simplest_fraction(level) * full[client]
-    whole = min(full[client], max(1, math.floor(part + Fraction(1, 2))))
-    return (*full[:client], whole, *full[client + 1 :])
-
-
 def _curve(
-    ask: _Question, name: str, full: Contributions, cells: Sequence[_Cell]
+    design: Design, name: str, full: Contributions, cells: Sequence[_Cell]
 ) -> DefectionCurve:
     return summed_up(
         name,
-        ask.algorithms[name].to_dict(),
+        design.algorithms[name].to_dict(),
         full,
-        clients=ask.names,
-        levels=ask.levels,
+        clients=design.names,
+        levels=design.levels,
         trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
     )
 
@@ -412,90 +364,3 @@ def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
         f"{error}; the runs finished before are safe in {store.path}, and the same command goes "
         "on from there"
     )
-
-
-def _named(
-    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
-) -> dict[str, Algorithm]:
-    if isinstance(algorithms, Algorithm):
-        algorithms = [algorithms]
-    pairs = (
-        list(algorithms.items())
-        if isinstance(algorithms, Mapping)
-        else [(getattr(a, "name", ""), a) for a in algorithms]
-    )
-    if not pairs:
-        raise InputError("there is no algorithm to audit; give at least one, such as FedAvg()")
-    for name, algorithm in pairs:
-        if not isinstance(algorithm, Algorithm):
-            raise InputError(f"an algorithm is needed, such as FedAvg(); got {algorithm!r}")
-        if [other for other, _ in pairs].count(name) > 1:
-            raise InputError(
-                f"two algorithms are called {name}; give a dict with a name for each of them"
-            )
-    return dict(pairs)
-
-
-def _checked_levels(levels: Sequence[object]) -> tuple[float, ...]:
-    found: list[float] = []
-    for level in levels:
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level <= 1:
-            raise InputError(
-                f"a level must be a number above 0 and at most 1, the part of its contribution "
-                f"that a defector gives; got {level!r}"
-            )
-        if level in found:
-            raise InputError(f"the level {level:g} comes twice; give it once")
-        found.append(float(level))
-    if not found:
-        raise InputError("there is no level to audit; give at least one, such as 0.25")
-    return tuple(found)
-
-
-def _checked_trials(trials: object) -> int:
-    if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= PLANNING:
-        raise InputError(f"trials must be a whole number from 1 to {PLANNING}; got {trials!r}")
-    return trials
-
-
-def _checked_seed(seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed must be a whole number, zero or more; got {seed!r}")
-    return seed
-
-
-def _checked_width(width: float | None) -> float | None:
-    if width is not None and not 0 < width < 1:
-        raise InputError(
-            f"width must be between 0 and 1, the interval's upper end less its lower; got {width!r}"
-        )
-    return width
-
-
-def _chosen(what: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise InputError(f"{what} must be one of {', '.join(known)}; got {value!r}")
-    return value
-
-
-def _checked_plan(ask: _Question, plan: Allocation | None) -> Contributions | None:
-    """Give the contributions of a plan in the clients' order, rounded up to whole points."""
-    if plan is None:
-        return None
-    if ask.protocol != "P2":
-        raise InputError('a plan is for the protocol "P2"; leave it out, or ask for "P2"')
-    names, points = ask.names, ask.points
-    amounts = plan.ordered_for(names).contributions
-    if len(amounts) != len(names):
-        raise InputError(f"the plan is for {len(amounts)} clients; there are {len(names)}")
-    # Solvers give 80.00000001 for 80, which is not 81.
-    whole = tuple(math.ceil(round(float(amount), 6)) for amount in amounts)
-    for name, wanted, there in zip(names, whole, points, strict=True):
-        if wanted > there:
-            raise InputError(
-                f"the plan asks {name} for {wanted} points, and it has {there}; lower that, or "
-                "give it more data"
-            )
-    if not any(whole):
-        raise InputError("the plan asks nobody for anything; somebody must contribute")
-    return whole

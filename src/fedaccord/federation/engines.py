@@ -8,6 +8,7 @@ them can think better of the later ones, and gives what came of them in the orde
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import pickle
@@ -316,7 +317,10 @@ def _refuse(error: Exception, trial: int) -> Federation:
 
 
 def _made(deal: Callable[[int], Federation], run: Run) -> History:
-    return train(deal(run.trial), run.algorithm, contributions=run.contributions, seed=run.seed)
+    brought = run.contributions
+    history = train(deal(run.trial), run.algorithm, contributions=brought, seed=run.seed)
+    # Nobody asks for the model that came of it, and it is far larger than all the rest.
+    return dataclasses.replace(history, weights={})
 
 
 def _failure(run: Run, error: Exception) -> str:
