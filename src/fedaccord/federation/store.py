@@ -153,7 +153,8 @@ class RunStore:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self._added = 0
+        # Counted here, for when the file can no longer be asked.
+        self._safe_runs = 0
         if self.path is not None and not self.path.parent.is_dir():
             raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
         with self._explained("open"):
@@ -165,6 +166,7 @@ class RunStore:
         try:
             with self._explained("read"):
                 self._prepare()
+            self._safe_runs = len(self)
         except BaseException:
             self._connection.close()
             raise
@@ -181,7 +183,7 @@ class RunStore:
         self.close()
 
     def __repr__(self) -> str:
-        return f"RunStore({'in memory' if self.path is None else str(self.path)!r})"
+        return "RunStore(in memory)" if self.path is None else f"RunStore({str(self.path)!r})"
 
     def __len__(self) -> int:
         with self._explained("read"):
@@ -261,7 +263,7 @@ class RunStore:
                     ((cursor.lastrowid, *entry) for entry in rows),
                 )
         if new:
-            self._added += 1
+            self._safe_runs += 1
             return outcome
         return self.get(run) or outcome
 
@@ -338,9 +340,11 @@ class RunStore:
                 raise self._damaged(str(error)) from None
             if what != "write":
                 raise InputError(f"cannot {what} {self.path}: {error}") from None
-            raise FedaccordError(f"cannot write {self.path}: {error}; {self._safe(code)}") from None
+            raise FedaccordError(
+                f"cannot write {self.path}: {error}; {self._remedy(code)}"
+            ) from None
 
-    def _safe(self, code: int) -> str:
+    def _remedy(self, code: int) -> str:
         remedy = {
             sqlite3.SQLITE_FULL: "free some space",
             sqlite3.SQLITE_IOERR: "see that the disk has space and is healthy",
@@ -348,11 +352,8 @@ class RunStore:
             sqlite3.SQLITE_CANTOPEN: "make its folder writable",
             sqlite3.SQLITE_BUSY: "end the other process that holds the file",
         }.get(code, "see to the file")
-        runs = "run is" if self._added == 1 else "runs are"
-        return (
-            f"the {self._added} {runs} safe that finished before, and so are all in the file from "
-            f"earlier: {remedy} and run the same command again"
-        )
+        runs = "run in it is" if self._safe_runs == 1 else "runs in it are"
+        return f"the {self._safe_runs} {runs} safe: {remedy} and run the same command again"
 
     def _damaged(self, detail: str) -> InputError:
         detail = " ".join(detail.split())
