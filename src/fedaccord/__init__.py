@@ -3,9 +3,9 @@
 And whether anyone would gain by giving less.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fedaccord._lazy import lazily
 from fedaccord.allocation import Allocation
 from fedaccord.audit import Answer, Audit, audit
 from fedaccord.equilibria.base import Interval, Solution, Status
@@ -127,13 +127,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fedaccord' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

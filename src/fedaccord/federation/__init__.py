@@ -1,5 +1,115 @@
 """What happens when they train: clients, algorithms, histories and the audit of defection.
 
-This package imports nothing by itself, so that `allotment` and `algorithms` can be used where
+Every name is imported when it is first asked for: algorithms and allotments can be used where
 torch is not installed.
 """
+
+from typing import TYPE_CHECKING
+
+from fedaccord._lazy import lazily
+
+if TYPE_CHECKING:
+    from fedaccord.federation.algorithms import Algorithm, FedAvg, MwFed, Solo
+    from fedaccord.federation.clients import Client, Federation
+    from fedaccord.federation.config import Config
+    from fedaccord.federation.curves import (
+        DefectionAudit,
+        DefectionCurve,
+        DefectionLevel,
+        Satisfaction,
+    )
+    from fedaccord.federation.data import Dataset, load_data
+    from fedaccord.federation.dealing import Dealer, SiteDealer
+    from fedaccord.federation.defection import Known, Progress, defection_curves
+    from fedaccord.federation.difficulty import Bands, Scores, loss_scores, trial_scores
+    from fedaccord.federation.history import History
+    from fedaccord.federation.intervals import Proportion
+    from fedaccord.federation.models import PaperNet, model_factory
+    from fedaccord.federation.preparation import Preparation
+    from fedaccord.federation.pretraining import (
+        Draw,
+        PretrainedWeights,
+        pretrain,
+        search_hyperparameters,
+    )
+    from fedaccord.federation.store import RunStore
+    from fedaccord.federation.training import train
+
+__all__ = [
+    "Algorithm",
+    "Bands",
+    "Client",
+    "Config",
+    "Dataset",
+    "Dealer",
+    "DefectionAudit",
+    "DefectionCurve",
+    "DefectionLevel",
+    "Draw",
+    "FedAvg",
+    "Federation",
+    "History",
+    "Known",
+    "MwFed",
+    "PaperNet",
+    "Preparation",
+    "PretrainedWeights",
+    "Progress",
+    "Proportion",
+    "RunStore",
+    "Satisfaction",
+    "Scores",
+    "SiteDealer",
+    "Solo",
+    "defection_curves",
+    "load_data",
+    "loss_scores",
+    "model_factory",
+    "pretrain",
+    "search_hyperparameters",
+    "train",
+    "trial_scores",
+]
+
+_HOMES = {
+    "Algorithm": "fedaccord.federation.algorithms",
+    "FedAvg": "fedaccord.federation.algorithms",
+    "MwFed": "fedaccord.federation.algorithms",
+    "Solo": "fedaccord.federation.algorithms",
+    "Client": "fedaccord.federation.clients",
+    "Federation": "fedaccord.federation.clients",
+    "Config": "fedaccord.federation.config",
+    "DefectionAudit": "fedaccord.federation.curves",
+    "DefectionCurve": "fedaccord.federation.curves",
+    "DefectionLevel": "fedaccord.federation.curves",
+    "Satisfaction": "fedaccord.federation.curves",
+    "Dataset": "fedaccord.federation.data",
+    "load_data": "fedaccord.federation.data",
+    "Dealer": "fedaccord.federation.dealing",
+    "SiteDealer": "fedaccord.federation.dealing",
+    "Known": "fedaccord.federation.defection",
+    "Progress": "fedaccord.federation.defection",
+    "defection_curves": "fedaccord.federation.defection",
+    "Bands": "fedaccord.federation.difficulty",
+    "Scores": "fedaccord.federation.difficulty",
+    "loss_scores": "fedaccord.federation.difficulty",
+    "trial_scores": "fedaccord.federation.difficulty",
+    "History": "fedaccord.federation.history",
+    "Proportion": "fedaccord.federation.intervals",
+    "PaperNet": "fedaccord.federation.models",
+    "model_factory": "fedaccord.federation.models",
+    "Preparation": "fedaccord.federation.preparation",
+    "Draw": "fedaccord.federation.pretraining",
+    "PretrainedWeights": "fedaccord.federation.pretraining",
+    "pretrain": "fedaccord.federation.pretraining",
+    "search_hyperparameters": "fedaccord.federation.pretraining",
+    "RunStore": "fedaccord.federation.store",
+    "train": "fedaccord.federation.training",
+}
+
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return __all__
