@@ -70,6 +70,8 @@ class Dealer:
         seed: int = 0,
     ) -> None:
         mixed = tuple(float(m) for m in as_numbers(mixtures, "mixtures").ravel())
+        if not mixed:
+            raise InputError("a deal needs at least one client; give a mixture for each")
         named = tuple(map(str, names)) if names is not None else mixture_names(mixed)
         if len(named) != len(mixed):
             raise InputError(f"{len(mixed)} mixtures came with {len(named)} names")
@@ -80,12 +82,12 @@ class Dealer:
         if len(np.intersect1d(hard_places, easy_places)):
             raise InputError("a point is both in the hard and in the easy pool; keep it in one")
         kept = pool.take(np.concatenate([hard_places, easy_places]))
-        sizes = np.array([int(n) for n in _one_each(points, named, "points")], dtype=np.int64)
+        sizes = _whole(_one_each(points, named, "points"), named)
         object.__setattr__(self, "pool", kept)
         object.__setattr__(self, "hard", frozen(np.arange(len(hard_places))))
         object.__setattr__(self, "easy", frozen(np.arange(len(hard_places), len(kept))))
         object.__setattr__(self, "mixtures", mixed)
-        object.__setattr__(self, "sizes", frozen(sizes))
+        object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "validation", checked_part(validation))
         object.__setattr__(self, "requirements", _one_each(requirement, named, "requirements"))
         object.__setattr__(self, "names", named)
@@ -95,6 +97,8 @@ class Dealer:
         for name, size in zip(named, sizes, strict=True):
             check_divisible(name, int(size))
         self._check_pools()
+        # Whatever a client, the model or the weights object to, they do so here.
+        self.deal(0)
 
     @property
     def points(self) -> Counts:
@@ -195,6 +199,7 @@ class SiteDealer:
         object.__setattr__(self, "seed", seed)
         for name, members in zip(self.names, self._members, strict=True):
             check_divisible(name, len(members))
+        self.deal(0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -309,6 +314,13 @@ def _places(places: ArrayLike, points: int) -> Indices:
     if len(np.unique(array)) < len(array):
         raise InputError("a point is twice in one pool; keep it once")
     return array.astype(np.intp)
+
+
+def _whole(sizes: Vector, names: Sequence[str]) -> Counts:
+    for name, size in zip(names, sizes, strict=True):
+        if size != np.rint(size) or not abs(size) < 2**53:
+            raise InputError(f"the points of {name} must be a whole number; got {size:g}")
+    return frozen(sizes.astype(np.int64))
 
 
 def _one_each(value: float | Sequence[float], names: Sequence[str], what: str) -> Vector:
