@@ -1,0 +1,334 @@
+"""A federation and its algorithms out of a TOML file, checked key by key.
+
+Every section and every key may be left out; the defaults are the paper's where it has one.
+
+    [data]            what is learnt: digits, emnist, fashion-mnist, an npz file or a CSV table
+    [pools]           how the points are divided before agents get theirs
+    [difficulty]      how points are told to be hard or easy
+    [agents]          who takes part, with how many points, and what each wants
+    [model]           the network
+    [pretraining]     what the network has seen before
+    [training]        what all algorithms share
+    [algorithms.NAME] the algorithms, with what is their own
+    [audit]           levels, trials and the protocol of an audit of defection
+
+Nothing here needs torch, until `build` is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedaccord._files import read_text
+from fedaccord.errors import InputError
+from fedaccord.federation.algorithms import KINDS, Algorithm
+from fedaccord.federation.data_files import FOLDER
+from fedaccord.federation.settings import (
+    check_known,
+    choice,
+    distinct,
+    key,
+    listed,
+    one_or_each,
+    read_section,
+    real,
+    text,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from fedaccord.federation.engines import Source
+
+DEFAULT = "digits.toml"
+SOURCES = ("digits", "emnist", "fashion-mnist", "npz", "csv")
+PERCENTILE = real(least=0, most=100)
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """[data]: the keys are those of `load_data`; for npz and csv, path names the file."""
+
+    source: str = key(choice(*SOURCES), "digits")
+    path: str | None = key(text)
+    label: str | None = key(text)
+    site: str | None = key(text)
+    label_above: float | None = key(real())
+    categories: tuple[str, ...] = key(distinct(listed(text)), ())
+    without: tuple[str, ...] = key(distinct(listed(text)), ())
+
+    def __post_init__(self) -> None:
+        """Refuse a kind of file without a file."""
+        if self.source in ("npz", "csv") and self.path is None:
+            raise InputError(f'[data] source = "{self.source}" needs a path, the file to read')
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """[pools]: how many points go where, drawn at random with a seed of their own.
+
+    pretraining: to pre-train on, and to train the network on that scores difficulty by loss; a
+        quarter of all where left out, at most the paper's 30,000.
+    validation: to measure accuracy on beforehand; a tenth of all where left out, at most 10,000.
+    agents: for the agents; all the others where left out.
+    seed: of the division, of pre-training and of difficulty.
+    """
+
+    pretraining: int | None = key(whole(0))
+    validation: int | None = key(whole(0))
+    agents: int | None = key(whole())
+    seed: int = key(whole(0), 0)
+
+
+@dataclass(frozen=True)
+class DifficultySettings:
+    """[difficulty]: a method and its options, those of `loss_scores` and `trial_scores`.
+
+    scores: a file of scores made before, instead of a method.
+    """
+
+    method: str = key(choice("loss", "trials"), "loss")
+    scores: str | None = key(text)
+    batch_size: int | None = key(whole())
+    learning_rate: float | None = key(real(above=0))
+    until: float | None = key(real(above=0, most=1))
+    batches: int | None = key(whole())
+    holdout: int | None = key(whole())
+    trials: int | None = key(whole())
+    points: int | None = key(whole())
+    target: float | None = key(real(above=0, most=1))
+    cap: int | None = key(whole())
+    look_every: int | None = key(whole())
+
+    # What only one of the methods has.
+    LOSS = ("until", "batches", "holdout")
+    TRIALS = ("trials", "points", "target", "cap", "look_every")
+
+    def __post_init__(self) -> None:
+        """Refuse options of the other method."""
+        others = self.TRIALS if self.method == "loss" else self.LOSS
+        for name in others:
+            if getattr(self, name) is not None:
+                other = "trials" if self.method == "loss" else "loss"
+                raise InputError(
+                    f'[difficulty] {name} is for method = "{other}", and the method is '
+                    f'"{self.method}"; leave it out'
+                )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that were given, by the names that the method's function has for them."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in values.items() if k not in ("method", "scores") and v is not None}
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """[agents]: mixtures of hard and easy points; or, where the data have sites, the sites.
+
+    mixtures: the hard part of each agent's points, 0 to 1.
+    names: what the agents are called; by their mixtures where left out.
+    points: of each agent, training and validation together; one for all or one each.
+    validation: the part of them that is for validation.
+    requirement: the accuracy the agents want; one for all or one each.
+    hard, easy: from and to which percentile of difficulty points are hard, and easy.
+    """
+
+    mixtures: tuple[float, ...] = key(listed(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
+    names: tuple[str, ...] | None = key(distinct(listed(text)))
+    points: int | tuple[int, ...] = key(one_or_each(whole(0)), 2_000)
+    validation: float = key(real(above=0, below=1), 0.2)
+    requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
+    hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
+    easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
+
+    # What agents that are sites bring with them.
+    OF_MIXTURES = ("mixtures", "names", "points", "hard", "easy")
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """[model]: a network that `model_factory` knows."""
+
+    name: str = key(choice("paper", "cnn", "mlp", "logistic"), "mlp")
+    engine: str = key(choice("auto", "native", "torch", "eager"), "auto")
+
+
+@dataclass(frozen=True)
+class PretrainingSettings:
+    """[pretraining]: the options of `pretrain`, or weights made before.
+
+    batches: how many batches; 0 for no pre-training.
+    weights: a file of weights made before, instead of pre-training.
+    """
+
+    batches: int = key(whole(0), 75)
+    batch_size: int = key(whole(), 64)
+    learning_rate: float = key(real(above=0), 0.002)
+    until: float | None = key(real(above=0, most=1))
+    look_every: int = key(whole(), 25)
+    weights: str | None = key(text)
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """[audit]: the arguments of `defection_curves`.
+
+    plan: a file with the allocation that P2 prescribes.
+    """
+
+    protocol: str = key(choice("P1", "P2"), "P1")
+    levels: tuple[float, ...] = key(
+        distinct(listed(real(above=0, most=1))), (1.0, 0.75, 0.5, 0.25, 0.05)
+    )
+    trials: int = key(whole(), 20)
+    defectors: str = key(choice("each", "random"), "each")
+    width: float | None = key(real(above=0, below=1))
+    seed: int = key(whole(0), 0)
+    plan: str | None = key(text)
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "data": DataSettings,
+    "pools": PoolSettings,
+    "difficulty": DifficultySettings,
+    "agents": AgentSettings,
+    "model": ModelSettings,
+    "pretraining": PretrainingSettings,
+    "audit": AuditSettings,
+}
+# Keys whose values are files, relative to the config's own folder.
+FILES = {
+    "data": ("path",),
+    "difficulty": ("scores",),
+    "pretraining": ("weights",),
+    "audit": ("plan",),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """A federation, the algorithms to train it with, and how to audit it.
+
+    data, pools, difficulty, agents, model, pretraining, audit: the sections.
+    algorithms: by the names they are shown under.
+    given: the keys that the file has, such as "agents.mixtures".
+    """
+
+    data: DataSettings
+    pools: PoolSettings
+    difficulty: DifficultySettings
+    agents: AgentSettings
+    model: ModelSettings
+    pretraining: PretrainingSettings
+    algorithms: Mapping[str, Algorithm]
+    audit: AuditSettings
+    given: frozenset[str] = dataclasses.field(repr=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Config:
+        """Read a TOML file; relative paths in it start from its own folder."""
+        try:
+            return cls.parse(read_text(path), folder=Path(path).parent)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path} is not TOML: {error}") from None
+        except InputError as error:
+            sentence = str(error)
+            raise InputError(sentence if str(path) in sentence else f"{path}: {sentence}") from None
+
+    @classmethod
+    def default(cls) -> Config:
+        """Give the built-in federation: handwritten digits, in reach of everybody."""
+        file = resources.files("fedaccord.federation") / DEFAULT
+        return cls.parse(file.read_text(encoding="utf-8"))
+
+    @classmethod
+    def parse(cls, toml: str, *, folder: Path | None = None) -> Config:
+        """Read the text of a TOML file.
+
+        toml: the text.
+        folder: where relative paths start from; the current folder where left out.
+        """
+        content = tomllib.loads(toml)
+        check_known(content, (*SECTIONS, "training", "algorithms"), "there is no section")
+        sections = {
+            name: read_section(kind, name, content.get(name, {})) for name, kind in SECTIONS.items()
+        }
+        for name, keys in FILES.items():
+            found = {k: _placed(getattr(sections[name], k), folder) for k in keys}
+            sections[name] = dataclasses.replace(sections[name], **found)
+        algorithms = read_algorithms(content.get("algorithms"), content.get("training", {}))
+        given = frozenset(f"{name}.{k}" for name in SECTIONS for k in content.get(name, {}))
+        return cls(**sections, algorithms=algorithms, given=given)
+
+    def build(self, *, seed: int | None = None) -> Source:
+        """Give what deals a federation to each trial; this reads data, trains, and needs torch.
+
+        seed: of the deals; the audit's where left out.
+        """
+        from fedaccord.federation.building import Building
+
+        return Building(self).source(self.audit.seed if seed is None else seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give every setting, by section; algorithms by name."""
+        plain = {name: dataclasses.asdict(getattr(self, name)) for name in SECTIONS}
+        return {**plain, "algorithms": {n: a.to_dict() for n, a in self.algorithms.items()}}
+
+
+def _placed(path: str | None, folder: Path | None) -> str | None:
+    """Give a file's place: beside the config, or in the data folder if it is only there."""
+    if path is None or folder is None:
+        return path
+    beside = folder / Path(path).expanduser()
+    shelf = os.environ.get(FOLDER)
+    if shelf and not beside.exists() and (Path(shelf) / path).exists():
+        return str(Path(shelf) / path)
+    return str(beside)
+
+
+def read_algorithms(tables: Any, shared: Any) -> dict[str, Algorithm]:
+    """Make the algorithms of a config: FedAvg and MW-FED where it names none.
+
+    tables: [algorithms], a table per name.
+    shared: [training], which each table's own keys override.
+    """
+    common = {f.name for f in dataclasses.fields(Algorithm)}
+    if not isinstance(shared, Mapping):
+        raise InputError(f"training must be a section, [training]; got {shared!r}")
+    check_known(shared, sorted(common), "[training] has no key")
+    _made(Algorithm, "training", shared)
+    if tables is None:
+        tables = {"FedAvg": {}, "MW-FED": {}}
+    if not isinstance(tables, Mapping) or not tables:
+        raise InputError("[algorithms] must have a section for each, such as [algorithms.FedAvg]")
+    return {name: _read_algorithm(name, table, shared) for name, table in tables.items()}
+
+
+def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorithm:
+    section = f"algorithms.{name}"
+    if not name.strip():
+        raise InputError("an algorithm in [algorithms] has no name; give it one")
+    if not isinstance(table, Mapping):
+        raise InputError(f"{section} must be a section, [{section}]; got {table!r}")
+    by_name = {kind.name.casefold(): word for word, kind in KINDS.items()}
+    word = table.get("kind", by_name.get(name.casefold()))
+    if word is None:
+        raise InputError(f'[{section}] needs a kind, one of {", ".join(KINDS)}: kind = "fedavg"')
+    kind = KINDS[choice(*KINDS)(f"[{section}] kind", word)]
+    own = {k: v for k, v in table.items() if k != "kind"}
+    check_known(own, [f.name for f in dataclasses.fields(kind)], f"[{section}] has no key")
+    return _made(kind, section, {**shared, **own})
+
+
+def _made(kind: type[Algorithm], section: str, values: Mapping[str, Any]) -> Algorithm:
+    try:
+        return kind(**values)
+    except InputError as error:
+        raise InputError(f"[{section}] {error}") from None
