@@ -24,11 +24,11 @@ try:
 except ImportError:  # run by hand, where hatchling need not be installed
     BuildHookInterface = object  # type: ignore[assignment,misc]
 
-FOLDER = Path(__file__).parent / "src" / "fedaccord" / "federation"
-SOURCE = FOLDER / "_fused.cpp"
-LIBRARY = FOLDER / "_fused.so"
+FOLDER = Path(__file__).parent / "src" / "fedaccord" / "federation" / "fused"
+SOURCE = FOLDER / "fused.cpp"
+LIBRARY = FOLDER / "fused.so"
 # Why there is no library, for why_not(); written only when there is none.
-REASON = FOLDER / "_fused.txt"
+REASON = FOLDER / "not_built.txt"
 COMPILERS = ("c++", "g++", "clang++")
 # No -ffast-math: results must be those of ordinary arithmetic.
 FLAGS = ["-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-ffp-contract=fast"]
@@ -51,11 +51,14 @@ def _compile() -> str | None:
     flags = list(FLAGS)
     if platform.machine().lower() in ("x86_64", "amd64"):
         flags += ["-mavx2", "-mfma"]
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    # By this fedaccord.federation.native tells whether the library is of the source beside it.
+    digest = hashlib.sha256()
+    for file in sorted(FOLDER.glob("*.[ch]pp")):
+        digest.update(file.read_bytes())
     # Under another name first, so that a process that uses the old one is not pulled from under.
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         made = Path(folder) / LIBRARY.name
-        flags += [f'-DFUSED_SOURCE="{digest}"', str(SOURCE), "-o", str(made)]
+        flags += [f'-DFUSED_SOURCE="{digest.hexdigest()}"', str(SOURCE), "-o", str(made)]
         try:
             done = subprocess.run([*command, *flags], capture_output=True, text=True, timeout=300)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -22,7 +22,7 @@ Engine = Literal["auto", "native", "torch", "eager"]
 BYTES = 256
 # Rows at a time, to train and to evaluate: measured quickest; None for all at once.
 _CHUNKS: dict[str, tuple[int | None, int | None]] = {
-    "native": (256, 100),
+    "native": (256, 400),
     "torch": (32, 25),
     "eager": (None, None),
 }
@@ -59,9 +59,12 @@ class Dropout(nn.Module):
         """Drop units of (rows, ...) in training; change nothing in evaluation."""
         if not self.training or self.drop == 0:
             return values
-        drawn = self.draw(len(values), math.prod(values.shape[1:])).reshape(values.shape)
-        scale = BYTES / (BYTES - self.drop)
-        return values * ((drawn >= self.drop).to(values.dtype) * scale)
+        drawn = self.draw(len(values), math.prod(values.shape[1:]))
+        return self.mask(values, drawn.reshape(values.shape))
+
+    def mask(self, values: Tensor, drawn: Tensor) -> Tensor:
+        """Drop units by bytes already drawn."""
+        return values * ((drawn >= self.drop).to(values.dtype) * (BYTES / (BYTES - self.drop)))
 
     def extra_repr(self) -> str:
         """Say the probability."""
@@ -109,27 +112,22 @@ class PaperNet(nn.Module):
             raise InputError(
                 f"the paper's network takes images of 28 x 28; got shape {tuple(images.shape)}"
             )
-        hidden = functional.relu(self.fc1(self._features(images)))
-        scores: Tensor = self.fc2(self.dropout2(hidden))
+        images = images.reshape(-1, 1, self.side, self.side)
+        scores: Tensor = self.fc2(self.dropout2(self._hidden(images)))
         return scores
 
-    def _features(self, images: Tensor) -> Tensor:
-        images = images.reshape(-1, 1, self.side, self.side)
-        if self.engine == "eager":
-            return self._dropped(self._eager(images))
-        if self.engine == "torch" or not native.suits(images, self._weights()):
-            return self._dropped(self._tuned(images))
+    def _hidden(self, images: Tensor) -> Tensor:
         drawn = self.dropout1.draw(len(images), native.FEATURES) if self.training else None
-        return native.features(images, self._weights(), drawn=drawn, drop=self.dropout1.drop)
-
-    def _dropped(self, features: Tensor) -> Tensor:
-        dropped: Tensor = self.dropout1(features)
-        return dropped
-
-    def _weights(self) -> native.Weights:
-        bias1, bias2 = self.conv1.bias, self.conv2.bias
-        assert bias1 is not None and bias2 is not None
-        return self.conv1.weight, bias1, self.conv2.weight, bias2
+        if self.engine == "native":
+            layers = (self.conv1, self.conv2, self.fc1)
+            weights = [weight for layer in layers for weight in layer.parameters()]
+            hidden = native.hidden(images, weights, drawn=drawn, drop=self.dropout1.drop)
+            if hidden is not None:
+                return hidden
+        features = self._eager(images) if self.engine == "eager" else self._tuned(images)
+        if drawn is not None:
+            features = self.dropout1.mask(features, drawn)
+        return functional.relu(self.fc1(features))
 
     def _eager(self, images: Tensor) -> Tensor:
         hidden = functional.relu(self.conv2(functional.relu(self.conv1(images))))

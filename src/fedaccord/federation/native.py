@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,31 +21,32 @@ from torch import Tensor
 from fedaccord.errors import FedaccordError, InputError
 
 SWITCH = "FEDACCORD_NATIVE"
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "fused"
 # Set out by the source: an image has 28 x 28 pixels and gives 12 x 12 windows of 64 channels.
 SIDE = 28
-PIXELS = SIDE * SIDE
 WINDOWS = 144
 FEATURES = WINDOWS * 64
 PLACES = 4
-SHAPES = ((32, 1, 3, 3), (32,), (64, 32, 3, 3), (64,))
+UNITS = 128
+SHAPES = ((32, 1, 3, 3), (32,), (64, 32, 3, 3), (64,), (UNITS, FEATURES), (UNITS,))
 
-Weights: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+Weights: TypeAlias = Sequence[Tensor]
 
 _POINTER = ctypes.c_void_p
 _SIGNATURES: dict[str, tuple[type[Any], list[type[Any]]]] = {
     "fused_source": (ctypes.c_char_p, []),
     "fused_runs_here": (ctypes.c_int, []),
-    "fused_in_range": (ctypes.c_int, [ctypes.c_ssize_t, *[_POINTER] * 5]),
     "fused_forward": (
         ctypes.c_int,
-        [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_int, ctypes.c_float, _POINTER, _POINTER],
+        [ctypes.c_ssize_t, *[_POINTER] * 3, ctypes.c_int, ctypes.c_float, *[_POINTER] * 3],
     ),
     "fused_backward": (
         ctypes.c_int,
-        [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, *[_POINTER] * 4],
+        [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, _POINTER],
     ),
 }
+# What the functions give back.
+_DONE, _NO_MEMORY, _OUT_OF_RANGE = 0, 1, 2
 
 
 def available() -> bool:
@@ -58,123 +60,117 @@ def why_not() -> str | None:
     return f"{reason}; training uses torch, some 3 times slower" if reason else None
 
 
-def suits(images: Tensor, weights: Weights) -> bool:
-    """Whether the block does for these images what torch does.
-
-    Not where a number could overflow or is none, since such values would not spread as in torch;
-    nor where a gradient of the images is asked for, which the block does not give.
-    """
-    if images.requires_grad and torch.is_grad_enabled():
-        return False
-    images, arrays = _checked(images, weights)
-    pointers = [array.data_ptr() for array in (images, *arrays)]
-    return bool(_library().fused_in_range(len(images), *pointers))
-
-
-def features(
+def hidden(
     images: Tensor, weights: Weights, *, drawn: Tensor | None = None, drop: int = 0
-) -> Tensor:
-    """Give conv, relu, conv, max-pool, relu and dropout of images that the block suits.
+) -> Tensor | None:
+    """Give the hidden layer: conv, relu, conv, max-pool, relu, dropout, linear, relu.
+
+    Gives None, for torch to do the work, where a number could overflow or is none, as such values
+    would not spread as in torch; and where a gradient of the images is asked for.
 
     images: (N, 28, 28) or (N, 1, 28, 28).
-    weights: first weights and bias, second weights and bias, in torch's order.
+    weights: of the three layers, each weights and bias, in torch's order.
     drawn: (N, 9216) random bytes, for dropout.
     drop: features whose byte is below this are dropped, the others scaled by 256 / (256 - drop).
     """
-    images, arrays = _checked(images, weights)
-    if drawn is not None:
-        drawn = _checked_bytes(drawn, len(images))
-    if torch.is_grad_enabled() and any(weight.requires_grad for weight in weights):
-        result: Tensor = _Block.apply(images, *arrays, drawn, drop)  # type: ignore[no-untyped-call]
-        return result
-    return _forward(images, arrays, drawn, drop)[0]
+    _check(images, weights, drawn)
+    with_gradients = torch.is_grad_enabled()
+    if with_gradients and images.requires_grad:
+        return None
+    images = images.contiguous()
+    kept = [weight.contiguous() for weight in weights]
+    drawn = None if drawn is None else drawn.contiguous()
+    if with_gradients and any(weight.requires_grad for weight in weights):
+        found: Tensor | None = _Hidden.apply(images, drawn, drop, *kept)  # type: ignore[no-untyped-call]
+        return found
+    return _forward(images, kept, drawn, drop, None)[0]
 
 
-def _checked(images: Tensor, weights: Weights) -> tuple[Tensor, list[Tensor]]:
-    """Bring images to (N, 784) and everything to the layout in memory that the block reads."""
+def _check(images: Tensor, weights: Weights, drawn: Tensor | None) -> None:
     for tensor in (images, *weights):
         if tensor.dtype != torch.float32 or tensor.device.type != "cpu":
             raise InputError(
                 f"the native block takes images and weights of type float32 on the CPU; got "
                 f'{tensor.dtype} on {tensor.device}: convert them, or use engine="torch"'
             )
-    if images.numel() != len(images) * PIXELS or images.shape[-2:] != (SIDE, SIDE):
+    if images.shape[1:] not in ((SIDE, SIDE), (1, SIDE, SIDE)):
         raise InputError(f"the native block takes 28 x 28 images; got shape {tuple(images.shape)}")
     shapes = tuple(tuple(weight.shape) for weight in weights)
     if shapes != SHAPES:
         raise InputError(f"the native block takes weights of shapes {SHAPES}; got {shapes}")
-    return images.contiguous().view(-1, PIXELS), [weight.contiguous() for weight in weights]
-
-
-def _checked_bytes(drawn: Tensor, rows: int) -> Tensor:
-    if drawn.dtype != torch.uint8 or drawn.shape != (rows, FEATURES):
+    if drawn is not None and (drawn.dtype != torch.uint8 or drawn.shape != (len(images), FEATURES)):
         raise InputError(
-            f"dropout needs {rows} x {FEATURES} bytes; got {tuple(drawn.shape)} of {drawn.dtype}"
+            f"dropout needs {len(images)} x {FEATURES} bytes; got {tuple(drawn.shape)} of "
+            f"{drawn.dtype}"
         )
-    return drawn.contiguous()
 
 
-def _scale(drop: int) -> float:
-    return 256 / (256 - drop)
+def _scale(drawn: Tensor | None, drop: int) -> float:
+    return 1.0 if drawn is None else 256 / (256 - drop)
+
+
+def _pointers(tensors: Sequence[Tensor]) -> Any:
+    return (_POINTER * len(tensors))(*[tensor.data_ptr() for tensor in tensors])
 
 
 def _forward(
-    images: Tensor, weights: list[Tensor], drawn: Tensor | None, drop: int, *, keep: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    """Run forward; to keep what backward needs, also give the winners of the pool windows."""
-    out = torch.empty(len(images), FEATURES)
-    winners = None
-    if keep or drawn is not None:
-        winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64)
-    pointers = [tensor.data_ptr() for tensor in (images, *weights)]
-    failed = _library().fused_forward(
+    images: Tensor,
+    weights: Sequence[Tensor],
+    drawn: Tensor | None,
+    drop: int,
+    winners: Tensor | None,
+) -> tuple[Tensor | None, Tensor]:
+    """Run forward; give the hidden layer, or None when out of range, and the features."""
+    features = torch.empty(len(images), FEATURES)
+    out = torch.empty(len(images), UNITS)
+    outcome = _library().fused_forward(
         len(images),
-        *pointers,
+        images.data_ptr(),
+        _pointers(weights),
         None if drawn is None else drawn.data_ptr(),
         drop,
-        _scale(drop),
-        out.data_ptr(),
+        _scale(drawn, drop),
+        features.data_ptr(),
         None if winners is None else winners.data_ptr(),
+        out.data_ptr(),
     )
-    if failed:
+    if outcome == _NO_MEMORY:
         raise MemoryError
-    return out, winners
+    return (None if outcome == _OUT_OF_RANGE else out), features
 
 
-class _Block(torch.autograd.Function):
+class _Hidden(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        images: Tensor,
-        weights1: Tensor,
-        bias1: Tensor,
-        weights2: Tensor,
-        bias2: Tensor,
-        drawn: Tensor | None,
-        drop: int,
-    ) -> Tensor:
-        out, winners = _forward(images, [weights1, bias1, weights2, bias2], drawn, drop, keep=True)
-        assert winners is not None
-        ctx.save_for_backward(images, weights1, bias1, weights2, winners)
-        ctx.scale = 1.0 if drawn is None else _scale(drop)
+        ctx: Any, images: Tensor, drawn: Tensor | None, drop: int, *weights: Tensor
+    ) -> Tensor | None:
+        winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64)
+        out, features = _forward(images, weights, drawn, drop, winners)
+        if out is None:
+            return None
+        ctx.save_for_backward(images, features, winners, out, *weights)
+        ctx.scale = _scale(drawn, drop)
         return out
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        images, weights1, bias1, weights2, winners = ctx.saved_tensors
+        images, features, winners, out, *weights = ctx.saved_tensors
         gradient = gradient.contiguous()
-        outs = [torch.empty_like(weights1), torch.empty_like(bias1), torch.empty_like(weights2)]
-        outs.append(torch.empty(weights2.shape[0]))
-        given = (images, weights1, bias1, weights2, winners, gradient)
-        failed = _library().fused_backward(
+        gradients = [torch.empty_like(weight) for weight in weights]
+        outcome = _library().fused_backward(
             len(images),
-            *[tensor.data_ptr() for tensor in given],
+            images.data_ptr(),
+            _pointers(weights),
+            features.data_ptr(),
+            winners.data_ptr(),
+            out.data_ptr(),
+            gradient.data_ptr(),
             ctx.scale,
-            *[tensor.data_ptr() for tensor in outs],
+            _pointers(gradients),
         )
-        if failed:
+        if outcome == _NO_MEMORY:
             raise MemoryError
-        return None, *outs, None, None
+        return None, None, None, *gradients
 
 
 def _switched_off() -> str | None:
@@ -197,9 +193,9 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
 
 def load_library(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
     """Load the block compiled in a folder, or say why it cannot be used."""
-    file = folder / "_fused.so"
+    file = folder / "fused.so"
     if not file.exists():
-        note = folder / "_fused.txt"
+        note = folder / "not_built.txt"
         why = f" ({note.read_text(encoding='utf-8').strip()})" if note.exists() else ""
         return None, f"the native block was not built when fedaccord was installed{why}"
     try:
@@ -209,14 +205,19 @@ def load_library(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
         return None, f"the native block could not be loaded ({error})"
-    source = folder / "_fused.cpp"
-    if source.exists():
-        digest = hashlib.sha256(source.read_bytes()).hexdigest()
-        if library.fused_source() != digest.encode():
-            return None, (
-                "the native block was built from other source than lies beside it "
-                "(install fedaccord again to build it anew)"
-            )
+    if library.fused_source() != source_digest(folder).encode():
+        return None, (
+            "the native block was built from other source than lies beside it "
+            "(install fedaccord again to build it anew)"
+        )
     if not library.fused_runs_here():
         return None, "the native block needs a processor with AVX2 and FMA"
     return library, None
+
+
+def source_digest(folder: Path) -> str:
+    """Give the digest of the source, by which the build marks the library."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.[ch]pp")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
