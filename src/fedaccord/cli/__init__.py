@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-# Importing a module of commands is what adds them to the app, in the order of the help.
+# Importing a module of commands is what adds them to the app.
+from fedaccord.cli import defection as defection
 from fedaccord.cli import games as games
+from fedaccord.cli import training as training
 from fedaccord.cli.base import app
 
 

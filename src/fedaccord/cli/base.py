@@ -27,6 +27,9 @@ from fedaccord.report.terminal import (
     writing,
 )
 
+# First what is asked of games, then what is asked of training.
+ORDER = ("solve", "check", "catalog", "audit", "train", "difficulty", "pretrain", "search")
+
 FAULT = 2
 INTERRUPTED = 130
 # What a shell reports for a program that writes to a closed pipe.
@@ -39,6 +42,10 @@ class Interrupted(Exception):
 
 class Commands(TyperGroup):
     """The commands, with every fault told in one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the commands in the order of the help."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""

@@ -26,13 +26,16 @@ from fedaccord.federation.preparation import Preparation
 from fedaccord.federation.pretraining import Draw, Pair, PretrainedWeights, pretrain
 from fedaccord.federation.pretraining import search_hyperparameters as search
 
-# What is made quicker than this is not worth a file.
-WORTH_KEEPING = 2.0
+# What is made in fewer seconds of computing is not worth a file.
+WORTH_KEEPING = 10.0
 # Shares of all points that pools get where the config does not say, and the most they get.
 PRETRAINING = (4, 30_000)
 VALIDATION = (10, 10_000)
 # How much of the pre-training pool the network that scores by loss is measured on.
 HOLDOUT = 10
+
+# How many points each choice of a search sees at least: one pass over a small pool tells nothing.
+SEEN = 10_000
 
 # Told what is under way; gives a context, and in it whom to tell how much is done, of how much.
 Counter: TypeAlias = Callable[[int, int], None]
@@ -182,9 +185,13 @@ class Building:
         return self._kept(f"weights-{digest}.npz", PretrainedWeights, stage, make)
 
     def search(
-        self, *, draws: int, epochs: float, path: str | Path | None, progress: Counter | None
+        self, *, draws: int, epochs: float | None, path: str | Path | None, progress: Counter | None
     ) -> tuple[Draw, ...]:
-        """Try random hyperparameters on the pre-training pool; see `search_hyperparameters`."""
+        """Try random hyperparameters on the pre-training pool.
+
+        draws, path, progress: as `search_hyperparameters` has them.
+        epochs: how often each choice goes through the pool; enough to see SEEN points where None.
+        """
         if self.pools.pretraining is None or self.pools.validation is None:
             raise InputError(
                 "a search needs points in [pools] pretraining and [pools] validation; give some"
@@ -195,7 +202,7 @@ class Building:
             *(self.model, train),
             validation=validation,
             draws=draws,
-            epochs=epochs,
+            epochs=max(1.0, SEEN / len(train[1])) if epochs is None else epochs,
             seed=self.config.pools.seed,
             path=path,
             progress=progress,
@@ -269,12 +276,14 @@ class Building:
         file = None if self._cache is None else self._cache / name
         if file is not None and file.exists():
             return kind.load(file)
-        started = time.perf_counter()
+        started = time.process_time()
         with self._stage(stage) as told:
             made = make(told)
-        if file is not None and time.perf_counter() - started >= WORTH_KEEPING:
-            self._folder()
-            made.save(file)
+        if file is not None and time.process_time() - started >= WORTH_KEEPING:
+            # Where nothing can be written, it is made again the next time: no reason to stop now.
+            with contextlib.suppress(InputError):
+                self._folder()
+                made.save(file)
         return made
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedaccord._files import read_text
+from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import KINDS, Algorithm
 from fedaccord.federation.data_files import FOLDER
@@ -272,9 +273,9 @@ class Config:
 
         seed: of the deals; the audit's where left out.
         """
-        from fedaccord.federation.building import Building
-
-        return Building(self).source(self.audit.seed if seed is None else seed)
+        building = imported("fedaccord.federation.building").Building(self)
+        source: Source = building.source(self.audit.seed if seed is None else seed)
+        return source
 
     def to_dict(self) -> dict[str, Any]:
         """Give every setting, by section; algorithms by name."""

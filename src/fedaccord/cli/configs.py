@@ -1,0 +1,111 @@
+"""What the commands about training share: the config, options that override it, and building."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord._lazy import imported
+from fedaccord.errors import InputError
+from fedaccord.report.terminal import complain
+
+if TYPE_CHECKING:
+    from fedaccord.federation.algorithms import Algorithm
+    from fedaccord.federation.building import Building, Counter
+    from fedaccord.federation.config import Config
+
+CACHE = "fedaccord.cache"
+
+ConfigFile = Annotated[
+    str | None,
+    typer.Argument(metavar="[CONFIG.toml]", help="The federation. Default: handwritten digits."),
+]
+CacheFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="FOLDER",
+        help=f"Keeps scores and start weights that took long. Default: {CACHE}.",
+    ),
+]
+
+
+def read_config(path: str | None) -> Config:
+    """Read a config, or give the built-in one."""
+    from fedaccord.federation.config import Config
+
+    return Config.default() if path is None else Config.load(path)
+
+
+def overridden(section: Any, **options: Any) -> Any:
+    """Give a section of a config with the options that were given in place of its own values.
+
+    section: the section.
+    options: by the keys they override; None where an option was not given.
+    """
+    import dataclasses
+
+    readers = {f.name: f.metadata["reader"] for f in dataclasses.fields(section)}
+    given = {
+        name: readers[name](f"--{name.replace('_', '-')}", value)
+        for name, value in options.items()
+        if value is not None
+    }
+    return dataclasses.replace(section, **given)
+
+
+def chosen_algorithms(config: Config, names: Sequence[str] | None) -> Mapping[str, Algorithm]:
+    """Give the algorithms of a config that were asked for, or all."""
+    from fedaccord.federation.settings import check_known
+
+    if not names:
+        return config.algorithms
+    check_known(names, config.algorithms, "the config has no algorithm")
+    return {name: config.algorithms[name] for name in names}
+
+
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """Read numbers between commas, as in 1,.5,.25."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f'{option} must be numbers between commas, as 1,.5; got "{text}"'
+        ) from None
+
+
+def check_folder(path: str, option: str) -> None:
+    """Refuse a file in a folder that is not there or cannot be written to."""
+    folder = Path(path).parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {option} {path}: there is no folder {folder} to write to")
+
+
+def building_of(config: Config, cache: str | Path) -> Building:
+    """Prepare to make what a config describes, saying on a terminal what is under way.
+
+    config: what to make.
+    cache: the folder for scores and weights.
+    """
+    module = imported("fedaccord.federation.building")
+    if config.model.name == "paper" and config.model.engine == "auto":
+        reason = imported("fedaccord.federation.native").why_not()
+        if reason is not None:
+            complain(reason)
+    building: Building = module.Building(config, cache=cache, stage=_stage)
+    return building
+
+
+@contextlib.contextmanager
+def _stage(what: str) -> Iterator[Counter]:
+    from fedaccord.report.live import counted
+
+    with counted(what) as told:
+        yield told

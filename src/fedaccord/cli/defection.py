@@ -1,0 +1,172 @@
+"""The command about defection: audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord._json import json_text
+from fedaccord._lazy import imported
+from fedaccord.cli.base import AsJson, Interrupted, app
+from fedaccord.cli.configs import (
+    CACHE,
+    CacheFolder,
+    ConfigFile,
+    building_of,
+    check_folder,
+    chosen_algorithms,
+    numbers,
+    overridden,
+    read_config,
+)
+from fedaccord.errors import InputError
+from fedaccord.report.terminal import complain, emit, emit_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedaccord.allocation import Allocation
+    from fedaccord.federation.algorithms import Algorithm
+    from fedaccord.federation.config import AuditSettings
+    from fedaccord.federation.curves import DefectionAudit
+    from fedaccord.federation.defection import Progress
+    from fedaccord.federation.engines import Source
+
+
+@app.command("audit")
+def audit_defection(
+    config_file: ConfigFile = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of the config's; may repeat. Default: all."),
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="What part a defector gives. Default: 1,.75,.5,.25,.05.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="How often everything is done.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs at a time. Default: one per core.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where runs are made: local.")] = "local",
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="P1: part of its data. P2: part of what is asked of it."),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="ALLOCATION.(json|csv)", help="What P2 asks of each agent."),
+    ] = None,
+    defectors: Annotated[
+        str | None, typer.Option(help="each agent in every trial, or one at random.")
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(metavar="W", help="Stop a level once its interval is as narrow."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Of deals and runs.")] = None,
+    results: Annotated[
+        str, typer.Option(metavar="FILE.sqlite", help="Keeps every finished run.")
+    ] = "fedaccord.sqlite",
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train again and again with one agent giving less: is it satisfied all the same?
+
+    Every finished run is kept at once: the same command goes on where it was stopped.
+    """
+    config = read_config(config_file)
+    algorithms = chosen_algorithms(config, algorithm)
+    settings: AuditSettings = overridden(
+        config.audit,
+        levels=numbers(levels, "--levels"),
+        trials=trials,
+        protocol=protocol,
+        plan=plan,
+        defectors=defectors,
+        width=width,
+        seed=seed,
+    )
+    prescribed = _read_plan(settings)
+    check_folder(results, "--results")
+    engines = imported("fedaccord.federation.engines")
+    workers = engines.checked_workers(engines.cores() if workers is None else workers)
+    if engine not in engines.ENGINES:
+        raise InputError(f"--engine must be one of {', '.join(engines.ENGINES)}; got {engine!r}")
+    folder = Path(results).parent / CACHE if cache is None else Path(cache)
+    source = building_of(config, folder).source(settings.seed)
+    found = _audited(source, algorithms, settings, prescribed, workers, engine, results)
+    if found.reused:
+        runs = "run was" if found.reused == 1 else "runs were"
+        complain(f"{found.reused:,} {runs} in {results} already")
+    if as_json:
+        emit_text(json_text(found.to_dict()))
+    else:
+        _emit(found)
+
+
+def _read_plan(settings: AuditSettings) -> Allocation | None:
+    from fedaccord.allocation import Allocation
+
+    if settings.plan is not None and settings.protocol != "P2":
+        raise InputError('a plan is for the protocol "P2"; leave it out, or add --protocol P2')
+    return None if settings.plan is None else Allocation.load(settings.plan)
+
+
+def _audited(
+    source: Source,
+    algorithms: Mapping[str, Algorithm],
+    settings: AuditSettings,
+    plan: Allocation | None,
+    workers: int,
+    engine: str,
+    results: str,
+) -> DefectionAudit:
+    """Make the runs, showing how far things are; Ctrl-C says what is kept."""
+    from fedaccord.federation.defection import defection_curves
+    from fedaccord.report.live import live_audit
+
+    kept = 0
+
+    def count(progress: Progress) -> None:
+        nonlocal kept
+        kept = progress.done
+
+    try:
+        with live_audit() as show:
+
+            def told(progress: Progress) -> None:
+                count(progress)
+                show(progress)
+
+            return defection_curves(
+                source,
+                algorithms,
+                levels=settings.levels,
+                trials=settings.trials,
+                protocol=settings.protocol,
+                plan=plan,
+                defectors=settings.defectors,
+                width=settings.width,
+                seed=settings.seed,
+                workers=workers,
+                engine=engine,
+                store=results,
+                progress=told,
+            )
+    except KeyboardInterrupt:
+        runs = "run is" if kept == 1 else "runs are"
+        raise Interrupted(
+            f"interrupted: {kept:,} finished {runs} kept in {results}; the same command goes on "
+            "from there"
+        ) from None
+
+
+def _emit(found: DefectionAudit) -> None:
+    from fedaccord.report import training
+
+    each = (training.agents_table(curve) for curve in found.curves)
+    emit(training.curves_table(found), *each, *training.audit_sentences(found))

@@ -1,0 +1,217 @@
+"""The commands about training: train, and what comes before it: difficulty, pretrain, search."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord._json import json_text
+from fedaccord.cli.base import AsJson, Interrupted, app, check_destination
+from fedaccord.cli.configs import (
+    CACHE,
+    CacheFolder,
+    ConfigFile,
+    building_of,
+    check_folder,
+    chosen_algorithms,
+    overridden,
+    read_config,
+)
+from fedaccord.errors import InputError
+from fedaccord.report.terminal import emit, emit_text, progress
+
+if TYPE_CHECKING:
+    from fedaccord.federation.config import Config
+    from fedaccord.federation.difficulty import Scores
+
+
+@app.command()
+def train(
+    config_file: ConfigFile = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the config's. Default: its first.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the deal and the run.")] = None,
+    trial: Annotated[int, typer.Option(metavar="N", help="Which deal, as in an audit.")] = 0,
+    contributions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALLOCATION.(json|csv)", help="How many points each brings. Default: all."
+        ),
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="HISTORY.csv", help="Write every round there.")
+    ] = None,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> int:
+    """Train a federation once, and tell who is satisfied.
+
+    Exits 0 when everybody is satisfied at the last evaluation, 1 when somebody is not.
+    """
+    from fedaccord.allocation import Allocation
+
+    config = read_config(config_file)
+    chosen = chosen_algorithms(config, None if algorithm is None else [algorithm])
+    name, settings = next(iter(chosen.items()))
+    start: int = overridden(config.audit, seed=seed).seed
+    if trial < 0:
+        raise InputError(f"--trial must be a whole number of 0 or more; got {trial}")
+    brought = None if contributions is None else Allocation.load(contributions)
+    if save is not None:
+        check_destination(save, (".csv",), keep=contributions, what="history")
+    federation = building_of(config, cache or CACHE).source(start).deal(trial)
+
+    from fedaccord.federation.streams import derived_seed
+    from fedaccord.federation.training import train as run
+
+    with progress(f"training {settings.rounds:,} rounds of {name}"):
+        # The seed that an audit has for this trial, so that a run of one can be looked at.
+        own = derived_seed(start, "trial", trial)
+        history = run(federation, settings, contributions=brought, seed=own)
+    if save is not None:
+        history.save(save)
+    if as_json:
+        emit_text(json_text({"algorithm_name": name, "trial": trial, **history.to_dict()}))
+    else:
+        from fedaccord.report import training
+
+        emit(training.history_table(history), training.history_sentence(history, name))
+    return 0 if history.satisfied.all() else 1
+
+
+@app.command()
+def difficulty(
+    config_file: ConfigFile = None,
+    method: Annotated[
+        str | None, typer.Option(help="trials, as in the paper, or loss. Default: the config's.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="How many, for the method trials.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="SCORES.npz", help="Write the scores there.")
+    ] = None,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score how hard the agents' points are, and tell what bands of the scores would be.
+
+    Trials are kept one by one: the same command goes on where it was stopped.
+    """
+    config = read_config(config_file)
+    settings = _difficulty(config, method, trials)
+    if save is not None:
+        check_destination(save, (".npz",), keep=config_file, what="file of scores")
+    building = building_of(config, cache or CACHE)
+    try:
+        scores = building.new_scores(settings.method, settings.options)
+    except KeyboardInterrupt:
+        kept = "; trials that are finished are kept, and the same command goes on from there"
+        raise Interrupted(f"interrupted{kept if settings.method == 'trials' else ''}") from None
+    if save is not None:
+        scores.save(save)
+    bands = _bands(config, scores)
+    if as_json:
+        found = {"summary": scores.summary(), "bands": bands, "provenance": scores.provenance}
+        emit_text(json_text({"method": settings.method, **found}))
+        return
+    from fedaccord.report import training
+
+    rows = {**scores.summary(), **{f"{name}, mean": band["mean"] for name, band in bands.items()}}
+    emit(training.pairs_table(f"difficulty by {settings.method}", rows))
+
+
+def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
+    """Give the config's settings, or a method's defaults where another method is asked for."""
+    if trials is not None and method is None:
+        method = "trials"
+    settings = dataclasses.replace(config.difficulty, scores=None)
+    if method is not None and method != settings.method:
+        # Options of one method mean nothing to the other.
+        settings = overridden(type(settings)(), method=method)
+    return overridden(settings, trials=trials)
+
+
+def _bands(config: Config, scores: Scores) -> dict[str, Any]:
+    from fedaccord.federation.difficulty import Bands
+
+    hard, easy = Bands(config.agents.hard, config.agents.easy).pools(scores)
+    return {
+        name: {"points": len(pool), "mean": float(scores.values[pool].mean())}
+        for name, pool in (("hard", hard), ("easy", easy))
+    }
+
+
+@app.command()
+def pretrain(
+    config_file: ConfigFile = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="WEIGHTS.npz", help="Write the weights there.")
+    ] = None,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train the network on the pre-training pool, before any federation."""
+    config = read_config(config_file)
+    if config.pretraining.batches == 0:
+        raise InputError("[pretraining] batches is 0 in this config; give how many to train")
+    if save is not None:
+        check_destination(save, (".npz",), keep=config_file, what="file of weights")
+    weights = building_of(config, cache or CACHE).new_weights()
+    if save is not None:
+        weights.save(save)
+    if as_json:
+        record = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
+        facts = {"accuracy": weights.accuracy, "batches": weights.batches}
+        emit_text(json_text({**facts, "record": record, "provenance": dict(weights.provenance)}))
+        return
+    from fedaccord.report import training
+
+    rows = {"points": weights.provenance["points"], "batches": weights.batches}
+    emit(training.pairs_table("pre-training", {**rows, "accuracy": weights.accuracy}))
+
+
+@app.command()
+def search(
+    config_file: ConfigFile = None,
+    draws: Annotated[int, typer.Option(metavar="N", help="How many choices to try.")] = 40,
+    epochs: Annotated[
+        float | None,
+        typer.Option(
+            metavar="E",
+            help="How often each goes through the points. Default: once, or until 10,000 are seen.",
+        ),
+    ] = None,
+    results: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.sqlite", help="Keeps every choice tried, to go on from."),
+    ] = None,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try random learning rates and batch sizes on the pre-training pool, the best first."""
+    config = read_config(config_file)
+    if draws < 1:
+        raise InputError(f"--draws must be a whole number of 1 or more; got {draws}")
+    if epochs is not None and not 0 < epochs < float("inf"):
+        raise InputError(f"--epochs must be a number above 0; got {epochs:g}")
+    if results is not None:
+        check_folder(results, "--results")
+    building = building_of(config, cache or CACHE)
+    from fedaccord.report.live import counted
+
+    try:
+        with counted(f"trying {draws} choices") as told:
+            found = building.search(draws=draws, epochs=epochs, path=results, progress=told)
+    except KeyboardInterrupt:
+        kept = f"; what was tried is kept in {results}, and the same command goes on from there"
+        raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
+    if as_json:
+        emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
+        return
+    from fedaccord.report import training
+
+    emit(training.search_table(found))

@@ -1,0 +1,89 @@
+"""What is known while work is going on, on a terminal and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from fedaccord.report.tables import line
+from fedaccord.report.training import percent_of, span
+
+if TYPE_CHECKING:
+    from fedaccord.federation.defection import Known, Progress
+
+BAR = 40
+
+
+def audit_display(progress: Progress) -> RenderableType:
+    """Lay out how far an audit is, and how often defectors were satisfied so far."""
+    bar = Table.grid(padding=(0, 1))
+    left = "" if progress.left is None else f", about {span(progress.left)} left"
+    there = f" ({progress.reused:,} were there already)" if progress.reused else ""
+    what = "plans" if progress.planning else "runs"
+    words = f"{progress.done:,} of {progress.total:,} {what}{there}{left}"
+    bar.add_row(ProgressBar(max(progress.total, 1), progress.done, width=BAR), line(words))
+    return Group(bar, _known_table(progress.known)) if progress.known else bar
+
+
+def _known_table(known: tuple[Known, ...]) -> Table:
+    """Lay out what is known: a row per level, a column per algorithm."""
+    algorithms = list(dict.fromkeys(cell.algorithm for cell in known))
+    table = Table.grid(padding=(0, 3, 0, 0))
+    table.add_row("gives", *(line(name) for name in algorithms))
+    for level in dict.fromkeys(cell.level for cell in known):
+        row = {cell.algorithm: cell for cell in known if cell.level == level}
+        table.add_row(percent_of(level), *(_so_far(row[name]) for name in algorithms))
+    return table
+
+
+def _so_far(cell: Known) -> str:
+    share = cell.satisfied
+    if not share.trials:
+        return "-"
+    stopped = ", enough" if cell.stopped else ""
+    return f"{share.p:.2f} ({share.trials} trials{stopped})"
+
+
+@contextlib.contextmanager
+def live_audit() -> Iterator[Callable[[Progress], None]]:
+    """Show an audit's progress as it is told; off a terminal nothing is shown."""
+    console = Console(stderr=True)
+    if sys.stderr is None or not console.is_terminal:
+        yield lambda progress: None
+        return
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+        yield lambda progress: live.update(audit_display(progress))
+
+
+@contextlib.contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal what is under way and how much of it is done, as far as it is told."""
+    console = Console(stderr=True)
+    if sys.stderr is None or not console.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(BAR),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as display:
+        task = display.add_task(what, total=None)
+        yield lambda done, total: display.update(task, completed=done, total=total)
