@@ -437,6 +437,12 @@ def test_gaps_are_filled_from_the_training_points_alone(tmp_path):
     assert np.isfinite(prepared).all()
 
 
+def test_gaps_are_filled_with_the_median_which_one_wild_value_does_not_move():
+    inputs = np.array([[1], [2], [300], [np.nan]], dtype=np.float32)
+    prepared = Preparation.fit(inputs, Dataset(inputs, [0, 1, 0, 1]).columns).apply(inputs)
+    assert prepared[3].tolist() == [prepared[1, 0], 1]
+
+
 def test_a_column_that_says_nothing_stays_finite():
     inputs = np.array([[np.nan, 3, 1e6], [np.nan, 3, 1e6], [5, 4, 1e6]], dtype=np.float32)
     columns = Dataset(inputs, [0, 1, 0]).columns

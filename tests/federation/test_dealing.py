@@ -104,6 +104,12 @@ def test_trials_and_seeds_deal_afresh_and_the_same_again():
     }
     firsts = {tuple(training) for dealt in deals.values() for training, _ in dealt}
     assert len(firsts) == 9 * 4
+    sets = {
+        frozenset([*training, *held_out])
+        for dealt in deals.values()
+        for training, held_out in dealt
+    }
+    assert len(sets) == 9 * 4
     assert deals[2, 1] == dealt_points(pickle.loads(pickle.dumps(dealer(seed=2))).deal(1))
 
 

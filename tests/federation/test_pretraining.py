@@ -2,6 +2,9 @@
 
 import dataclasses
 import sqlite3
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -90,6 +93,8 @@ def test_the_seed_decides_everything_and_nothing_else_does():
     assert same(one, again)
     assert not same(one, pretrain(linear, *TRAIN, batches=6, batch_size=8, seed=4))
     assert not same(one, pretrain(linear, *TRAIN, batches=7, batch_size=8, seed=3))
+    orders = [pretrain(given_start, *TRAIN, batches=6, batch_size=8, seed=s) for s in (3, 4)]
+    assert not same(*orders)
 
 
 def test_training_stops_once_the_accuracy_is_reached():
@@ -247,6 +252,11 @@ def test_a_finished_piece_is_committed_before_the_next_begins(tmp_path):
     assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
     assert finish("pieces", 2, work, path=path, description={}) == rows[:2]
     assert len(seen) == 4
+    assert finish("pieces", 6, work, path=path, description={})[4:] == [
+        {"square": 16},
+        {"square": 25},
+    ]
+    assert len(seen) == 6
     (tmp_path / "b.db").write_text("this is a letter, not a database, and long enough to tell")
     with pytest.raises(InputError, match=r"cannot keep results in .*b\.db"):
         finish("pieces", 1, work, path=tmp_path / "b.db", description={})
@@ -271,3 +281,32 @@ def test_75_batches_of_real_letters_make_the_papers_start():
         validation=(preparation.apply(validation.inputs), validation.labels),
     )
     assert 0.5 < found.accuracy < 0.7
+
+
+def test_two_processes_share_the_work_and_a_killed_one_loses_only_its_last_piece(tmp_path):
+    script = """
+import sys, time
+from fedaccord.federation.finished import finish
+
+def work(n):
+    time.sleep(0.02)
+    with open(sys.argv[2], "a") as log:
+        log.write(f"{n}\\n")
+    return {"n": n}
+
+print(len(finish("pieces", 60, work, path=sys.argv[1], description={})))
+"""
+    path, logs = tmp_path / "a.db", [tmp_path / name for name in ("one", "two", "three")]
+    start = [sys.executable, "-c", script, str(path)]
+    killed, other = (subprocess.Popen([*start, str(log)]) for log in logs[:2])
+    while not (logs[0].exists() and logs[1].exists()):
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    assert other.wait() == 0
+    done = [[int(n) for n in log.read_text().split()] for log in logs[:2]]
+    assert {*done[0], *done[1]} == set(range(60))
+    # The killed one's last piece may be lost, and at the same moment both may do the same.
+    assert len(done[0]) + len(done[1]) <= 60 + 5
+    subprocess.run([*start, str(logs[2])], check=True)
+    assert not logs[2].exists()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fedaccord.errors import InputError
 
@@ -24,7 +27,8 @@ def finish(
     """Do the pieces of work that are not in the file yet, and give the results of all.
 
     Every finished piece is committed at once, so that a process that is killed loses the piece
-    under way and no other, and the same call goes on where it stopped.
+    under way and no other, and the same call goes on where it stopped. Calls in several processes
+    with the same file share the work.
 
     table: the table of the file that the results stand in, a row each.
     pieces: how many; piece n must not depend on any other.
@@ -33,30 +37,32 @@ def finish(
     description: all that the results depend on; a file made for another one is refused.
     progress: told how many pieces are finished, of how many.
     """
+    tell = progress or (lambda done, of: None)
     if path is None:
-        return [dict(work(n)) for n in _counted(range(pieces), pieces, progress)]
+        rows = []
+        for n in range(pieces):
+            tell(n, pieces)
+            rows.append(dict(work(n)))
+        tell(pieces, pieces)
+        return rows
     with _opened(path) as connection:
         _check_description(connection, table, description, path)
-        query = f"select piece, result from {table} where piece < ?"
-        rows = {n: json.loads(text) for n, text in connection.execute(query, (pieces,))}
-        for n in _counted([n for n in range(pieces) if n not in rows], pieces, progress):
-            rows[n] = dict(work(n))
-            with connection:
-                values = (n, json.dumps(rows[n]))
-                connection.execute(f"insert or ignore into {table} values (?, ?)", values)
-        return [rows[n] for n in range(pieces)]
+        # Every process in an order of its own, so that two of them seldom do the same piece.
+        for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
+            finished = _finished(connection, table, pieces)
+            if n not in finished:
+                tell(len(finished), pieces)
+                values = (n, json.dumps(dict(work(n))))
+                with connection:
+                    connection.execute(f"insert or ignore into {table} values (?, ?)", values)
+        tell(pieces, pieces)
+        query = f"select result from {table} where piece < ? order by piece"
+        return [json.loads(text) for (text,) in connection.execute(query, (pieces,))]
 
 
-def _counted(
-    numbers: range | list[int], pieces: int, progress: Callable[[int, int], None] | None
-) -> Iterator[int]:
-    before = pieces - len(numbers)
-    for done, n in enumerate(numbers):
-        if progress is not None:
-            progress(before + done, pieces)
-        yield n
-    if progress is not None:
-        progress(pieces, pieces)
+def _finished(connection: sqlite3.Connection, table: str, pieces: int) -> set[int]:
+    query = f"select piece from {table} where piece < ?"
+    return {n for (n,) in connection.execute(query, (pieces,))}
 
 
 @contextlib.contextmanager
