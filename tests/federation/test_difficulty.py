@@ -154,18 +154,19 @@ OPTIONS = {"points": 24, "batch_size": 4, "learning_rate": 0.02, "target": 0.8, 
 
 
 def test_wrong_labels_are_hard_by_trials():
-    pool, wrong = mislabelled(96, seed=3)
+    pool, wrong = mislabelled(48, seed=3)
     found = trial_scores(
         *(pool, linear),
         holdout=dataset(60, seed=4),
-        trials=100,
-        look_every=1,
-        **{**OPTIONS, "points": 8},
+        trials=40,
+        look_every=2,
+        seed=1,
+        **{**OPTIONS, "points": 8, "learning_rate": 0.05, "cap": 30},
     )
-    assert found.counts.sum() == 100 * 8
+    assert found.counts.sum() == 40 * 8
     known = found.counts > 0
     assert known.mean() > 0.9
-    assert found.values[wrong & known].mean() > found.values[~wrong & known].mean() + 1
+    assert found.values[wrong & known].mean() > found.values[~wrong & known].mean() + 3
 
 
 class Counting(nn.Module):

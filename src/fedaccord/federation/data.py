@@ -232,7 +232,8 @@ def load_data(
 ) -> Dataset:
     """Read a data set; files are looked for in the folder FEDACCORD_DATA too.
 
-    source: "digits", "emnist", "fashion-mnist", or the name of an npz or CSV file.
+    source: "digits", "emnist" (whose images lie on their side, as NIST has them),
+        "fashion-mnist", or the name of an npz or CSV file.
     path: where emnist or fashion-mnist lies, if not where it is looked for.
     label: the column of a CSV file (or array of an npz file) that is to be learned.
     site: the column or array that says whose point it is.
