@@ -98,6 +98,17 @@ def test_the_clustered_interval_lies_between_those_of_one_client_and_of_independ
     assert found.width <= wilson(trials, 2 * trials).width * math.sqrt(2) + 1e-9
 
 
+def test_clients_that_always_end_the_same_way_are_no_copies_of_each_other():
+    # Three always satisfied and one never: had one trial's outcomes been copies, none would differ.
+    always = np.tile([True, True, True, False], (20, 1))
+    found = clustered(always)
+    assert (found.low, found.high) == (wilson(60, 80).low, wilson(60, 80).high)
+    # Nearly the same outcomes must not give a very different interval.
+    nearly = always.copy()
+    nearly[0, 3] = True
+    assert clustered(nearly).width == pytest.approx(found.width, rel=0.05)
+
+
 def coverage(interval, draw, p, repeats=1500):
     """Count how often an interval from drawn outcomes holds the true share."""
     rng = np.random.default_rng(7)

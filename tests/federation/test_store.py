@@ -328,7 +328,9 @@ def test_a_file_that_may_grow_no_further_gets_a_sentence_too(tmp_path):
         before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
         try:
-            with pytest.raises(FedaccordError, match=r"cannot write .* safe .* same command again"):
+            with pytest.raises(
+                FedaccordError, match=r"cannot write .* safe: .* same command again"
+            ):
                 for run in trials(100, start=1):
                     put(store, run)
         finally:

@@ -254,6 +254,9 @@ class _Work:
         """Make the runs of all cells, one trial after the other."""
         self._cells = self._new_cells(full)
         self._make(self._wanted())
+        if lost := len(self._under_way):
+            runs = "run" if lost == 1 else "runs"
+            raise RunError(f"{lost} {runs} did not come back from the workers; start again")
         return self._cells
 
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import pickle
 import queue
@@ -34,9 +35,10 @@ from fedaccord.federation.history import History
 from fedaccord.federation.store import Run
 from fedaccord.federation.training import train
 
-# A worker's first words: the search path, then all else can be imported.
+# A worker's first words: the search path, then all else can be imported; nothing if this process
+# is gone already.
 BOOT = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline() or '0') or sys.exit(); "
     "from fedaccord.federation.engines import serve; serve(sys.stdin.buffer)"
 )
 # The processes are the parallelism: libraries must not start threads of their own.
@@ -230,7 +232,7 @@ class _Worker:
         """Have the process make a run."""
         try:
             if self._source is not None:
-                pickle.dump(sys.path, self._tasks)
+                self._tasks.write(json.dumps(sys.path).encode() + b"\n")
                 self._send_source()
             cloudpickle.dump(run, self._tasks)
             self._tasks.flush()

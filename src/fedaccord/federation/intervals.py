@@ -70,8 +70,8 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
         p (1 - p) / n = s^2 / T
 
     Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
-    nor above k T (independent ones); and with T where all the trials' shares are equal or there
-    is one trial only, since their spread then says nothing.
+    nor above k T (independent ones); and with T where all outcomes are alike or there is one
+    trial only, since the spread then says nothing.
 
     outcomes: one row per trial, one column per client, true where the client was satisfied.
     confidence: how often such intervals hold the true share, nearly.
@@ -81,8 +81,10 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
     if not trials:
         return _score_interval(math.nan, 0, 0, confidence)
     p = float(table.sum()) / table.size
-    spread = float(table.mean(axis=1).var(ddof=1)) if trials > 1 else 0.0
-    effective = trials * p * (1 - p) / spread if spread > 0 else 0.0
+    if trials == 1 or p in (0, 1):
+        return _score_interval(p, trials, trials, confidence)
+    spread = float(table.mean(axis=1).var(ddof=1))
+    effective = trials * p * (1 - p) / spread if spread > 0 else math.inf
     return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
 
 

@@ -353,7 +353,7 @@ class RunStore:
             sqlite3.SQLITE_BUSY: "end the other process that holds the file",
         }.get(code, "see to the file")
         runs = "run in it is" if self._safe_runs == 1 else "runs in it are"
-        return f"the {self._safe_runs} {runs} safe: {remedy} and run the same command again"
+        return f"the {self._safe_runs} {runs} safe: {remedy}, and run the same command again"
 
     def _damaged(self, detail: str) -> InputError:
         detail = " ".join(detail.split())

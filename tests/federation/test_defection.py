@@ -1,0 +1,692 @@
+"""The audit counts what it should, stops when it may, goes on where it was, and catches faults."""
+
+import dataclasses
+import json
+import math
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from federation.small import Recorder, recorded, small_federation, two_layers
+
+from fedaccord import Allocation
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation import defection, engines, training
+from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
+from fedaccord.federation.defection import defection_curves
+from fedaccord.federation.design import PLANNING, cut
+from fedaccord.federation.engines import Finished, LocalEngine, RunError, cores
+from fedaccord.federation.history import History
+from fedaccord.federation.intervals import wilson
+from fedaccord.federation.store import RunStore
+
+QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}
+NAMES = ("north", "south", "west")
+
+
+class MadeUp:
+    """A source of federations that nobody trains: outcomes are told by a rule."""
+
+    names = NAMES
+    points = np.array([10, 20, 40])
+    requirements = np.array([0.5, 0.5, 0.5])
+    fingerprint = "made up"
+
+    def deal(self, trial):
+        raise AssertionError("nobody asks")
+
+
+class MadeUpEngine:
+    """Gives outcomes by a rule, in an order of its own, some runs ahead of what was taken in.
+
+    rule: tells from a run and a client the accuracies at two evaluations.
+    """
+
+    def __init__(self, rule, ahead=1, seed=0):
+        self.rule, self.ahead, self.made = rule, ahead, []
+        self._random = np.random.default_rng(seed)
+
+    def __call__(self, source, *, workers):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def finished(self, runs):
+        runs, waiting = iter(runs), []
+        while True:
+            while len(waiting) < self.ahead and (run := next(runs, None)) is not None:
+                waiting.append(run)
+            if not waiting:
+                return
+            run = waiting.pop(int(self._random.integers(len(waiting))))
+            self.made.append(run)
+            yield Finished(run, self.history(run))
+
+    def history(self, run):
+        clients = len(run.contributions)
+        accuracy = np.array([self.rule(run, i) for i in range(clients)], dtype=float).T
+        return History(
+            clients=NAMES[:clients],
+            requirements=np.full(clients, 0.5),
+            contributions=np.array(run.contributions),
+            algorithm=run.algorithm.to_dict(),
+            seed=run.seed,
+            samples=np.full((2, clients), 3),
+            unique=np.array([run.contributions, run.contributions]) // 2,
+            loss=np.ones((2, clients)),
+            accuracy=accuracy,
+            diverged=bool(np.isnan(accuracy[-1]).any()),
+            seconds=0.5,
+        )
+
+
+def made_up(monkeypatch, rule, ahead=1, seed=0):
+    engine = MadeUpEngine(rule, ahead, seed)
+    monkeypatch.setitem(defection.ENGINES, "local", engine)
+    return engine
+
+
+def table(audit):
+    """What an audit says, timings aside."""
+    found = audit.to_dict()
+    assert found.pop("seconds") >= 0
+    return json.loads(json.dumps(found, allow_nan=False))
+
+
+def by_points(run, client):
+    """West is satisfied with half its points, south with all and in even trials, north always."""
+    enough = {0: True, 1: run.contributions[1] == 20 and run.trial % 2 == 0}
+    return [0.1, 0.9 if enough.get(client, run.contributions[2] >= 20) else 0.2]
+
+
+def test_the_table_is_what_the_runs_say(monkeypatch):
+    made_up(monkeypatch, by_points)
+    audit = defection_curves(MadeUp(), FedAvg(), levels=(1, 0.5, 0.25), trials=6)
+    found = audit.to_dict()
+    assert found["protocol"] == "P1"
+    curve = found["algorithms"]["FedAvg"]
+    # South is satisfied in trials 0, 2 and 4.
+    assert curve["all_satisfied"] == wilson(3, 6).to_dict()
+    assert curve["total_samples"] == 5 + 10 + 20
+    assert curve["total_draws"] == 3 * 2 * 3
+    full, half, quarter = curve["levels"]
+    assert [one["level"] for one in curve["levels"]] == [1, 0.5, 0.25]
+    for one, (north, south, west) in ((full, (6, 3, 6)), (half, (6, 0, 6)), (quarter, (6, 0, 0))):
+        assert one["agents"]["north"] == wilson(north, 6).to_dict()
+        assert one["agents"]["south"] == wilson(south, 6).to_dict()
+        assert one["agents"]["west"] == wilson(west, 6).to_dict()
+        assert one["p"] == pytest.approx((north + south + west) / 18)
+        assert one["trials"] == 6
+        assert one["low"] <= one["p"] <= one["high"]
+    # The others of south always are; those of north and west when south is.
+    assert quarter["others"]["p"] == pytest.approx((6 + 3 + 3) / 18)
+
+
+def test_the_document_has_the_keys_that_were_promised(monkeypatch):
+    made_up(monkeypatch, by_points)
+    found = defection_curves(MadeUp(), [FedAvg(), MwFed()], trials=2).to_dict()
+    assert {"protocol", "algorithms", "seconds"} <= found.keys()
+    assert list(found["algorithms"]) == ["FedAvg", "MW-FED"]
+    share = {"p", "low", "high", "trials"}
+    for curve in found["algorithms"].values():
+        assert {"all_satisfied", "total_samples", "levels"} <= curve.keys()
+        assert curve["all_satisfied"].keys() == share
+        for level in curve["levels"]:
+            assert {"level", "agents"} | share <= level.keys()
+            assert tuple(level["agents"]) == NAMES
+            assert all(agent.keys() == share for agent in level["agents"].values())
+            assert level["first_passage"].keys() == share | {"agents", "contributors", "others"}
+
+
+def test_first_passage_counts_who_was_satisfied_and_is_no_longer(monkeypatch):
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9 if client else 0.1])
+    curve = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=4).curve("FedAvg")
+    assert curve.at(0.5).at_end.clients["north"].p == 0
+    assert curve.at(0.5).by_then.clients["north"].p == 1
+    assert curve.at(0.5).at_end.random.p == pytest.approx(2 / 3)
+    assert curve.at(0.5).by_then.random.p == 1
+    assert (curve.all_satisfied.p, curve.all_by_then.p) == (0, 1)
+
+
+def test_a_run_that_diverged_satisfies_nobody_and_is_counted(monkeypatch):
+    def rule(run, client):
+        return [0.9, math.nan if run.trial == 1 and run.contributions[0] < 10 else 0.9]
+
+    made_up(monkeypatch, rule)
+    curve = defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=4).curve("FedAvg")
+    assert curve.diverged == 1
+    assert curve.at(0.5).at_end.clients["north"].p == 0.75
+    assert curve.at(0.5).by_then.clients["north"].p == 0.75
+    assert curve.all_satisfied.p == 1
+
+
+def test_full_contribution_is_one_run_for_all_would_be_defectors(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=3)
+    assert len(engine.made) == 3 * (1 + 3)
+    assert len({run.key for run in engine.made}) == len(engine.made)
+
+
+def test_full_contribution_is_run_even_if_nobody_asks_for_level_1(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    curve = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=3).curve("FedAvg")
+    assert [level.level for level in curve.levels] == [0.5]
+    assert curve.all_satisfied.trials == 3
+    assert len(engine.made) == 3 * (1 + 3)
+
+
+def test_work_goes_trial_by_trial(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    defection_curves(MadeUp(), [FedAvg(), MwFed()], trials=3)
+    assert [run.trial for run in engine.made] == sorted(run.trial for run in engine.made)
+    first = [run.algorithm.name for run in engine.made if run.trial == 0]
+    assert set(first) == {"FedAvg", "MW-FED"}
+
+
+def test_all_runs_of_a_trial_share_a_seed(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    defection_curves(MadeUp(), [FedAvg(), MwFed()], trials=3)
+    seeds = {trial: {run.seed for run in engine.made if run.trial == trial} for trial in range(3)}
+    assert all(len(of_trial) == 1 for of_trial in seeds.values())
+    assert len(set.union(*seeds.values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("level", "left"),
+    [(1, 50), (0.75, 38), (0.5, 25), (0.25, 13), (0.05, 3), (0.29, 15), (1e-9, 1)],
+)
+def test_a_cut_rounds_half_up_and_leaves_at_least_one_point(level, left):
+    # 37.5, 12.5, 2.5 and 14.5 points; 0.29 * 50 is less than 14.5 in floats.
+    assert cut((7, 50, 9), 1, level) == (7, left, 9)
+    assert cut((7, 0, 9), 1, level) == (7, 0, 9)
+
+
+def by_chance(run, client):
+    """Outcomes that go together within a trial, somewhat."""
+    random = np.random.default_rng([run.trial, sum(run.contributions), client])
+    luck = np.random.default_rng(run.trial).random() < 0.5
+    return [0.1, 0.9 if luck or random.random() < 0.6 else 0.1]
+
+
+@pytest.mark.parametrize("defectors", ["each", "random"])
+@pytest.mark.parametrize("width", [None, 0.4])
+def test_the_order_in_which_runs_end_does_not_matter(monkeypatch, defectors, width):
+    tables = []
+    for ahead, seed in ((1, 0), (2, 1), (7, 2), (1000, 3)):
+        made_up(monkeypatch, by_chance, ahead, seed)
+        audit = defection_curves(
+            MadeUp(), [FedAvg(), MwFed()], trials=30, defectors=defectors, width=width
+        )
+        tables.append(table(audit))
+    assert all(other == tables[0] for other in tables[1:])
+
+
+def test_a_cell_stops_at_the_first_trial_whose_interval_is_narrow_enough(monkeypatch):
+    # All satisfied: [n / (n + z^2), 1] is narrower than 0.3 from n = 9 on, 3.84 / 12.84.
+    engine = made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=100, width=0.3)
+    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 9
+    assert audit.curve("FedAvg").all_satisfied.trials == 9
+    assert len(engine.made) == 9 * (1 + 3)
+
+
+def test_no_cell_stops_before_five_trials(monkeypatch):
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=100, width=0.9)
+    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 5
+
+
+def test_a_cell_that_is_not_sure_goes_on_while_others_stop(monkeypatch):
+    def rule(run, client):
+        return [0.1, 0.9 if sum(run.contributions) == 70 or run.trial % 2 else 0.1]
+
+    engine = made_up(monkeypatch, rule)
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=25, width=0.3)
+    curve = audit.curve("FedAvg")
+    assert curve.at(1).at_end.random.trials == 9
+    assert curve.at(0.5).at_end.random.trials == 25
+    assert max(run.trial for run in engine.made if sum(run.contributions) == 70) == 8
+
+
+def test_trials_that_were_finished_beyond_the_stop_are_kept_and_not_counted(monkeypatch, tmp_path):
+    engine = made_up(monkeypatch, lambda run, client: [0.9, 0.9], ahead=1000)
+    options = {"levels": [0.5], "trials": 30, "width": 0.3, "store": tmp_path / "runs.db"}
+    audit = defection_curves(MadeUp(), FedAvg(), **options)
+    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 9
+    with RunStore(tmp_path / "runs.db") as store:
+        assert len(store) == len(engine.made) == 30 * 4
+    again = defection_curves(MadeUp(), FedAvg(), **options)
+    assert table(again) == table(audit)
+    assert len(engine.made) == 30 * 4
+
+
+def test_random_defectors_are_balanced_and_cost_one_run_a_trial(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    options = {"levels": [0.5], "trials": 12, "defectors": "random", "seed": 4}
+    curve = defection_curves(MadeUp(), FedAvg(), **options).curve("FedAvg")
+    assert len(engine.made) == 12 * 2
+    level = curve.at(0.5).at_end
+    assert [share.trials for share in level.clients.values()] == [4, 4, 4]
+    assert [share.p for share in level.clients.values()] == [1, 0, 1]
+    assert (level.random.low, level.random.high) == (wilson(8, 12).low, wilson(8, 12).high)
+    cuts = [np.array(run.contributions) < MadeUp.points for run in engine.made[1::2]]
+    for block in range(4):
+        assert sum(cuts[3 * block : 3 * block + 3]).tolist() == [1, 1, 1]
+    orders = {tuple(int(c.argmax()) for c in cuts[3 * b : 3 * b + 3]) for b in range(4)}
+    assert len(orders) > 1
+
+
+def test_prescribed_contributions_are_matched_by_name_and_cut(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    plan = Allocation([31.5, 4, 8], ["west", "north", "south"])
+    options = {"levels": [1, 0.5], "trials": 2, "protocol": "P2", "plan": plan}
+    audit = defection_curves(MadeUp(), FedAvg(), **options)
+    made = {run.contributions for run in engine.made}
+    assert made == {(4, 8, 32), (2, 8, 32), (4, 4, 32), (4, 8, 16)}
+    assert audit.curve("FedAvg").contributions == (4, 8, 32)
+    assert audit.to_dict()["protocol"] == "P2"
+    # What is counted is what was used at the prescribed contributions.
+    assert audit.curve("FedAvg").total_samples == 2 + 4 + 16
+
+
+@pytest.mark.parametrize("defectors", ["each", "random"])
+def test_who_gives_nothing_cannot_defect_and_is_no_contributor(monkeypatch, defectors):
+    # North, of whom nothing is asked, always is satisfied, a contributor never when it cuts.
+    def rule(run, client):
+        return [0.1, 0.9 if client == 0 or run.contributions[client] == (0, 8, 16)[client] else 0]
+
+    engine = made_up(monkeypatch, rule)
+    plan = Allocation([0, 8, 16])
+    curve = defection_curves(
+        MadeUp(), FedAvg(), levels=[0.5], trials=6, protocol="P2", plan=plan, defectors=defectors
+    ).curve("FedAvg")
+    level = curve.at(0.5).at_end
+    assert level.random.p == pytest.approx(1 / 3)
+    assert level.contributors.p == 0
+    assert level.contributors.trials == (6 if defectors == "each" else 4)
+    assert level.clients["north"].p == 1
+    assert all(run.contributions[0] == 0 for run in engine.made)
+
+
+def test_each_algorithm_is_held_to_what_it_uses_itself_unless_told(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    audit = defection_curves(MadeUp(), [FedAvg(), MwFed()], levels=[0.5], trials=2, protocol="P2")
+    planning = [run for run in engine.made if run.trial >= PLANNING]
+    scored = [run for run in engine.made if run.trial < PLANNING]
+    # The made-up runs use half of what clients bring.
+    assert {run.contributions for run in planning} == {(10, 20, 40)}
+    assert [curve.contributions for curve in audit.curves] == [(5, 10, 20)] * 2
+    assert len(planning) == 2 * 3
+    assert {run.seed for run in planning}.isdisjoint(run.seed for run in scored)
+    assert {run.contributions for run in scored} == {
+        (5, 10, 20),
+        (3, 10, 20),
+        (5, 5, 20),
+        (5, 10, 10),
+    }
+
+
+def test_progress_tells_how_far_it_is_and_what_is_known(monkeypatch):
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    told = []
+    audit = defection_curves(
+        MadeUp(), [FedAvg(), MwFed()], levels=[1, 0.5], trials=4, progress=told.append
+    )
+    assert told[0].done == 0
+    assert told[0].total == 2 * 4 * (1 + 3)
+    assert told[0].left is None
+    assert [one.done for one in told] == sorted(one.done for one in told)
+    assert all(one.done <= one.total == told[0].total for one in told)
+    assert told[-1].done == told[-1].total
+    assert told[-1].left == told[-1].running == 0
+    # Every run takes half a second.
+    assert all(one.left == (one.total - one.done) / 2 for one in told if one.left is not None)
+    known = {(one.algorithm, one.level): one.satisfied for one in told[-1].known}
+    assert known["MW-FED", 0.5] == audit.curve("MW-FED").at(0.5).at_end.random
+    half_way = next(one for one in told if one.done == told[0].total // 2)
+    assert {share.satisfied.trials for share in half_way.known} == {2}
+
+
+def test_progress_counts_the_runs_that_find_a_plan(monkeypatch):
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    told = []
+    defection_curves(
+        MadeUp(), FedAvg(), levels=[0.5], trials=2, protocol="P2", progress=told.append
+    )
+    assert told[0].planning and not told[-1].planning
+    assert told[0].total == told[-1].total == told[-1].done == 3 + 2 * (1 + 3)
+
+
+def test_a_run_in_the_store_is_not_made_again_and_a_lost_one_is(monkeypatch, tmp_path):
+    path = tmp_path / "runs.db"
+    options = {"levels": [1, 0.5], "trials": 3, "store": path}
+    engine = made_up(monkeypatch, by_points)
+    first = defection_curves(MadeUp(), FedAvg(), **options)
+    assert (first.reused, len(engine.made)) == (0, 12)
+    again = defection_curves(MadeUp(), FedAvg(), **options)
+    assert (again.reused, len(engine.made)) == (12, 12)
+    lost = engine.made[5]
+    with sqlite3.connect(path) as direct:
+        direct.execute(
+            "DELETE FROM history WHERE run = (SELECT id FROM runs WHERE key = ?)", (lost.key,)
+        )
+        direct.execute("DELETE FROM runs WHERE key = ?", (lost.key,))
+    direct.close()
+    third = defection_curves(MadeUp(), FedAvg(), **options)
+    assert engine.made[12:] == [lost]
+    assert table(first) == table(again) == table(third)
+    # More trials go on from those that are there.
+    defection_curves(MadeUp(), FedAvg(), **{**options, "trials": 5})
+    assert len(engine.made) == 13 + 2 * 4
+
+
+def test_a_store_that_is_handed_in_stays_open(monkeypatch):
+    made_up(monkeypatch, by_points)
+    with RunStore() as store:
+        defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=2, store=store)
+        assert len(store) == 2 * 4
+
+
+def test_a_run_that_never_came_back_is_not_counted_but_told(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    whole = engine.finished
+
+    def losing(runs):
+        for number, finished in enumerate(whole(runs)):
+            if number != 6:
+                yield finished
+
+    engine.finished = losing
+    with pytest.raises(FedaccordError, match="1 run did not come back"):
+        defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=3)
+
+
+def test_what_was_finished_before_a_failure_is_in_the_file(monkeypatch, tmp_path):
+    def rule(run, client):
+        if run.trial == 1:
+            raise RunError("the run of FedAvg failed: KeyError: 'layer'")
+        return [0.9, 0.9]
+
+    made_up(monkeypatch, rule)
+    path = tmp_path / "runs.db"
+    with pytest.raises(RunError, match=r"KeyError: 'layer'; .* safe in .*runs.db, and the same"):
+        defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=3, store=path)
+    with RunStore(path) as store:
+        assert len(store) == 4
+    with pytest.raises(RunError, match=r"'layer'$"):
+        defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=3)
+
+
+def test_one_client_alone_has_no_others(monkeypatch):
+    class Alone(MadeUp):
+        names, points, requirements = NAMES[:1], np.array([10]), np.array([0.5])
+
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    level = defection_curves(Alone(), FedAvg(), levels=[0.5], trials=3).curve("FedAvg").at(0.5)
+    assert level.at_end.others.trials == 0
+    assert level.at_end.random == wilson(3, 3)
+
+
+def test_algorithms_of_one_kind_may_be_named(monkeypatch):
+    made_up(monkeypatch, by_points)
+    named = {"c = 2": MwFed(factor=2), "c = 4": MwFed(factor=4)}
+    audit = defection_curves(MadeUp(), named, levels=[0.5], trials=1)
+    assert [curve.algorithm for curve in audit.curves] == list(named)
+    assert [curve.settings["factor"] for curve in audit.curves] == [2, 4]
+
+
+def test_results_read_in_one_line_and_cannot_be_changed(monkeypatch):
+    made_up(monkeypatch, by_points)
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=2)
+    assert repr(audit) == "DefectionAudit(P1, FedAvg, 3 clients)"
+    assert repr(audit.curves[0]) == "DefectionCurve(FedAvg, 1: 0.83, 0.5: 0.67)"
+    assert repr(audit.curves[0].levels[1]) == "DefectionLevel(0.5, 0.67 [0.30, 0.90])"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        audit.curves[0].diverged = 3
+    with pytest.raises(InputError, match=r"no level 0.3; it has 1, 0.5"):
+        audit.curve("FedAvg").at(0.3)
+    with pytest.raises(InputError, match=r'no curve of "Solo"; it has FedAvg'):
+        audit.curve("Solo")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"levels": [0]}, "a level must be a number above 0 and at most 1.*got 0"),
+        ({"levels": [1, 1.5]}, r"at most 1.*got 1\.5"),
+        ({"levels": [-0.5]}, "a level must be"),
+        ({"levels": [math.nan]}, "a level must be.*got nan"),
+        ({"levels": ["half"]}, "a level must be.*got 'half'"),
+        ({"levels": [True]}, "a level must be"),
+        ({"levels": [0.5, 1, 0.5]}, "level 0.5 comes twice"),
+        ({"levels": []}, "no level"),
+        ({"trials": 0}, "trials must be a whole number from 1"),
+        ({"trials": 2.5}, "trials must be a whole number"),
+        ({"trials": 10**7}, "trials must be"),
+        ({"protocol": "P3"}, "protocol must be one of P1, P2; got 'P3'"),
+        ({"defectors": "all"}, "defectors must be one of each, random"),
+        ({"engine": "cloud"}, "engine must be one of local"),
+        ({"width": 0}, "width must be between 0 and 1"),
+        ({"width": math.nan}, "width must be between 0 and 1"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 0.5}, "seed must be a whole number"),
+        ({"workers": 0}, "workers must be"),
+        ({"workers": 10_000}, "10000 workers are more than the cores here"),
+        ({"algorithms": []}, "no algorithm"),
+        ({"algorithms": [FedAvg(), FedAvg(rounds=3)]}, "two algorithms are called FedAvg; .*dict"),
+        ({"algorithms": ["FedAvg"]}, "an algorithm is needed.*got 'FedAvg'"),
+        ({"plan": Allocation([1, 2, 3])}, 'a plan is for the protocol "P2"'),
+        ({"protocol": "P2", "plan": Allocation([1, 2])}, "for 2 clients; there are 3"),
+        ({"protocol": "P2", "plan": Allocation([11, 2, 3])}, "asks north for 11 points.*has 10"),
+        ({"protocol": "P2", "plan": Allocation([0, 0, 0])}, "asks nobody for anything"),
+        (
+            {"protocol": "P2", "plan": Allocation([1, 2, 3], ["north", "sout", "west"])},
+            "sout is not a member; did you mean south",
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(monkeypatch, tmp_path, options, words):
+    engine = made_up(monkeypatch, by_points)
+    path = tmp_path / "runs.db"
+    algorithms = options.pop("algorithms", [FedAvg()])
+    with pytest.raises(InputError, match=words):
+        defection_curves(MadeUp(), algorithms, store=path, **options)
+    assert engine.made == []
+    assert not path.exists()
+
+
+# From here on with real training.
+
+
+def batches(federation, recorder, algorithm, contributions):
+    """Train as the audit does, and give the points of each batch."""
+    run = defection.Run("any", algorithm, contributions, base_seed=0, trial=0)
+    with LocalEngine(federation) as engine:
+        list(engine.finished([run]))
+    return [np.array(batch).astype(int) for batch in recorder.seen if len(batch) == 4]
+
+
+def points_of(client, seen):
+    """The points of a client in the order drawn; those of client i are numbered from 1000 i."""
+    drawn = np.concatenate(seen)
+    return drawn[drawn // 1000 == client].tolist()
+
+
+def faults_of_a_cut():
+    """Cut client 1 from 20 points to 5, and list what does not happen as it should."""
+    algorithm = FedAvg(rounds=12, batch_size=4, form="local", optimizer="sgd")
+    federation, recorder = recorded((10, 20, 40))
+    full = batches(federation, recorder, algorithm, (10, 20, 40))
+    less = batches(federation, recorder, algorithm, (10, 5, 40))
+    looked = batches(
+        federation, recorder, dataclasses.replace(algorithm, evaluate_every=1), (10, 20, 40)
+    )
+    faults = []
+    if not len(set(points_of(1, less))) <= 5 < len(set(points_of(1, full))):
+        faults.append("the defector is not cut")
+    if not set(points_of(1, less)) <= set(range(1000, 1020)):
+        faults.append("the defector draws the points of others")
+    if any(points_of(i, full) != points_of(i, less) for i in (0, 2)):
+        faults.append("the others' draws move")
+    if any(points_of(i, full) != points_of(i, looked) for i in range(3)):
+        faults.append("looking more often changes what is drawn")
+    return faults
+
+
+def test_a_cut_touches_the_defector_and_nobody_elses_draws():
+    assert faults_of_a_cut() == []
+
+
+def test_a_defector_that_is_not_cut_is_caught(monkeypatch):
+    def uncut(federation, algorithm, *, contributions=None, seed=0):
+        return training.train(federation, algorithm, seed=seed)
+
+    monkeypatch.setattr(engines, "train", uncut)
+    assert "the defector is not cut" in faults_of_a_cut()
+
+
+def test_a_random_stream_that_all_share_is_caught(monkeypatch):
+    shared = {}
+
+    def one_for_all(seed, purpose, *place):
+        return shared.setdefault(seed, np.random.default_rng(seed))
+
+    plain_train = training.train
+
+    def train(*arguments, **options):
+        shared.clear()
+        return plain_train(*arguments, **options)
+
+    monkeypatch.setattr(training, "stream", one_for_all)
+    monkeypatch.setattr(engines, "train", train)
+    assert "the others' draws move" in faults_of_a_cut()
+
+
+def test_a_run_uses_no_more_points_than_it_was_allowed(tmp_path):
+    path = tmp_path / "runs.db"
+    defection_curves(small_federation(), FedAvg(**QUICK), levels=[0.1], trials=2, store=path)
+    with sqlite3.connect(path) as direct:
+        rows = direct.execute('SELECT contributions, "unique" FROM runs').fetchall()
+    direct.close()
+    assert len(rows) == 2 * 4
+    for contributions, unique in rows:
+        pairs = zip(json.loads(unique), json.loads(contributions), strict=True)
+        assert all(used <= brought for used, brought in pairs)
+    assert {tuple(json.loads(c)) for c, _ in rows} == {
+        (30, 24, 40),
+        (3, 24, 40),
+        (30, 2, 40),
+        (30, 24, 4),
+    }
+
+
+def test_a_model_that_gives_nan_is_marked_diverged_and_not_satisfied():
+    class Bursts(Recorder):
+        def forward(self, inputs):
+            return super().forward(inputs) * (math.nan if self.training else 1)
+
+    audit = defection_curves(
+        small_federation(model=Bursts, requirement=0.01), FedAvg(**QUICK), levels=[1], trials=2
+    )
+    curve = audit.curve("FedAvg")
+    assert curve.diverged == 2
+    assert curve.all_satisfied.p == 0
+    assert curve.at(1).at_end.random.p == curve.at(1).by_then.random.p == 0
+    json.dumps(audit.to_dict(), allow_nan=False)
+
+
+def test_solo_learning_can_be_audited_too():
+    audit = defection_curves(small_federation(), Solo(**QUICK), levels=[1, 0.1], trials=2)
+    solo = audit.curve("Solo")
+    # Alone, nobody else is touched by a cut.
+    assert solo.at(0.1).at_end.others.p == solo.at(1).at_end.others.p
+
+
+AUDIT = """
+import os, pathlib, sys
+sys.path[:0] = {path!r}
+from federation.test_defection import audit_of_killed
+folder, here = pathlib.Path(sys.argv[1]), os.getpid()
+
+def model():
+    from federation.small import two_layers
+    os.getpid() == here or (folder / "workers" / str(os.getpid())).touch()
+    return two_layers()
+
+# No guard around what follows, as in many a user's script, and a model that has no name.
+audit_of_killed(folder / "runs.db", workers=2, model=lambda: model())
+"""
+
+
+def audit_of_killed(path, workers=1, model=two_layers):
+    algorithms = [FedAvg(**QUICK), MwFed(**QUICK)]
+    federation = small_federation(model=model, requirement=0.6)
+    return defection_curves(
+        federation,
+        algorithms,
+        levels=[1, 0.5, 0.1],
+        trials=400,
+        width=0.25,
+        workers=workers,
+        store=path,
+    )
+
+
+def until(condition, seconds=120):
+    """Wait for something that happens soon, or not at all."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")")[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def stored(path):
+    if not path.exists() or not path.stat().st_size:
+        return 0
+    with RunStore(path) as store:
+        return len(store)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cores() < 2, reason="two workers need two cores")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are seen in /proc")
+def test_an_audit_that_is_killed_twice_ends_as_one_that_is_not(tmp_path):
+    path = tmp_path / "runs.db"
+    (tmp_path / "workers").mkdir()
+    safe = 0
+    for ending in (signal.SIGKILL, signal.SIGINT):
+        command = [sys.executable, "-c", AUDIT.format(path=sys.path), str(tmp_path)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert until(lambda goal=safe + 10: stored(path) >= goal)
+            process.send_signal(ending)
+            process.wait(60)
+            errors = process.stderr.read()
+        workers = [int(file.name) for file in (tmp_path / "workers").iterdir()]
+        assert len(workers) >= 2
+        assert until(lambda pids=workers: not any(is_alive(pid) for pid in pids))
+        # One traceback, that of the interrupted script itself: workers say nothing.
+        assert errors.count("Traceback") == (ending == signal.SIGINT), errors
+        safe = stored(path)
+    resumed = audit_of_killed(path)
+    assert resumed.reused >= 20
+    uninterrupted = audit_of_killed(tmp_path / "another.db")
+    assert uninterrupted.reused == 0
+    assert table(resumed) == table(uninterrupted)
+    # It is a table about something.
+    assert 0 < resumed.curve("FedAvg").at(0.1).at_end.random.p < 1
