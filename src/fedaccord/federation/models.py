@@ -10,65 +10,20 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fedaccord.errors import InputError
 from fedaccord.federation import native
+from fedaccord.federation.layers import Dropout, drop_units, hidden_layer
 
 Engine = Literal["auto", "native", "torch", "eager"]
-BYTES = 256
 # Rows at a time, to train and to evaluate: measured quickest; None for all at once.
 _CHUNKS: dict[str, tuple[int | None, int | None]] = {
     "native": (256, 400),
-    "torch": (32, 25),
+    "torch": (64, 100),
     "eager": (None, None),
 }
-
-
-class Dropout(nn.Module):
-    """Drop each unit with probability drop / 256 and scale the others by 256 / (256 - drop).
-
-    A unit is dropped where a random byte is below `drop`, so the probability is exact. Set `stream`
-    to draw the bytes from it; without one they come from torch's generator. Every row takes the
-    same number of draws, whatever batch it is in.
-
-    drop: how many of the 256 values of a byte drop a unit; 64 for a quarter, 128 for a half.
-    """
-
-    def __init__(self, drop: int) -> None:
-        super().__init__()
-        if not 0 <= drop < BYTES:
-            raise InputError(f"drop must be a whole number from 0 to 255, of 256; got {drop}")
-        self.drop = drop
-        self.stream: np.random.Generator | None = None
-
-    def draw(self, rows: int, units: int) -> Tensor:
-        """Draw one byte per unit, (rows, units); a unit is dropped where its byte is below drop."""
-        if self.stream is None:
-            return torch.randint(BYTES, (rows, units), dtype=torch.uint8)
-        # Eight bytes at a time, many times quicker than one. What a row does not use is left.
-        words = self.stream.integers(
-            2**64 - 1, size=(rows, -(-units // 8)), dtype=np.uint64, endpoint=True
-        )
-        return torch.from_numpy(words.view(np.uint8)[:, :units])
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Drop units of (rows, ...) in training; change nothing in evaluation."""
-        if not self.training or self.drop == 0:
-            return values
-        drawn = self.draw(len(values), math.prod(values.shape[1:]))
-        return self.mask(values, drawn.reshape(values.shape))
-
-    def mask(self, values: Tensor, drawn: Tensor) -> Tensor:
-        """Drop units by bytes already drawn."""
-        return values * ((drawn >= self.drop).to(values.dtype) * (BYTES / (BYTES - self.drop)))
-
-    def extra_repr(self) -> str:
-        """Say the probability."""
-        return f"p={self.drop / BYTES:g}"
 
 
 class PaperNet(nn.Module):
@@ -117,28 +72,24 @@ class PaperNet(nn.Module):
         return scores
 
     def _hidden(self, images: Tensor) -> Tensor:
-        drawn = self.dropout1.draw(len(images), native.FEATURES) if self.training else None
+        drop = self.dropout1.drop
+        drawn = None
+        if self.dropout1.training:
+            drawn = self.dropout1.draw(len(images), native.FEATURES)
+        if self.engine == "eager":
+            features = self._features(images)
+            dropped = features if drawn is None else drop_units(features, drawn, drop)
+            return functional.relu(self.fc1(dropped))
+        layers = (self.conv1, self.conv2, self.fc1)
+        weights = [weight for layer in layers for weight in layer.parameters()]
         if self.engine == "native":
-            layers = (self.conv1, self.conv2, self.fc1)
-            weights = [weight for layer in layers for weight in layer.parameters()]
-            hidden = native.hidden(images, weights, drawn=drawn, drop=self.dropout1.drop)
-            if hidden is not None:
-                return hidden
-        features = self._eager(images) if self.engine == "eager" else self._tuned(images)
-        if drawn is not None:
-            features = self.dropout1.mask(features, drawn)
-        return functional.relu(self.fc1(features))
+            return native.hidden_layer(images, weights, drawn, drop)
+        return hidden_layer(images, weights, drawn, drop)
 
-    def _eager(self, images: Tensor) -> Tensor:
-        hidden = functional.relu(self.conv2(functional.relu(self.conv1(images))))
-        return functional.max_pool2d(hidden, 2).permute(0, 2, 3, 1).flatten(1)
-
-    def _tuned(self, images: Tensor) -> Tensor:
-        # Of equals the pool takes the first, and relu keeps the order: pooling before relu gives
-        # the same values and gradients for a quarter of the work.
-        hidden = functional.relu(self.conv1(images.contiguous(memory_format=torch.channels_last)))
-        pooled = functional.max_pool2d(self.conv2(hidden), 2)
-        return functional.relu(pooled).permute(0, 2, 3, 1).flatten(1)
+    def _features(self, images: Tensor) -> Tensor:
+        inner = functional.relu(self.conv1(images))
+        pooled = functional.max_pool2d(functional.relu(self.conv2(inner)), 2)
+        return pooled.permute(0, 2, 3, 1).flatten(1)
 
 
 class SmallNet(nn.Module):

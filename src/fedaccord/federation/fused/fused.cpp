@@ -67,7 +67,8 @@ enum Outcome { kDone = 0, kNoMemory = 1, kOutOfRange = 2 };
 
 // The hidden layer [images][128] of images [images][28][28], and the features [images][12][12][64]
 // that backward needs. With winners [images][144][4], for training: dropout is applied (bytes, one
-// per feature; null for none) and what else backward needs is noted. Without, for evaluation.
+// per feature; null for none) and what else backward needs is noted. Without, for evaluation, there
+// is no dropout.
 int fused_forward(std::ptrdiff_t images, const float* image, const Parameters* given,
                   const std::uint8_t* bytes, int drop_below, float scale, float* features,
                   std::uint64_t* winners, float* hidden) try {
@@ -84,9 +85,11 @@ int fused_forward(std::ptrdiff_t images, const float* image, const Parameters* g
 }
 
 // Gradients of all parameters from the gradient of the hidden layer, after a forward pass in range.
+// Out of range is a gradient that is so itself: to leave out what is zero or dropped is then wrong.
 int fused_backward(std::ptrdiff_t images, const float* image, const Parameters* given,
                    const float* features, const std::uint64_t* winners, const float* hidden,
                    const float* gradient, float scale, const Parameters* gradients) try {
+  if (!(largest(gradient, images * kUnits) < kLargest)) return kOutOfRange;
   Workspace& work = workspace();
   linear_backward(images, features, hidden, gradient, gradients->weights3, gradients->bias3, work);
   arrange_weights1(given->weights1, work.weights1);
