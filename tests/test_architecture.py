@@ -15,7 +15,8 @@ FORBIDDEN = {
     "fedaccord.audit": ("fedaccord.equilibria", "fedaccord.report"),
     "fedaccord.allocation": ("fedaccord.equilibria", "fedaccord.games", "fedaccord.report"),
     "fedaccord.games": ("fedaccord.equilibria", "fedaccord.audit", "fedaccord.report"),
-    "fedaccord.equilibria": ("fedaccord.report",),
+    "fedaccord.equilibria": ("fedaccord.report", "fedaccord.federation"),
+    "fedaccord.federation": ("fedaccord.report", "fedaccord.equilibria", "fedaccord.games"),
     "fedaccord": ("fedaccord.cli", "torch", "typer"),
 }
 # Only these may: the entry point, the command line itself, and the half that trains.
@@ -99,6 +100,11 @@ def test_imports_point_downwards(module: str, path: Path) -> None:
         ("import torch", "fedaccord.games.linear"),
         ("if True:\n    from torch import nn", "fedaccord.equilibria.stable"),
         ("import fedaccord.report.tables", "fedaccord.equilibria.stable"),
+        ("import torch", "fedaccord.cli.training"),
+        ("import torch", "fedaccord.report.training"),
+        ("from fedaccord.equilibria.stable import solve_stable", "fedaccord.federation.clients"),
+        ("from fedaccord.report.live import live_audit", "fedaccord.federation.defection"),
+        ("from fedaccord.cli.base import app", "fedaccord.federation.config"),
     ],
 )
 def test_the_rule_on_imports_objects_to_planted_faults(source: str, module: str) -> None:
@@ -155,6 +161,18 @@ def test_the_search_for_heavy_modules_finds_one() -> None:
     assert loaded_by("import fedaccord, scipy.optimize") == ["scipy.optimize"]
 
 
-def test_the_command_line_starts_without_the_solvers() -> None:
+def test_the_command_line_starts_without_solvers_and_torch() -> None:
     allowed = {"typer", "rich"}
     assert set(loaded_by("import fedaccord.cli")) <= allowed
+
+
+@pytest.mark.parametrize(
+    "module", ["allotment", "algorithms", "streams", "history", "settings", "config", "intervals"]
+)
+def test_what_does_not_train_needs_no_torch(module: str) -> None:
+    assert loaded_by(f"import fedaccord.federation.{module}") == []
+
+
+def test_a_config_is_read_without_torch() -> None:
+    read = "from fedaccord.federation.config import Config; Config.default().to_dict()"
+    assert loaded_by(read) == []

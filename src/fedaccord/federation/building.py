@@ -34,6 +34,8 @@ VALIDATION = (10, 10_000)
 # How much of the pre-training pool the network that scores by loss is measured on.
 HOLDOUT = 10
 
+# What a config may say of agents that are sites.
+BESIDE_SITES = ("agents.validation", "agents.requirement", "pretraining.weights")
 # How many points each choice of a search sees at least: one pass over a small pool tells nothing.
 SEEN = 10_000
 
@@ -94,6 +96,11 @@ class Building:
     @cached_property
     def pools(self) -> Pools:
         """The points, divided."""
+        if self.data.sites is not None:
+            raise InputError(
+                f"{self.data.source} has sites, which keep their points: there is no pool beside "
+                "them to score or to pre-train on"
+            )
         wanted = self.config.pools
         sizes = {
             "pretraining": _size(wanted.pretraining, len(self.data), PRETRAINING),
@@ -230,11 +237,19 @@ class Building:
         )
 
     def _sites(self, wanted: AgentSettings, seed: int) -> SiteDealer:
-        for name in AgentSettings.OF_MIXTURES:
-            if f"agents.{name}" in self.config.given:
-                raise InputError(
-                    f"{self.data.source} has sites, which are the agents: leave [agents] {name} out"
-                )
+        for name in sorted(self.config.given):
+            section, _, key = name.partition(".")
+            if name in BESIDE_SITES or section not in (
+                "pools",
+                "difficulty",
+                "pretraining",
+                "agents",
+            ):
+                continue
+            raise InputError(
+                f"{self.data.source} has sites, which are the agents and keep all their points: "
+                f"leave out [{section}] {key}"
+            )
         weights = self.config.pretraining.weights
         return SiteDealer(
             self.data,

@@ -149,9 +149,6 @@ class AgentSettings:
     hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
     easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
 
-    # What agents that are sites bring with them.
-    OF_MIXTURES = ("mixtures", "names", "points", "hard", "easy")
-
 
 @dataclass(frozen=True)
 class ModelSettings:

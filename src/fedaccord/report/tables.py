@@ -74,7 +74,7 @@ class Sheet:
 
     def _width(self, column: int) -> int:
         cells = [row[column].plain for row in self.rows + self.footer]
-        return max(map(cell_len, (self.columns[column], *cells)))
+        return max(map(cell_len, (plain(self.columns[column]), *cells)))
 
     def parts(self, width: int) -> list[list[int]]:
         """Divide the columns after the first among tables that fit the width."""
@@ -95,9 +95,10 @@ class Sheet:
             numbers = sum(GAP + self._width(column) for column in part)
             name = max(min(NAME_WIDTH, options.max_width - EDGES - numbers), 1)
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-            table.add_column(self.columns[0], no_wrap=True, overflow="ellipsis", max_width=name)
-            for column in part:
-                table.add_column(self.columns[column], justify="right", no_wrap=True)
+            head, *heads = (line(self.columns[column]) for column in (0, *part))
+            table.add_column(head, no_wrap=True, overflow="ellipsis", max_width=name)
+            for head in heads:
+                table.add_column(head, justify="right", no_wrap=True)
             for row in self.rows:
                 table.add_row(row[0], *(row[column] for column in part))
             table.add_section()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.text import Text
 
-from fedaccord.report.tables import FEW, MANY, Sheet, line, number
+from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line, number
 
 if TYPE_CHECKING:
     from fedaccord.federation.curves import DefectionAudit, DefectionCurve
@@ -34,6 +34,13 @@ def span(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def shortened(name: str) -> str:
+    """Cut a long name, for the head of a column."""
+    head = line(name)
+    head.truncate(LEAST_NAME, overflow="ellipsis")
+    return head.plain
 
 
 def _share(share: Proportion) -> str:
@@ -100,7 +107,8 @@ def history_sentence(history: History, algorithm: str) -> Text:
 
 def curves_table(audit: DefectionAudit) -> Sheet:
     """Lay out how often a random agent that gives less is satisfied, by level and algorithm."""
-    sheet = Sheet("a random agent gives", *(curve.algorithm for curve in audit.curves))
+    heads = (shortened(curve.algorithm) for curve in audit.curves)
+    sheet = Sheet("a random agent gives", *heads)
     for point in audit.curves[0].levels:
         shares = [_share(curve.at(point.level).at_end.random) for curve in audit.curves]
         sheet.add_row(percent_of(point.level), *shares)
@@ -123,7 +131,8 @@ def agents_table(curve: DefectionCurve) -> Sheet:
     shown = agents[:FEW] if len(agents) > MANY else agents
     idle = any(given == 0 for given in curve.contributions)
     extra = ["a contributor"] if idle else []
-    sheet = Sheet(f"{curve.algorithm}, given", *shown, *extra, "all the others")
+    heads = (shortened(agent) for agent in shown)
+    sheet = Sheet(f"{curve.algorithm}, given", *heads, *extra, "all the others")
     for point in curve.levels:
         found = point.at_end
         own = [
