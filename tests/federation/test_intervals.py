@@ -109,7 +109,7 @@ def test_clients_that_always_end_the_same_way_are_no_copies_of_each_other():
     assert clustered(nearly).width == pytest.approx(found.width, rel=0.05)
 
 
-def coverage(interval, draw, p, repeats=1500):
+def coverage(interval, draw, p, repeats=800):
     """Count how often an interval from drawn outcomes holds the true share."""
     rng = np.random.default_rng(7)
     found = (interval(draw(rng)) for _ in range(repeats))

@@ -381,34 +381,31 @@ def writer(path, count):
 
 def test_two_processes_may_write_the_same_file(tmp_path):
     path = tmp_path / "runs.db"
-    writers = [writer(path, 60) for _ in range(2)]
+    writers = [writer(path, 25) for _ in range(2)]
     for process in writers:
         process.communicate()
         assert process.returncode == 0
     with RunStore(path) as store:
-        assert len(store) == 60
-        assert all(len(store.rows(run)) == ROUNDS * len(CLIENTS) for run in trials(60))
+        assert len(store) == 25
+        assert all(len(store.rows(run)) == ROUNDS * len(CLIENTS) for run in trials(25))
 
 
 def test_a_killed_process_leaves_a_whole_file_with_whole_runs(tmp_path):
     path = tmp_path / "runs.db"
-    process = writer(path, 10**6)
-    process.stdout.readline()
-    for _ in range(3):
-        time.sleep(0.1)
+    count = 0
+    for _ in range(2):
+        process = writer(path, 10**6)
+        process.stdout.readline()
+        time.sleep(0.2)
         process.kill()
-        process.wait()
+        process.communicate()
+        before = count
         with RunStore(path) as store:
             count = len(store)
             assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert all(store.get(run) is not None for run in trials(count))
             assert all(len(store.rows(run)) == ROUNDS * len(CLIENTS) for run in trials(count))
-        process.stdout.close()
-        process = writer(path, 10**6)
-        process.stdout.readline()
-    process.kill()
-    process.communicate()
-    assert count > 0
+        assert count > before or before
 
 
 def test_a_store_reads_in_one_line(tmp_path):
