@@ -11,7 +11,7 @@ import torch
 from federation.networks import assert_near, assert_same_kind, generator, results, seeded
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation import native
+from fedaccord.federation import layers, native
 from fedaccord.federation.models import PaperNet
 
 needs_native = pytest.mark.skipif(not native.available(), reason=str(native.why_not()))
@@ -100,6 +100,32 @@ def test_of_equals_the_first_passes_the_gradient_on_as_in_torch():
 
 
 @needs_native
+def test_of_equals_the_first_passes_the_gradient_on_in_any_pair():
+    # Black and white images, and kernels of one tap, of a size that Winograd's fractions divide:
+    # no step rounds, so what ties by torch's arithmetic ties by the block's.
+    random = torch.Generator().manual_seed(5)
+    images = torch.randint(2, (6, 1, 28, 28), generator=random).float()
+    weights = [torch.zeros(shape) for shape in native.SHAPES]
+    for place, size in ((0, 1), (2, 576)):
+        kernels = weights[place].view(-1, 9)
+        taps = torch.randint(9, (len(kernels), 1), generator=random)
+        signs = torch.randint(-1, 2, taps.shape, generator=random)
+        kernels.scatter_(1, taps, size * signs.float())
+    weights[4][:] = torch.randn(native.SHAPES[4], generator=random)
+    found, expected = {}, {}
+    for outcome, layer, kind in (
+        (found, native.hidden_layer, torch.float32),
+        (expected, layers.hidden_layer, torch.float64),
+    ):
+        leaves = [weight.to(kind, copy=True).requires_grad_() for weight in weights]
+        hidden = layer(images.to(kind), leaves, None, 0)
+        hidden.sum().backward()
+        outcome |= {str(place): leaf.grad for place, leaf in enumerate(leaves)}
+        outcome["hidden"] = hidden.detach()
+    assert_near(found, expected)
+
+
+@needs_native
 def test_relu_passes_no_gradient_at_zero_as_in_torch():
     found, expected = gradients_of_ties("native", 0.0), gradients_of_ties("eager", 0.0)
     assert expected["conv2.bias"].abs().max() == 0
@@ -122,6 +148,18 @@ def test_what_is_no_finite_number_spreads_as_in_torch(value, place):
         state[place].view(-1)[7] = value
     expected = results(seeded(PaperNet(47, "eager"), state), images, labels)
     found = results(seeded(PaperNet(47, "native"), state), images, labels)
+    assert_same_kind(found, expected)
+
+
+@needs_native
+def test_features_that_overflow_do_so_as_in_torch_even_where_small_weights_follow():
+    state = state_of("fresh")
+    state["fc1.weight"] *= 1e-20
+    images, labels = batch(3)
+    images[1] = 3e38
+    expected = results(seeded(PaperNet(47, "eager"), state), images, labels)
+    found = results(seeded(PaperNet(47, "native"), state), images, labels)
+    assert not expected["evaluated"].isfinite().all()
     assert_same_kind(found, expected)
 
 
