@@ -4,7 +4,7 @@
 #   make demo      three hospitals: their plans, and a proposal checked (installs only what that needs)
 #   make test      all tests, the slow ones too
 #   make check     formatting, lint, types
-#   make bench     how long the solvers take
+#   make bench     how long the solvers and a round of training take
 #   make clean     remove caches and what the demo made; distclean removes the environments too
 
 PYTHON ?= python3
@@ -42,13 +42,16 @@ define new_venv
 }
 endef
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Installing compiles the native block.
+NATIVE := hatch_build.py $(wildcard src/fedaccord/federation/fused/*.[ch]pp)
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing everything into $(VENV), a few minutes the first time"
 	$(call new_venv,$(VENV))
 	@$(VENV)/bin/python $(PIP_INSTALL) -e '.[all,dev]'
 	@touch $@
 
-$(DEMO_VENV)/.installed: pyproject.toml constraints.txt
+$(DEMO_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing what the demo needs into $(DEMO_VENV), a minute or two the first time"
 	$(call new_venv,$(DEMO_VENV))
 	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[report]'
@@ -84,6 +87,7 @@ check: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
+	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
 
 clean:
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/plan.csv

@@ -36,10 +36,11 @@ FLAGS = ["-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-ffp-
 
 def compile_native() -> str | None:
     """Compile the native block beside its source; give why not, or None when it worked."""
-    LIBRARY.unlink(missing_ok=True)
-    REASON.unlink(missing_ok=True)
     reason = _compile()
-    if reason is not None:
+    if reason is None:
+        REASON.unlink(missing_ok=True)
+    else:
+        LIBRARY.unlink(missing_ok=True)
         REASON.write_text(reason + "\n", encoding="utf-8")
     return reason
 
@@ -55,7 +56,7 @@ def _compile() -> str | None:
     digest = hashlib.sha256()
     for file in sorted(FOLDER.glob("*.[ch]pp")):
         digest.update(file.read_bytes())
-    # Under another name first, so that a process that uses the old one is not pulled from under.
+    # Elsewhere first, and then at once in place of the old one: some process may be about to load it.
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         made = Path(folder) / LIBRARY.name
         flags += [f'-DFUSED_SOURCE="{digest.hexdigest()}"', str(SOURCE), "-o", str(made)]

@@ -1,0 +1,268 @@
+"""Speed of training, as ratios taken in one interleaved run.
+
+A round is one of the paper's: four clients, 64 samples each are trained on with Adam, and 200
+validation points each are evaluated. It is timed in the plain loop, which any user of torch would
+write, and in the real one with the network in tuned stock torch and as the native block. Run with
+
+    make bench            (or: python benchmarks/training.py [--only ROW ...] [--quick])
+
+It prints a table and replaces benchmarks/results/training.json. The images are EMNIST's where the
+folder FEDACCORD_DATA has them, and enlarged digits elsewhere; the results say which.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One core each: the processes are the parallelism. Must be set before numpy is imported.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import argparse
+import functools
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from games import clock, machine
+from rich.console import Console
+from rich.table import Table
+
+from fedaccord._files import replace_file
+from fedaccord.errors import InputError
+from fedaccord.federation import native
+from fedaccord.federation.algorithms import FedAvg
+from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.data import load_data
+from fedaccord.federation.engines import LocalEngine
+from fedaccord.federation.history import History
+from fedaccord.federation.models import Engine, model_factory
+from fedaccord.federation.plain import train_plainly
+from fedaccord.federation.pretraining import PretrainedWeights, pretrain
+from fedaccord.federation.store import Run
+from fedaccord.federation.training import train
+
+RESULTS = Path(__file__).parent / "results" / "training.json"
+SEED = 20212
+CLIENTS, SAMPLES, VALIDATED, POINTS = 4, 64, 200, 1600
+# What the plain algorithm multiplies and adds, forward alone and with the gradients.
+FLOP_TRAINED, FLOP_EVALUATED = 71.6e6, 24.0e6
+FLOP_A_ROUND = CLIENTS * (SAMPLES * FLOP_TRAINED + VALIDATED * FLOP_EVALUATED)
+PRETRAINING_BATCHES = 75
+
+
+@functools.cache
+def images() -> tuple[np.ndarray, np.ndarray, str]:
+    """Give 28 x 28 images with labels, shuffled, and what they are."""
+    try:
+        data = load_data("emnist")
+        inputs = data.inputs.astype(np.float32) / np.float32(255)
+    except InputError:
+        data = load_data("digits")
+        # Each pixel three times as large, and a margin of two.
+        large = np.kron(data.inputs, np.ones((1, 3, 3), dtype=np.float32))
+        inputs = np.pad(large, ((0, 0), (2, 2), (2, 2)))
+    order = np.random.default_rng(SEED).permutation(len(inputs))
+    # Enough for everybody, digits over and over.
+    order = np.resize(order, CLIENTS * (POINTS + VALIDATED) + PRETRAINING_BATCHES * SAMPLES)
+    return inputs[order, None], data.labels[order].astype(np.int64), data.source
+
+
+@functools.cache
+def pretrained() -> PretrainedWeights:
+    """Give the weights from which the paper's federations start."""
+    inputs, labels, _ = images()
+    model = model_factory("paper", (28, 28), 47)
+    points = PRETRAINING_BATCHES * SAMPLES
+    return pretrain(
+        model, inputs[-points:], labels[-points:], batches=PRETRAINING_BATCHES, seed=SEED
+    )
+
+
+def federation(engine: Engine, start: str) -> Federation:
+    """Make four clients whose network starts fresh or pre-trained."""
+    inputs, labels, _ = images()
+    clients = []
+    for place in range(CLIENTS):
+        first = place * (POINTS + VALIDATED)
+        trained = slice(first, first + POINTS)
+        validated = slice(first + POINTS, first + POINTS + VALIDATED)
+        clients.append(
+            Client(
+                f"client {place}",
+                (inputs[trained], labels[trained]),
+                (inputs[validated], labels[validated]),
+                0.7,
+            )
+        )
+    weights = pretrained() if start == "pre-trained" else None
+    model = model_factory("paper", (28, 28), 47, engine=engine)
+    return Federation(clients, model, weights=weights)
+
+
+def rounds(count: int) -> FedAvg:
+    """Give the algorithm, for so many rounds with an evaluation each."""
+    return FedAvg(rounds=count, batch_size=SAMPLES, evaluate_every=1)
+
+
+def sgemm_peak() -> float:
+    """Measure what one core reaches in a product of 1024 x 1024 matrices, in flop a second."""
+    a, b = torch.rand(1024, 1024), torch.rand(1024, 1024)
+    return 2 * 1024**3 / min(clock(lambda: a @ b)[0] for _ in range(5))
+
+
+def rows_round(quick: bool) -> list[dict[str, Any]]:
+    """Seconds of a round: the plain loop, tuned torch, the native block."""
+    return [row for start in ("pre-trained", "fresh") for row in _rows_from(start, quick)]
+
+
+def _rows_from(start: str, quick: bool) -> list[dict[str, Any]]:
+    # About as long each, so that a slow minute of the machine falls on all alike.
+    lengths = {"eager": 1 if quick else 2, "torch": 2 if quick else 3, "native": 4 if quick else 16}
+    if not native.available():
+        Console(stderr=True).print(native.why_not())
+        del lengths["native"]
+    loops = {name: train_plainly if name == "eager" else train for name in lengths}
+    federations = {name: federation(name, start) for name in lengths}
+    for name, loop in loops.items():
+        loop(federations[name], rounds(1), seed=SEED)
+    seconds: dict[str, list[float]] = {name: [] for name in lengths}
+    peaks, histories = [], {}
+    for _ in range(2 if quick else 9):
+        peaks.append(sgemm_peak())
+        for name, loop in loops.items():
+            task = functools.partial(loop, federations[name], rounds(lengths[name]), seed=SEED)
+            taken, histories[name] = clock(task)
+            seconds[name].append(taken / lengths[name])
+    peak = statistics.median(peaks)
+    goals = {"torch": 1.5, "native": 5.0}
+    return [
+        _round_row(name, start, seconds, peak, goal, histories)
+        for name, goal in goals.items()
+        if name in lengths
+    ]
+
+
+def _round_row(
+    name: str,
+    start: str,
+    seconds: dict[str, list[float]],
+    peak: float,
+    goal: float,
+    histories: dict[str, History],
+) -> dict[str, Any]:
+    mine, plain = statistics.median(seconds[name]), statistics.median(seconds["eager"])
+    ratio = statistics.median(b / a for a, b in zip(seconds[name], seconds["eager"], strict=True))
+    shared = len(histories["eager"].loss)
+    apart = np.abs(histories[name].loss[:shared] / histories["eager"].loss - 1).max()
+    return {
+        "row": f"a round, {start} weights: {name} against the plain loop",
+        "seconds": mine,
+        "against_seconds": plain,
+        "ratio": ratio,
+        "all_seconds": seconds,
+        "gflops": FLOP_A_ROUND / mine / 1e9,
+        "against_gflops": FLOP_A_ROUND / plain / 1e9,
+        "sgemm_gflops": peak / 1e9,
+        "of_sgemm_peak": FLOP_A_ROUND / mine / peak,
+        "against_of_sgemm_peak": FLOP_A_ROUND / plain / peak,
+        "flop_note": "counted as the plain algorithm does them; native does fewer",
+        "largest_relative_difference_of_losses": float(apart),
+        "goal": f"ratio >= {goal:g}",
+        "met": bool(ratio >= goal),
+    }
+
+
+def row_workers(quick: bool) -> list[dict[str, Any]]:
+    """Runs in two worker processes against the same runs in one process."""
+    source = federation("auto", "pre-trained")
+    length = 4 if quick else 40
+    seconds: dict[str, list[float]] = {"one": [], "two": []}
+    with LocalEngine(source) as one, LocalEngine(source, workers=2) as two:
+        engines = {"one": one, "two": two}
+        for engine in engines.values():
+            _make(engine, source, length=1, runs=2)
+        for _ in range(1 if quick else 5):
+            for name, engine in engines.items():
+                task = functools.partial(_make, engine, source, length=length, runs=4)
+                seconds[name].append(clock(task)[0])
+    ratio = statistics.median(a / b for a, b in zip(seconds["one"], seconds["two"], strict=True))
+    return [
+        {
+            "row": f"4 runs of {length} rounds: two workers against one",
+            "seconds": statistics.median(seconds["two"]),
+            "against_seconds": statistics.median(seconds["one"]),
+            "ratio": ratio,
+            "all_seconds": seconds,
+            "goal": "ratio >= 1.8",
+            "met": bool(ratio >= 1.8),
+        }
+    ]
+
+
+def _make(engine: LocalEngine, source: Federation, *, length: int, runs: int) -> None:
+    wanted: Iterator[Run] = (
+        Run("benchmark", rounds(length), tuple(int(n) for n in source.points), SEED, trial)
+        for trial in range(runs)
+    )
+    for _ in engine.finished(wanted):
+        pass
+
+
+ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
+    "round": rows_round,
+    "workers": row_workers,
+}
+
+
+def described_machine() -> dict[str, Any]:
+    """Say what ran this, on what images."""
+    return {**machine(), "torch": version("torch"), "images": images()[2]}
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """Lay the rows out for a terminal."""
+    result = Table("what", "seconds", "against", "ratio", "GFLOP/s", "of sgemm", "goal", "met")
+    for row in rows:
+        result.add_row(
+            row["row"],
+            f"{row['seconds']:.3g}",
+            f"{row['against_seconds']:.3g}",
+            f"{row['ratio']:.3g}",
+            f"{row['gflops']:.0f}" if "gflops" in row else "",
+            f"{row['of_sgemm_peak']:.0%}" if "gflops" in row else "",
+            row["goal"],
+            "yes" if row["met"] else "no",
+        )
+    return result
+
+
+def main() -> None:
+    """Run the rows asked for, keep the others' last results, and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS))
+    parser.add_argument("--quick", action="store_true", help="few repetitions, nothing written")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    groups: dict[str, Any] = {}
+    if RESULTS.exists() and not chosen.quick:
+        groups = json.loads(RESULTS.read_text())["groups"]
+    console = Console(width=150)
+    for name in chosen.only:
+        rows = ROWS[name](chosen.quick)
+        groups[name] = {"machine": described_machine(), "rows": rows}
+        console.print(table(rows))
+        if not chosen.quick:
+            # Written as they come: a run cut short loses only the row in hand.
+            text = {"command": "make bench", "seed": SEED, "groups": groups}
+            replace_file(RESULTS, json.dumps(text, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
