@@ -56,7 +56,7 @@ def _compile() -> str | None:
     digest = hashlib.sha256()
     for file in sorted(FOLDER.glob("*.[ch]pp")):
         digest.update(file.read_bytes())
-    # Elsewhere first, and then at once in place of the old one: some process may be about to load it.
+    # Elsewhere first, then at once in place of the old: a process may be about to load it.
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         made = Path(folder) / LIBRARY.name
         flags += [f'-DFUSED_SOURCE="{digest.hexdigest()}"', str(SOURCE), "-o", str(made)]
