@@ -5,9 +5,13 @@ A page is read from top to bottom and runs in a folder of its own:
     ```python          a block of >>> examples, or plain code; one namespace for the whole page
     ```json game.json  a block with a file name: the file is written
     ```console         lines that start with "$ fedaccord" are run, and what they print compared
+    ```console measured, ```python measured
+                       the same for what training reaches, which another machine's kernels may round
+                       to other accuracies: the words are compared, and that there are numbers
+                       where the page has some
 
-Numbers are compared to six digits, so that another machine's rounding is no error; seconds may be
-anything; "..." stands for any text.
+Other numbers are compared to six digits, so that another machine's rounding is no error; seconds
+may be anything; "..." stands for any text.
 """
 
 import doctest
@@ -28,12 +32,16 @@ SECONDS = re.compile(r'("seconds": )[-+.\deE]+')
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page: what it is, its file name if any, its text and its line."""
+    """A fenced block of a page: what it is, its file name if any, its text and its line.
+
+    measured: whether its numbers are those of one machine.
+    """
 
     language: str
     file: str
     body: str
     line: int
+    measured: bool = False
 
 
 class WrongPageError(AssertionError):
@@ -43,13 +51,16 @@ class WrongPageError(AssertionError):
 def blocks(text: str) -> Iterator[Block]:
     """Give the fenced blocks of a page in order."""
     for match in FENCE.finditer(text):
-        words = match["info"].split()
+        language, *words = match["info"].split() or [""]
         line = text.count("\n", 0, match.start()) + 2
-        yield Block(words[0] if words else "", " ".join(words[1:]), match["body"], line)
+        measured = words == ["measured"]
+        yield Block(language, "" if measured else " ".join(words), match["body"], line, measured)
 
 
-def same(expected: str, printed: str) -> bool:
-    """Say whether two outputs are the same, numbers to six digits and spaces aside."""
+def same(expected: str, printed: str, *, measured: bool = False) -> bool:
+    """Say whether two outputs are the same, numbers to six digits (or any) and spaces aside."""
+    if measured:
+        expected, printed = (NUMBER.sub("0", text) for text in (expected, printed))
     wanted = _words(SECONDS.sub(r"\1...", expected))
     if "..." in expected or SECONDS.search(expected):
         return _matches(wanted, _words(SECONDS.sub(r"\1...", printed)))
@@ -93,8 +104,11 @@ def _same_number(wanted: str, found: str) -> bool:
 
 
 class _Checker(doctest.OutputChecker):
+    def __init__(self, measured: bool) -> None:
+        self._measured = measured
+
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        return same(want, got)
+        return same(want, got, measured=self._measured)
 
 
 def check_page(text: str, name: str, folder: Path) -> int:
@@ -109,7 +123,7 @@ def check_page(text: str, name: str, folder: Path) -> int:
         if block.language == "python":
             ran += _run_python(block, namespace, where)
         elif block.language == "console":
-            ran += _run_console(block.body, where, folder)
+            ran += _run_console(block, where, folder)
         elif block.file:
             (folder / block.file).write_text(block.body, encoding="utf-8")
     return ran
@@ -123,7 +137,7 @@ def _run_python(block: Block, namespace: dict[str, Any], where: str) -> int:
         return 1
     test = doctest.DocTestParser().get_doctest(block.body, namespace, where, None, block.line)
     faults: list[str] = []
-    runner = doctest.DocTestRunner(_Checker(), verbose=False)
+    runner = doctest.DocTestRunner(_Checker(block.measured), verbose=False)
     runner.run(test, out=faults.append, clear_globs=False)
     namespace.update(test.globs)
     if faults:
@@ -131,9 +145,9 @@ def _run_python(block: Block, namespace: dict[str, Any], where: str) -> int:
     return len(test.examples)
 
 
-def _run_console(body: str, where: str, folder: Path) -> int:
+def _run_console(block: Block, where: str, folder: Path) -> int:
     ran, code = 0, 0
-    for command, expected in _commands(body):
+    for command, expected in _commands(block.body):
         if command == "echo $?":
             printed = str(code)
         elif command.startswith("fedaccord "):
@@ -146,7 +160,7 @@ def _run_console(body: str, where: str, folder: Path) -> int:
         else:
             continue
         ran += 1
-        if not same(expected, printed):
+        if not same(expected, printed, measured=block.measured):
             raise WrongPageError(
                 f"{where}: $ {command}\nthe page says:\n{expected}\nit prints:\n{printed}"
             )

@@ -55,7 +55,7 @@ def test_every_page_can_be_reached_from_the_readme():
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_fence_is_closed_and_known(page):
     text = page.read_text(encoding="utf-8")
-    known = {"python", "console", "json", "csv", "text", "bash"}
+    known = {"python", "console", "json", "csv", "toml", "text", "bash"}
     assert text.count("\n```") == 2 * len(list(blocks(text)))
     assert {block.language for block in blocks(text)} <= known
 
@@ -172,6 +172,33 @@ def test_a_page_whose_plain_code_fails_is_caught(tmp_path):
 )
 def test_outputs_that_agree_are_the_same(page, printed):
     assert same(page, printed)
+
+
+MEASURED = """
+```python measured
+>>> print("P 0.94 [0.88, 0.97] yes")
+P 0.45 [0.41, 0.62] yes
+```
+"""
+
+
+def test_measured_numbers_may_differ_from_the_page(tmp_path):
+    assert check_page(MEASURED, "page", tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("62] yes\n```", "62] no\n```"),
+        ("P 0.45 [", "P - ["),
+        ("P 0.45 [0.41, 0.62]", "P 0.45 [0.41]"),
+        ("python measured", "python"),
+    ],
+)
+def test_a_measured_page_that_lies_is_caught(true, false, tmp_path):
+    assert true in MEASURED
+    with pytest.raises(WrongPageError):
+        check_page(MEASURED.replace(true, false), "page", tmp_path)
 
 
 @pytest.mark.parametrize(
