@@ -449,5 +449,5 @@ def test_the_built_in_federation_needs_no_config_and_leaves_no_file(
     monkeypatch.chdir(tmp_path)
     result = run("train")
     assert (result.code, result.stderr) == (0, "")
-    assert "After 60 rounds of FedAvg everybody is satisfied." in result.stdout
+    assert "After 40 rounds of FedAvg everybody is satisfied." in result.stdout
     assert list(tmp_path.iterdir()) == []
