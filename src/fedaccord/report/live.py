@@ -23,13 +23,12 @@ BAR = 40
 
 def audit_display(progress: Progress) -> RenderableType:
     """Lay out how far an audit is, and how often defectors were satisfied so far."""
-    bar = Table.grid(padding=(0, 1))
+    bar = ProgressBar(max(progress.total, 1), progress.done, width=BAR)
     left = "" if progress.left is None else f", about {span(progress.left)} left"
     there = f" ({progress.reused:,} were there already)" if progress.reused else ""
     what = "plans" if progress.planning else "runs"
-    words = f"{progress.done:,} of {progress.total:,} {what}{there}{left}"
-    bar.add_row(ProgressBar(max(progress.total, 1), progress.done, width=BAR), line(words))
-    return Group(bar, _known_table(progress.known)) if progress.known else bar
+    words = line(f"{progress.done:,} of {progress.total:,} {what}{there}{left}")
+    return Group(bar, words, *([_known_table(progress.known)] if progress.known else []))
 
 
 def _known_table(known: tuple[Known, ...]) -> Table:
