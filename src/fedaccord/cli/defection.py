@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fedaccord.federation.algorithms import Algorithm
     from fedaccord.federation.config import AuditSettings
     from fedaccord.federation.curves import DefectionAudit
-    from fedaccord.federation.defection import Progress
     from fedaccord.federation.engines import Source
 
 
@@ -129,19 +128,8 @@ def _audited(
     from fedaccord.federation.defection import defection_curves
     from fedaccord.report.live import live_audit
 
-    kept = 0
-
-    def count(progress: Progress) -> None:
-        nonlocal kept
-        kept = progress.done
-
     try:
         with live_audit() as show:
-
-            def told(progress: Progress) -> None:
-                count(progress)
-                show(progress)
-
             return defection_curves(
                 source,
                 algorithms,
@@ -155,14 +143,21 @@ def _audited(
                 workers=workers,
                 engine=engine,
                 store=results,
-                progress=told,
+                progress=show,
             )
     except KeyboardInterrupt:
-        runs = "run is" if kept == 1 else "runs are"
-        raise Interrupted(
-            f"interrupted: {kept:,} finished {runs} kept in {results}; the same command goes on "
-            "from there"
-        ) from None
+        raise Interrupted(_kept(results)) from None
+
+
+def _kept(results: str) -> str:
+    # Counted in the file itself: a run may have been committed and not yet been told of.
+    with imported("fedaccord.federation.store").RunStore(results) as store:
+        count = len(store)
+    runs = "run is" if count == 1 else "runs are"
+    return (
+        f"interrupted: {count:,} finished {runs} kept in {results}; the same command goes on from "
+        "there"
+    )
 
 
 def _emit(found: DefectionAudit) -> None:

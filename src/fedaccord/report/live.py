@@ -23,7 +23,9 @@ BAR = 40
 
 def audit_display(progress: Progress) -> RenderableType:
     """Lay out how far an audit is, and how often defectors were satisfied so far."""
-    bar = ProgressBar(max(progress.total, 1), progress.done, width=BAR)
+    # A bar does not end its line; a row of a grid does.
+    bar = Table.grid()
+    bar.add_row(ProgressBar(max(progress.total, 1), progress.done, width=BAR))
     left = "" if progress.left is None else f", about {span(progress.left)} left"
     there = f" ({progress.reused:,} were there already)" if progress.reused else ""
     what = "plans" if progress.planning else "runs"
@@ -46,8 +48,9 @@ def _so_far(cell: Known) -> str:
     share = cell.satisfied
     if not share.trials:
         return "-"
+    trials = "1 trial" if share.trials == 1 else f"{share.trials} trials"
     stopped = ", enough" if cell.stopped else ""
-    return f"{share.p:.2f} ({share.trials} trials{stopped})"
+    return f"{share.p:.2f} ({trials}{stopped})"
 
 
 @contextlib.contextmanager
