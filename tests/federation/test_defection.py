@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import signal
 import sqlite3
 import subprocess
@@ -672,9 +673,12 @@ def test_an_audit_that_is_killed_twice_ends_as_one_that_is_not(tmp_path):
     safe = 0
     for ending in (signal.SIGKILL, signal.SIGINT):
         command = [sys.executable, "-c", AUDIT.format(path=sys.path), str(tmp_path)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
             assert until(lambda goal=safe + 10: stored(path) >= goal)
-            process.send_signal(ending)
+            # A terminal sends Ctrl-C to all the processes of its group.
+            (os.killpg if ending == signal.SIGINT else os.kill)(process.pid, ending)
             process.wait(60)
             errors = process.stderr.read()
         workers = [int(file.name) for file in (tmp_path / "workers").iterdir()]

@@ -238,12 +238,20 @@ class _Worker:
             self._tasks.flush()
             result, trace = pickle.load(self._results)
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
-            raise RunError(_death(run, self._process.wait())) from None
+            raise RunError(_death(run, self._status())) from None
         if isinstance(result, History):
             return result
         error: FedaccordError = result
         error.add_note(trace)
         raise error
+
+    def _status(self) -> int:
+        """Wait for a process that no longer answers to end, and not for ever."""
+        try:
+            return self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
 
     def _send_source(self) -> None:
         try:
