@@ -9,6 +9,7 @@ import pytest
 from documents import WrongPageError, blocks, check_page, same
 
 import fedaccord
+import fedaccord.federation
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -83,10 +84,12 @@ def test_the_pages_solve_the_game_that_the_figure_shows():
     assert written == [file, file]
 
 
-def test_the_reference_has_every_public_name_and_no_other():
+@pytest.mark.parametrize("package", [fedaccord, fedaccord.federation])
+def test_the_reference_has_every_public_name_and_no_other(package):
     text = (DOCS / "reference" / "names.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(fedaccord.__all__)
+    part = text.partition(f"\n## {package.__name__}\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(package.__all__)
 
 
 def words_in(picture):
