@@ -118,10 +118,10 @@ def test_a_run_of_an_audit_can_be_looked_at(tiny: Path) -> None:
     )
     with contextlib.closing(sqlite3.connect("fedaccord.sqlite")) as store:
         rows = store.execute(
-            "SELECT accuracies FROM runs WHERE trial = 2 AND contributions = '[32,32]' "
-            "AND algorithm LIKE '%mw-fed%'"
+            "SELECT loss FROM history JOIN runs ON runs.id = history.run WHERE trial = 2 "
+            "AND contributions = '[32,32]' AND algorithm LIKE '%mw-fed%' ORDER BY round, client"
         ).fetchall()
-    assert [json.loads(text) for (text,) in rows] == [found["accuracy"][-1]]
+    assert [loss for (loss,) in rows] == [loss for losses in found["loss"] for loss in losses]
 
 
 def test_training_that_diverges_says_so(tiny: Path) -> None:

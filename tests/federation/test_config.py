@@ -164,6 +164,7 @@ def test_files_are_looked_for_beside_the_config_then_in_the_data_folder(
         ('[audit]\nprotocol = "p1"', "got 'p1'; did you mean P1?"),
         ('[audit]\ndefectors = "all"', "[audit] defectors must be one of each, random"),
         ("[audit]\nwidth = 1", "[audit] width must be a number above 0 and below 1"),
+        ("[audit]\ntrials = true", "[audit] trials must be a whole number of 1 or more"),
         ("[audit]\nseed = -1", "[audit] seed must be a whole number of 0 or more"),
         ("[audit]\nseed = 1979-05-27", "[audit] seed must be a whole number"),
     ],
