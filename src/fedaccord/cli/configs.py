@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -48,8 +49,6 @@ def overridden(section: Any, **options: Any) -> Any:
     section: the section.
     options: by the keys they override; None where an option was not given.
     """
-    import dataclasses
-
     readers = {f.name: f.metadata["reader"] for f in dataclasses.fields(section)}
     given = {
         name: readers[name](f"--{name.replace('_', '-')}", value)
