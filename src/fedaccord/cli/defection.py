@@ -34,13 +34,22 @@ if TYPE_CHECKING:
     from fedaccord.federation.engines import Source
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Of the config's; may repeat. Default: all."),
+]
+Protocol = Annotated[
+    str | None, typer.Option(help="P1: part of its data. P2: part of what is asked of it.")
+]
+Plan = Annotated[
+    str | None, typer.Option(metavar="ALLOCATION.(json|csv)", help="What P2 asks of each agent.")
+]
+
+
 @app.command("audit")
 def audit_defection(
     config_file: ConfigFile = None,
-    algorithm: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Of the config's; may repeat. Default: all."),
-    ] = None,
+    algorithm: Names = None,
     levels: Annotated[
         str | None, typer.Option(help="What part a defector gives. Default: 1,.75,.5,.25,.05.")
     ] = None,
@@ -51,14 +60,8 @@ def audit_defection(
         int | None, typer.Option(metavar="N", help="Runs at a time. Default: one per core.")
     ] = None,
     engine: Annotated[str, typer.Option(help="Where runs are made: local.")] = "local",
-    protocol: Annotated[
-        str | None,
-        typer.Option(help="P1: part of its data. P2: part of what is asked of it."),
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(metavar="ALLOCATION.(json|csv)", help="What P2 asks of each agent."),
-    ] = None,
+    protocol: Protocol = None,
+    plan: Plan = None,
     defectors: Annotated[
         str | None, typer.Option(help="each agent in every trial, or one at random.")
     ] = None,
