@@ -13,6 +13,7 @@ import fedaccord.federation
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+EXPERIMENTS = ROOT / "experiments"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]+)(?:#[^)\s]*)?\)")
 
@@ -61,11 +62,10 @@ def test_every_fence_is_closed_and_known(page):
     assert {block.language for block in blocks(text)} <= known
 
 
-@pytest.fixture(scope="module")
-def three_hospitals():
-    """The script that draws the figure, as a module."""
-    path = DOCS / "figures" / "three_hospitals.py"
-    spec = importlib.util.spec_from_file_location("three_hospitals", path)
+def figure_script(name):
+    """Give the script that draws a figure, as a module."""
+    path = DOCS / "figures" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -96,13 +96,61 @@ def words_in(picture):
     return re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
 
 
-def test_the_figure_is_the_one_its_script_draws(three_hospitals, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "word"), [("three_hospitals", "1,200"), ("defection", "MW-FED")], ids=lambda w: w
+)
+def test_the_figures_are_those_their_scripts_draw(name, word, tmp_path):
     pytest.importorskip("matplotlib")
-    fresh = tmp_path / "three_hospitals.svg"
-    three_hospitals.draw(fresh)
-    drawn = words_in(fresh)
-    assert "1,200" in drawn
-    assert drawn == words_in(DOCS / "figures" / "three_hospitals.svg")
+    fresh = tmp_path / f"{name}.svg"
+    figure_script(name).draw(fresh)
+    assert word in words_in(fresh)
+    assert words_in(fresh) == words_in(DOCS / "figures" / f"{name}.svg")
+
+
+def test_the_curves_of_the_figure_are_those_of_the_committed_audit():
+    """Curves have no words, so the picture names what it was drawn from."""
+    picture = (DOCS / "figures" / "defection.svg").read_text(encoding="utf-8")
+    script = figure_script("defection")
+    assert script.AUDIT.is_file()
+    assert f"drawn from sha256 {script.digest(script.AUDIT)}" in picture
+
+
+def written_share(share):
+    return f"{share['p']:.2f} [{share['low']:.2f}, {share['high']:.2f}]"
+
+
+def shares_in(audit):
+    """Give the shares of a committed audit as tables write them, algorithm by algorithm."""
+    found = []
+    for curve in audit["algorithms"].values():
+        points = curve["levels"]
+        found += [written_share(point) for point in points]
+        found.append(written_share(curve["all_satisfied"]))
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-audit.md"])
+def test_the_audit_of_digits_on_a_page_is_the_committed_one(page):
+    audit = json.loads((EXPERIMENTS / "digits" / "results" / "audit.json").read_text())
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (table,) = (b.body for b in blocks(text) if b.body.startswith("$ fedaccord audit\n"))
+    first = table.partition("points used then")[0]
+    written = re.findall(r"\d\.\d\d \[[^]]*\]", first)
+    assert len(written) == 12
+    assert sorted(written) == sorted(shares_in(audit))
+
+
+def test_the_experiment_on_its_page_is_the_committed_one():
+    audit = json.loads((EXPERIMENTS / "blum2021" / "results" / "emnist.json").read_text())
+    text = (DOCS / "explanation" / "experiment.md").read_text(encoding="utf-8")
+    results = text.partition("## Results")[2].partition("**What holds.**")[0]
+    written = re.findall(r"\d\.\d\d \[[^]]*\]", results)
+    others = [p["others"] for c in audit["algorithms"].values() for p in c["levels"][1:]]
+    expected = [*shares_in(audit), *map(written_share, others)]
+    assert sorted(written) == sorted(expected)
+    by_agent = audit["algorithms"]["MW-FED"]["levels"][1]["agents"].values()
+    row = " | ".join(f"{round(s['p'] * s['trials'])} of {s['trials']}" for s in by_agent)
+    assert f"| satisfied | {row} |" in text
 
 
 # The checker is first shown pages that lie.

@@ -6,12 +6,18 @@ The numbers are those of experiments/digits/results/audit.json, which `fedaccord
 printed. Needs matplotlib (pip install '.[report]').
 """
 
+import hashlib
 import json
 from pathlib import Path
 
 HERE = Path(__file__).parent
 AUDIT = HERE.parents[1] / "experiments" / "digits" / "results" / "audit.json"
 COLOURS = ("#0b5563", "#e08e2b", "#9aa5b1")
+
+
+def digest(source):
+    """Give what the picture is marked with, to see that it is of this audit."""
+    return hashlib.sha256(source.read_bytes()).hexdigest()
 
 
 def draw(path, source=AUDIT):
@@ -31,7 +37,7 @@ def draw(path, source=AUDIT):
             draw_curve(axes, name, curve["levels"], colour, shift=0.008 * (2 * n - 1))
         levels = sorted({p["level"] for _, curve in algorithms for p in curve["levels"]})
         axes.set_xticks(levels, [f"{100 * level:g} %" for level in levels])
-        axes.set_xlim(0, 1.17)
+        axes.set_xlim(0, 1.05)
         axes.set_ylim(0, 1.04)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
         axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
@@ -41,13 +47,17 @@ def draw(path, source=AUDIT):
         axes.set_xlabel("of its data that one random agent brings; the others bring all of theirs")
         title = "runs in which it still reaches its goal, with 95 % intervals"
         axes.set_title(title, loc="left", fontsize=10, color="#444444")
-        metadata = {"Date": None} if Path(path).suffix == ".svg" else None
+        # Each curve with the dashed one below it.
+        named = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda n: n[1])
+        axes.legend(*zip(*named, strict=True), frameon=False, loc="lower right", fontsize=9)
+        mark = f"drawn from sha256 {digest(source)}"
+        metadata = {"Date": None, "Description": mark} if Path(path).suffix == ".svg" else None
         figure.savefig(path, metadata=metadata, dpi=150)
         plt.close(figure)
 
 
 def draw_curve(axes, name, levels, colour, *, shift):
-    """Draw one algorithm's curve, its name at its right end.
+    """Draw one algorithm's curve with its intervals, and dashed that of its worst-off agent.
 
     shift: by how much to move it sideways, so that intervals do not cover each other.
     """
@@ -56,17 +66,12 @@ def draw_curve(axes, name, levels, colour, *, shift):
     shares = [point["p"] for point in points]
     below = [point["p"] - point["low"] for point in points]
     above = [point["high"] - point["p"] for point in points]
-    axes.errorbar(
-        places,
-        shares,
-        yerr=[below, above],
-        color=colour,
-        linewidth=2,
-        elinewidth=1.2,
-        marker="o",
-        markersize=5,
-    )
-    axes.text(1.035, shares[-1], name, color=colour, va="center", fontweight="bold")
+    style = {"elinewidth": 1.2, "linewidth": 2, "marker": "o", "markersize": 5}
+    axes.errorbar(places, shares, yerr=[below, above], color=colour, label=name, **style)
+    worst = min(points[0]["agents"], key=lambda agent: sum(p["agents"][agent]["p"] for p in points))
+    own = [point["agents"][worst]["p"] for point in points]
+    label = f"{name}, the agent with {worst.replace('%', ' %')} points"
+    axes.plot(places, own, color=colour, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
 
 
 if __name__ == "__main__":
