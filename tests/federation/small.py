@@ -39,12 +39,13 @@ def small_federation(
 
 
 class Recorder(nn.Module):
-    """A model that keeps the first column of every training batch it is given."""
+    """A model that logs the first column of every training batch; a new one starts a new log."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: list[list[float]]) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 3).double()
-        self.seen: list[list[float]] = []
+        self.seen = seen
+        seen.clear()
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.training:
@@ -52,9 +53,9 @@ class Recorder(nn.Module):
         return self.layer(inputs)
 
 
-def recorded(sizes: tuple[int, ...], **options) -> tuple[Federation, Recorder]:
-    """A federation in which point p of client i is told by the number 1000 i + p."""
-    recorder = Recorder()
+def recorded(sizes: tuple[int, ...], **options) -> tuple[Federation, list[list[float]]]:
+    """A federation in which point p of client i is told by the number 1000 i + p, and its log."""
+    seen: list[list[float]] = []
     clients = []
     for i, size in enumerate(sizes):
         inputs = np.zeros((size, 4))
@@ -62,11 +63,7 @@ def recorded(sizes: tuple[int, ...], **options) -> tuple[Federation, Recorder]:
         points = (inputs, np.arange(size) % 3)
         clients.append(Client(f"client {i}", points, (inputs[:3], [0, 1, 2]), requirement=0.99))
 
-    def factory() -> nn.Module:
-        recorder.seen.clear()
-        return recorder
-
-    return Federation(clients, factory, **options), recorder
+    return Federation(clients, lambda: Recorder(seen), **options), seen
 
 
 def constant_model(scores: list[float]) -> nn.Module:

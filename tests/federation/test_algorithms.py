@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -67,6 +68,28 @@ def test_settings_come_back_from_the_dictionary(kind) -> None:
     given = kind(rounds=7, learning_rate=0.5).to_dict()
     name = given.pop("kind")
     assert KINDS[name](**given) == kind(rounds=7, learning_rate=0.5)
+
+
+def derived(batches: int, base: type[FedAvg] = FedAvg) -> FedAvg:
+    @dataclass(frozen=True, kw_only=True)
+    class Derived(base):
+        def allot(self, state):
+            return np.full(len(state), batches * 2)
+
+    # What is in the closure is data; the code below differs by a constant.
+    if batches == 1:
+        Derived.allot = lambda self, state: np.full(len(state), 1)
+    return Derived()
+
+
+def test_a_derived_algorithm_is_told_apart_from_its_base_and_from_its_other_versions() -> None:
+    one, two = derived(1).to_dict(), derived(2).to_dict()
+    assert len({FedAvg.kind, one["kind"]}) == 2
+    assert one["kind"] == two["kind"]
+    assert one["code"] != two["code"]
+    assert derived(1).to_dict() == one
+    assert derived(2).name == "Derived"
+    assert "code" not in FedAvg().to_dict()
 
 
 @pytest.mark.parametrize(

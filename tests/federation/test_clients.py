@@ -39,6 +39,7 @@ def test_lists_arrays_and_tensors_are_taken_alike() -> None:
         ({"train": (np.zeros((2, 5)), [0, 1])}, "give both the same shape"),
         ({"requirement": 0.0}, "requirement of one must be an accuracy above 0"),
         ({"requirement": 70}, "requirement of one must be an accuracy above 0 and at most 1"),
+        ({"requirement": "0.7"}, "requirement of one must be an accuracy"),
         ({"requirement": float("nan")}, "requirement of one must be"),
         ({"name": " "}, "a client has no name"),
     ],
@@ -47,6 +48,9 @@ def test_a_client_that_cannot_be_is_refused(arguments, sentence: str) -> None:
     given = {"name": "one", "train": POINTS, "validation": POINTS, "requirement": 0.5}
     with pytest.raises(InputError, match=sentence):
         Client(**{**given, **arguments})
+
+
+SHARED = nn.Linear(4, 3)
 
 
 def client(name: str, labels: list[int] | None = None, features: int = 4) -> Client:
@@ -64,13 +68,31 @@ def client(name: str, labels: list[int] | None = None, features: int = 4) -> Cli
         ([client("a"), client("b", [0, 3])], linear_model, "b has the label 3, and the model"),
         ([client("a", [-1, 0])], linear_model, "a has the label -1, and the model knows 3 classes"),
         ([client("a")], lambda: nn.Linear(5, 3).double(), "the model does not take inputs"),
-        ([client("a")], lambda: nn.Linear(4, 3), "the model does not take inputs of shape"),
+        ([client("a")], nn.Linear(4, 3), "one model, of which every run would go on: give a func"),
+        ([client("a")], lambda: SHARED, "gives the same model twice: give a function"),
         ([client("a")], lambda: nn.Flatten(0).double(), "one row of scores per input"),
     ],
 )
 def test_a_federation_that_cannot_be_is_refused(clients, model, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         Federation(clients, model)
+
+
+def test_inputs_are_given_to_the_model_in_the_type_of_its_parameters() -> None:
+    inputs, labels = POINTS
+    for given in (inputs, inputs.astype(np.float32), inputs[::-1], inputs.round().astype(int)):
+        one = Client("one", (given, labels), (given, labels), requirement=0.5)
+        for model in (lambda: nn.Linear(4, 3), linear_model):
+            assert not train(Federation([one], model), FedAvg(rounds=1)).diverged
+
+
+def test_what_becomes_of_the_arrays_later_is_nothing_to_the_client() -> None:
+    inputs, labels = POINTS[0].copy(), POINTS[1].copy()
+    inputs.setflags(write=True)
+    one = Client("one", (inputs, labels), (inputs, labels), requirement=0.5)
+    before = Federation([one], linear_model).fingerprint
+    inputs[:] = np.nan
+    assert Federation([one], linear_model).fingerprint == before
 
 
 def test_a_class_that_a_client_lacks_is_no_hindrance() -> None:
@@ -82,6 +104,18 @@ def test_a_class_that_a_client_lacks_is_no_hindrance() -> None:
 def test_weights_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="the weights do not fit the model"):
         small_federation(weights={"weight": np.zeros((3, 4))})
+
+
+class Squashed(nn.Module):
+    """A model of which neither the parameters nor the text tell what it does."""
+
+    def __init__(self, squash) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3).double()
+        self.squash = squash
+
+    def forward(self, inputs):
+        return self.squash(self.layer(inputs))
 
 
 def test_the_fingerprint_follows_everything_a_run_depends_on() -> None:
@@ -100,6 +134,8 @@ def test_the_fingerprint_follows_everything_a_run_depends_on() -> None:
         made(shift=1.0),
         made(model=lambda: nn.Linear(4, 4).double()),
         made(weights=zeros),
+        made(model=lambda: Squashed(torch.relu)),
+        made(model=lambda: Squashed(torch.tanh)),
     ]
     assert made() == prints[0]
     assert len(set(prints)) == len(prints)

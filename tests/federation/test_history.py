@@ -34,6 +34,11 @@ def test_satisfied_is_said_of_the_last_evaluation_and_passage_of_the_first() -> 
     assert run.first_passage.tolist() == [1, 3]
 
 
+def test_passage_is_looked_for_where_all_algorithms_are_evaluated() -> None:
+    run = history([[0.9, 0.1], [0.1, 0.1], [0.1, 0.9]], algorithm={"evaluate_every": 2})
+    assert run.first_passage.tolist() == [0, 3]
+
+
 def test_who_never_reaches_its_goal_has_no_passage() -> None:
     run = history([[0.6, 0.5], [0.69, 0.59]])
     assert run.first_passage.tolist() == [0, 0]

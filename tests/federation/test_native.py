@@ -415,3 +415,29 @@ def test_what_the_build_compiles_can_be_loaded(tmp_path, monkeypatch):
     assert asked["tag"].startswith("py3-none-")
     library, reason = native.load_library(tmp_path)
     assert library is not None, reason
+
+
+@needs_native
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float64])
+def test_the_block_writes_floats_whatever_torch_makes_by_default(kind):
+    images, labels = batch(3)
+    state = state_of("fresh")
+    one, other = (seeded(PaperNet(47, "native"), state) for _ in range(2))
+    expected = results(one, images, labels)
+    torch.set_default_dtype(kind)
+    try:
+        found = results(other, images, labels)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+
+
+@needs_native
+def test_a_gradient_of_the_gradient_is_refused_and_not_wrong():
+    images, labels = batch(2)
+    network = seeded(PaperNet(47, "native"), state_of("fresh")).train()
+    loss = torch.nn.functional.cross_entropy(network(images), labels)
+    (slope,) = torch.autograd.grad(loss, [network.conv1.weight], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.square().sum().backward()

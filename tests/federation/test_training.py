@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord import Allocation, InputError
 from fedaccord.federation import training
-from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
+from fedaccord.federation.algorithms import Algorithm, FedAvg, MwFed, Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.plain import train_plainly
 from fedaccord.federation.training import train
@@ -69,9 +69,9 @@ def test_one_client_with_all_data_is_centralised_gradient_descent(form: str) -> 
 
 def test_one_client_in_small_batches_is_centralised_sgd_over_shuffled_passes() -> None:
     start = {"layer.weight": np.full((3, 4), 0.01), "layer.bias": np.zeros(3)}
-    federation, recorder = recorded((12,), weights=start)
+    federation, seen = recorded((12,), weights=start)
     history = train(federation, FedAvg(rounds=6, batch_size=4, **SGD), seed=5)
-    order = [[int(p) for p in batch] for batch in recorder.seen]
+    order = [[int(p) for p in batch] for batch in seen]
     # Two passes of three batches, each with every point once.
     first, second = ([*a, *b, *c] for a, b, c in (order[:3], order[3:]))
     assert sorted(first) == sorted(second) == list(range(12))
@@ -159,6 +159,15 @@ def test_running_means_of_a_model_are_averaged_like_its_parameters() -> None:
     assert fast.weights["0.running_mean"] == pytest.approx(plain.weights["0.running_mean"])
 
 
+def test_samples_of_different_clients_do_not_mix_in_a_batch_norm() -> None:
+    def model() -> nn.Module:
+        return nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)).double()
+
+    federation = small_federation(model=model)
+    algorithm = FedAvg(rounds=4, batch_size=6, **SGD)
+    assert_same_history(train(federation, algorithm), train_plainly(federation, algorithm))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LouderFirst(FedAvg):
     """A user's algorithm: the first client counts for as much as all others."""
@@ -174,49 +183,90 @@ def test_an_algorithm_with_a_mean_of_its_own_is_heard_in_both_forms() -> None:
     pooled = train(federation, LouderFirst(**settings))
     local = train(federation, LouderFirst(form="local", **settings))
     assert_same_weights(pooled, local)
+    assert_same_weights(pooled, train_plainly(federation, LouderFirst(**settings)))
     with pytest.raises(AssertionError):
         assert_same_weights(pooled, train(federation, FedAvg(**settings)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewerForTheSatisfied(Algorithm):
+    """A user's algorithm that reacts to the goal test and defines nothing else."""
+
+    def weights(self, state, accuracies, requirements):
+        return np.where(accuracies >= requirements, -1.0, 0.0)
+
+    def allot(self, state):
+        return np.where(state < 0, 1, self.batch_size)
+
+
+def test_an_algorithm_that_reacts_to_the_goal_need_not_say_so() -> None:
+    federation = small_federation(requirement=0.01)
+    history = train(federation, FewerForTheSatisfied(rounds=3, batch_size=6))
+    assert history.samples.tolist() == [[6, 6, 6], [1, 1, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("counts", [[-1, 4, 4], [1.5, 4, 4], [4, 4], [np.nan] * 3, [[4, 4, 4]]])
+def test_counts_that_are_none_are_refused_with_the_name_of_the_algorithm(counts) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Odd(FedAvg):
+        def allot(self, state):
+            return np.array(counts)
+
+    with pytest.raises(InputError, match="allot of Odd must give 3 whole numbers"):
+        train(small_federation(), Odd(rounds=1))
+
+
+def test_a_part_of_a_users_model_that_is_called_stream_is_left_alone() -> None:
+    class Streamed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stream = nn.Linear(4, 3).double()
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            return self.stream(inputs)
+
+    assert not train(small_federation(model=Streamed), FedAvg(rounds=1)).diverged
 
 
 # Random streams
 
 
-def seen_of(client: int, recorder) -> list[int]:
-    points = [int(p) for batch in recorder.seen for p in batch]
+def seen_of(client: int, seen) -> list[int]:
+    points = [int(p) for batch in seen for p in batch]
     return [p - 1000 * client for p in points if p // 1000 == client]
 
 
 def test_a_defector_draws_only_from_its_part_and_others_draw_as_before() -> None:
-    federation, recorder = recorded((40, 40, 40))
+    federation, seen = recorded((40, 40, 40))
     algorithm = FedAvg(rounds=20, batch_size=8)
     history = train(federation, algorithm, seed=3)
-    full = [seen_of(i, recorder) for i in range(3)]
+    full = [seen_of(i, seen) for i in range(3)]
     cut = train(federation, algorithm, contributions=[40, 10, 40], seed=3)
-    assert seen_of(0, recorder) == full[0]
-    assert seen_of(2, recorder) == full[2]
+    assert seen_of(0, seen) == full[0]
+    assert seen_of(2, seen) == full[2]
     assert len(set(full[1])) == 40
-    assert len(set(seen_of(1, recorder))) == 10
+    assert len(set(seen_of(1, seen))) == 10
     assert history.unique[-1].tolist() == [40, 40, 40]
     assert cut.unique[-1].tolist() == [40, 10, 40]
 
 
 def test_a_smaller_contribution_is_part_of_a_larger_one() -> None:
-    federation, recorder = recorded((40, 40))
+    federation, seen = recorded((40, 40))
     brought = []
     for level in (40, 20, 10, 2):
         train(federation, FedAvg(rounds=20, batch_size=8), contributions=[40, level], seed=8)
-        brought.append(set(seen_of(1, recorder)))
+        brought.append(set(seen_of(1, seen)))
     assert [len(points) for points in brought] == [40, 20, 10, 2]
     assert brought[0] > brought[1] > brought[2] > brought[3]
 
 
 def test_another_seed_brings_other_points_in_another_order() -> None:
-    federation, recorder = recorded((40, 40))
+    federation, seen = recorded((40, 40))
     train(federation, FedAvg(rounds=3, batch_size=8), contributions=[40, 10], seed=1)
-    first = set(seen_of(1, recorder)), seen_of(0, recorder)
+    first = set(seen_of(1, seen)), seen_of(0, seen)
     train(federation, FedAvg(rounds=3, batch_size=8), contributions=[40, 10], seed=2)
-    assert first[0] != set(seen_of(1, recorder))
-    assert first[1] != seen_of(0, recorder)
+    assert first[0] != set(seen_of(1, seen))
+    assert first[1] != seen_of(0, seen)
 
 
 class Noisy(nn.Module):
@@ -250,12 +300,13 @@ def test_an_evaluation_in_the_stream_of_training_would_be_noticed(monkeypatch) -
 
 
 def test_goal_tests_on_drawn_points_leave_the_draws_of_training_alone() -> None:
-    federation, recorder = recorded((40, 40))
-    seen = []
+    federation, seen = recorded((40, 40))
+    logs = []
     for points in (1, 2, None):
         train(federation, MwFed(rounds=9, batch_size=8, factor=1.0, goal_points=points), seed=6)
-        seen.append(copy.deepcopy(recorder.seen))
-    assert seen[0] == seen[1] == seen[2]
+        logs.append(copy.deepcopy(seen))
+    assert logs[0] == logs[1] == logs[2]
+    assert len(logs[0]) == 9
 
 
 def test_the_same_seed_gives_the_same_run_bit_for_bit() -> None:
@@ -281,7 +332,7 @@ def test_training_leaves_torch_as_it_found_it() -> None:
 
 
 def test_a_history_has_one_row_per_round_and_client_with_what_was_drawn() -> None:
-    federation, recorder = recorded((10, 30))
+    federation, seen = recorded((10, 30))
     history = train(federation, FedAvg(rounds=4, batch_size=4), seed=1)
     rows = list(history.rows())
     assert [(row[0], row[1]) for row in rows] == [
@@ -289,7 +340,7 @@ def test_a_history_has_one_row_per_round_and_client_with_what_was_drawn() -> Non
     ]
     assert [row[2] for row in rows] == [4] * 8
     assert [row[3] for row in rows] == [4, 4, 8, 8, 10, 12, 10, 16]
-    assert len(set(seen_of(1, recorder))) == 16
+    assert len(set(seen_of(1, seen))) == 16
 
 
 def test_the_first_loss_is_that_of_the_start_on_the_samples_drawn() -> None:
@@ -389,6 +440,21 @@ def test_a_last_step_into_infinity_diverges_too() -> None:
     history = train(federation, FedAvg(rounds=1, optimizer="sgd", learning_rate=1e308))
     assert history.diverged
     assert not history.satisfied.any()
+
+
+def test_a_class_ruled_out_by_minus_infinity_is_no_divergence() -> None:
+    class Ruled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3).double()
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            scores = self.layer(inputs)
+            return torch.cat([scores, torch.full_like(scores[:, :1], -torch.inf)], dim=1)
+
+    history = train(small_federation(model=Ruled), FedAvg(rounds=2))
+    assert not history.diverged
+    assert np.isfinite(history.final).all()
 
 
 def test_one_solo_client_that_diverges_leaves_the_others_satisfied() -> None:

@@ -12,9 +12,11 @@ A new one is a subclass that replaces some of them. Nothing here needs torch.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,8 +50,6 @@ class Algorithm:
 
     kind: ClassVar[str] = ""
     name: ClassVar[str] = ""
-    # Whether each round ends with a test of the goal, for `weights` to react to.
-    tests_goal: ClassVar[bool] = False
 
     rounds: int = 250
     batch_size: int = 64
@@ -59,6 +59,14 @@ class Algorithm:
     form: str = "pooled"
     evaluate_every: int = 10
 
+    def __init_subclass__(cls) -> None:
+        """Tell algorithms apart: one that is derived from another is not of its kind."""
+        super().__init_subclass__()
+        if "kind" not in vars(cls):
+            cls.kind = f"{cls.__module__}.{cls.__qualname__}"
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
     def __post_init__(self) -> None:
         """Refuse settings that no training could follow."""
         for key in ("rounds", "batch_size", "local_batches", "evaluate_every"):
@@ -66,6 +74,11 @@ class Algorithm:
         _check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
         _check_choice("form", self.form, FORMS)
+
+    @property
+    def tests_goal(self) -> bool:
+        """Whether each round ends with a test of the goal: if there are `weights` to react."""
+        return type(self).weights is not Algorithm.weights
 
     @property
     def goal_test_points(self) -> int | None:
@@ -94,8 +107,12 @@ class Algorithm:
         return allotment.weighted_mean(updates, counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the kind and every setting."""
-        return {"kind": self.kind, **asdict(self)}
+        """Give the kind and every setting; of a user's own algorithm also a digest of its code.
+
+        Runs that are kept are known by this, so that a changed algorithm is run anew.
+        """
+        own = type(self).__module__ != __name__
+        return {"kind": self.kind, **asdict(self), **({"code": _code(type(self))} if own else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +142,6 @@ class MwFed(Algorithm):
 
     kind = "mw-fed"
     name = "MW-FED"
-    tests_goal = True
 
     factor: float = 2.0
     counts: str = "exact"
@@ -169,6 +185,28 @@ class Solo(Algorithm):
 
 
 KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo)}
+
+
+def _code(kind: type) -> str:
+    """Give a digest of the methods that a class and those it is derived from define."""
+    digest = hashlib.sha256()
+    for owner in kind.__mro__:
+        if owner.__module__ == __name__:
+            break
+        for member in vars(owner).values():
+            found = getattr(member, "fget", getattr(member, "__func__", member))
+            if isinstance(found, FunctionType):
+                _add_code(digest, found.__code__)
+    return digest.hexdigest()
+
+
+def _add_code(digest: Any, code: CodeType) -> None:
+    digest.update(repr((code.co_name, code.co_code, code.co_names)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(digest, constant)
+        else:
+            digest.update(repr(constant).encode())
 
 
 def _check_count(key: str, value: object) -> None:

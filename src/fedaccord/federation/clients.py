@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import itertools
@@ -56,12 +57,7 @@ class Client:
                 f"{self.name} trains on inputs of shape {tuple(self.inputs.shape[1:])} and is "
                 f"validated on {tuple(self.validation_inputs.shape[1:])}; give both the same shape"
             )
-        if not 0 < requirement <= 1:
-            raise InputError(
-                f"the requirement of {self.name} must be an accuracy above 0 and at most 1; "
-                f"got {requirement!r}"
-            )
-        object.__setattr__(self, "requirement", float(requirement))
+        object.__setattr__(self, "requirement", _checked_requirement(requirement, self.name))
 
     def __repr__(self) -> str:
         return (
@@ -74,12 +70,28 @@ class Client:
         """How many points it could bring."""
         return len(self.labels)
 
+    def with_type(self, kind: torch.dtype) -> Client:
+        """Give the client with inputs of a floating-point type."""
+        if self.inputs.dtype == self.validation_inputs.dtype == kind:
+            return self
+        changed = copy.copy(self)
+        for name in ("inputs", "validation_inputs"):
+            object.__setattr__(changed, name, getattr(self, name).to(kind))
+        return changed
+
+
+def _checked_requirement(given: Any, name: str) -> float:
+    if not (isinstance(given, int | float | np.number) and 0 < given <= 1):
+        raise InputError(
+            f"the requirement of {name} must be an accuracy above 0 and at most 1; got {given!r}"
+        )
+    return float(given)
+
 
 def _checked_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
     """Turn inputs and labels into tensors, or say what is wrong with them."""
     try:
-        given_inputs, given_labels = points
-        inputs, labels = torch.as_tensor(given_inputs), torch.as_tensor(given_labels)
+        inputs, labels = (_own_tensor(values) for values in points)
     except (TypeError, ValueError):
         raise InputError(
             f"{what} must be a pair of arrays or tensors, inputs and labels, of numbers"
@@ -106,12 +118,20 @@ def _checked_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
     return inputs.contiguous(), labels.to(torch.int64)
 
 
+def _own_tensor(values: Any) -> Tensor:
+    """Copy numbers into a tensor: what a user does to them later is nothing to the client."""
+    if isinstance(values, Tensor):
+        return values.detach().clone()
+    return torch.from_numpy(np.array(values, order="C"))
+
+
 @dataclass(frozen=True, eq=False)
 class Federation:
     """Clients, and the model they train together.
 
     clients: with names of their own.
-    model: makes a new model, an nn.Module that gives each input a score per class.
+    model: makes a new model, an nn.Module that gives each input a score per class. Inputs are
+        given to it in the type of its parameters.
     weights: the parameters to start from, by name (pre-trained); else the model's own.
     """
 
@@ -130,6 +150,7 @@ class Federation:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "weights", weights)
         self._check_clients()
+        self._check_factory()
         self._check_model()
 
     def __repr__(self) -> str:
@@ -182,7 +203,16 @@ class Federation:
         for tensor in itertools.chain(model.state_dict().values(), self._tensors()):
             digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
             digest.update(tensor.detach().contiguous().numpy().tobytes())
+        digest.update(self._first_scores(model))
         return digest.hexdigest()
+
+    def _first_scores(self, model: nn.Module) -> bytes:
+        """Give the model's scores of the first points, rounded: they tell what its layers do."""
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            torch.manual_seed(0)
+            scores = model.eval()(self.clients[0].inputs[:4]).to(torch.float64).numpy()
+        largest = max(float(np.abs(scores).max()), 1e-300)
+        return bytes(np.round(scores / largest, 2).tobytes())
 
     def _tensors(self) -> Iterator[Tensor]:
         for client in self.clients:
@@ -202,6 +232,20 @@ class Federation:
                     f"inputs of {client.name} have shape {tuple(client.inputs.shape[1:])}, those "
                     f"of {self.clients[0].name} {tuple(shape)}; give all the same shape"
                 )
+
+    def _check_factory(self) -> None:
+        """Refuse a model that would carry what one run learnt into the next."""
+        remedy = "give a function that makes a new model each time, such as lambda: MyModel()"
+        if isinstance(self.model, nn.Module):
+            raise InputError(f"the model is one model, of which every run would go on: {remedy}")
+        with torch.random.fork_rng(devices=[]):
+            one, other = self.model(), self.model()
+        if one is other:
+            raise InputError(f"the model function gives the same model twice: {remedy}")
+        kinds = {p.dtype for p in one.parameters() if p.is_floating_point()}
+        if len(kinds) == 1:
+            fitting = tuple(client.with_type(*kinds) for client in self.clients)
+            object.__setattr__(self, "clients", fitting)
 
     def _check_model(self) -> None:
         """Try the model on one point: does it take the inputs, and know every label?"""

@@ -69,8 +69,16 @@ class History:
 
     @property
     def first_passage(self) -> Counts:
-        """The first round at whose evaluation each client had its accuracy, 0 for never."""
-        return np.where(self._reached.any(axis=0), self._reached.argmax(axis=0) + 1, 0)
+        """The first evaluation, by its round, at which each client had its accuracy; 0 for never.
+
+        Only every `evaluate_every`-th round and the last count, even where an algorithm looks
+        more often for its own purposes: who is looked at more often passes by chance more often.
+        """
+        rounds = np.arange(1, len(self.accuracy) + 1)
+        common = rounds % self.algorithm.get("evaluate_every", 1) == 0
+        common[-1] = True
+        reached = self._reached & common[:, None]
+        return np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, 0)
 
     @property
     def _reached(self) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import layers
@@ -123,11 +124,12 @@ def _forward(
     for_backward: bool,
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
     """Give the hidden layer (None when out of range), the features, and the pools' winners."""
-    hidden = torch.empty(len(images), UNITS)
-    features = torch.empty(len(images), FEATURES)
+    # Whatever torch's defaults are: the block writes floats into the machine's memory.
+    hidden = torch.empty(len(images), UNITS, dtype=torch.float32, device="cpu")
+    features = torch.empty(len(images), FEATURES, dtype=torch.float32, device="cpu")
     winners = None
     if for_backward or drawn is not None:
-        winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64)
+        winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64, device="cpu")
     outcome = _library().fused_forward(
         len(images),
         images.data_ptr(),
@@ -155,6 +157,7 @@ class _HiddenLayer(torch.autograd.Function):
         return hidden
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         images, drawn, features, winners, hidden, *weights = ctx.saved_tensors
         gradient = gradient.contiguous()

@@ -1,8 +1,8 @@
 """The loop written out as the paper prints it, slow and plain: what `training` is tested against.
 
 Every client is gone through by itself, with torch's stock optimizers, a copy of the model for each
-client's local steps and one validation set at a time. It shares with `training` the draws of
-samples and nothing else.
+client's local steps and one validation set at a time. It shares with `training` the start, the
+draws of samples and the checks, and neither a step nor an evaluation.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
+from fedaccord.federation.layers import Dropout
 from fedaccord.federation.steps import Batch
 from fedaccord.federation.streams import stream
 from fedaccord.federation.training import (
     Pool,
     checked_contributions,
+    checked_counts,
     current_weights,
     reproducibly,
     seeded_start,
@@ -60,7 +62,7 @@ def train_plainly(
         goal_stream = stream(seed, "validation")
         state = algorithm.init(len(pools))
         for n in range(algorithm.rounds):
-            counts = np.where(brought > 0, algorithm.allot(state), 0)
+            counts = np.where(brought > 0, checked_counts(algorithm, state, len(pools)), 0)
             batches = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
             if algorithm.form == "local":
                 losses = _average_local_models(model, algorithm, batches)
@@ -69,6 +71,9 @@ def train_plainly(
             samples.append(counts)
             unique.append([pool.unique for pool in pools])
             loss.append(losses)
+            if not np.isfinite(losses[counts > 0]).all():
+                accuracy.append(np.full(len(pools), np.nan))
+                break
             measured = np.full(len(pools), np.nan)
             if algorithm.evaluates(n):
                 measured = _accuracies(model, federation)
@@ -107,17 +112,19 @@ def _step_on_mean_gradient(
     algorithm: Algorithm,
     batches: Sequence[Batch],
 ) -> Vector:
-    """Take B steps, each along the mean of the clients' gradients weighted by samples."""
+    """Take B steps, each along the algorithm's mean of the clients' gradients."""
     summed = np.zeros(len(batches))
     for b in range(algorithm.local_batches):
         parts = [tuple(t.tensor_split(algorithm.local_batches)[b] for t in x) for x in batches]
-        total = sum(len(labels) for _, labels in parts)
-        optimizer.zero_grad()
+        slopes, counts = [], []
         for i, (inputs, labels) in enumerate(parts):
             if len(labels):
                 client_loss = cross_entropy(model(inputs), labels)
-                (client_loss * (len(labels) / total)).backward()
+                slopes.append(torch.autograd.grad(client_loss, list(model.parameters())))
+                counts.append(len(labels))
                 summed[i] += float(client_loss.detach()) * len(labels)
+        for parameter, mine in zip(model.parameters(), zip(*slopes, strict=True), strict=True):
+            parameter.grad = algorithm.aggregate(mine, np.array(counts))
         optimizer.step()
     drawn = np.array([len(labels) for _, labels in batches])
     return np.where(drawn > 0, summed / np.maximum(drawn, 1), np.nan)
@@ -135,7 +142,7 @@ def _average_local_models(
         model = copy.deepcopy(server)
         # The copy's dropout must go on in the server's stream, not in a copy of it.
         for mine, theirs in zip(model.modules(), server.modules(), strict=True):
-            if hasattr(theirs, "stream"):
+            if isinstance(mine, Dropout) and isinstance(theirs, Dropout):
                 mine.stream = theirs.stream
         optimizer = _stock_optimizer(model, algorithm)
         summed = 0.0

@@ -24,8 +24,9 @@ def stepper(model: nn.Module, algorithm: Algorithm) -> Stepper:
         return lambda batches: local_step(model, algorithm, batches)
     optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
-    # together, which is quicker to find; an algorithm with a mean of its own goes the long way.
-    if type(algorithm).aggregate is Algorithm.aggregate:
+    # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
+    # and so does a model in which the samples of a batch change each other's scores.
+    if type(algorithm).aggregate is Algorithm.aggregate and not _mixes_samples(model):
         return lambda batches: pooled_step(model, optimizer, algorithm.local_batches, batches)
     return lambda batches: gradient_step(model, optimizer, algorithm, batches)
 
@@ -126,6 +127,10 @@ def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
         (loss.sum() / len(labels)).backward()
         losses.append(loss.detach())
     return torch.cat(losses)
+
+
+def _mixes_samples(model: nn.Module) -> bool:
+    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
 
 
 def _parts(batch: Batch, parts: int) -> Iterator[Batch]:

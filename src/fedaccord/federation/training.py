@@ -25,6 +25,7 @@ from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.history import History
+from fedaccord.federation.layers import Dropout
 from fedaccord.federation.steps import Batch, stepper
 from fedaccord.federation.streams import derived_seed, stream
 
@@ -64,7 +65,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
         state = algorithm.init(len(pools))
         for n in range(algorithm.rounds):
             # Who has nothing to give draws nothing, and is not asked for more.
-            counts = np.where(brought > 0, algorithm.allot(state), 0)
+            counts = np.where(brought > 0, checked_counts(algorithm, state, len(pools)), 0)
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
             notes.training(counts, [pool.unique for pool in pools], losses)
             if algorithm.evaluates(n) and not notes.diverged:
@@ -111,6 +112,17 @@ def checked_contributions(
     return whole
 
 
+def checked_counts(algorithm: Algorithm, state: Any, clients: int) -> Counts:
+    """Ask an algorithm for a round's samples, and see to it that they are counts."""
+    counts = np.asarray(algorithm.allot(state))
+    if counts.shape != (clients,) or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise InputError(
+            f"allot of {algorithm.name} must give {clients} whole numbers of zero or more, one "
+            f"per client; got {counts.tolist()}"
+        )
+    return counts.astype(np.int64)
+
+
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread, as results depend on how sums are split over threads."""
@@ -143,10 +155,10 @@ def current_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
 
 
 def give_streams(model: nn.Module, seed: int) -> None:
-    """Give each part of a model that asks for a random stream one of its own."""
-    asking = [module for module in model.modules() if hasattr(module, "stream")]
-    for place, module in enumerate(asking):
-        module.stream = stream(seed, "dropout", place)  # type: ignore[assignment]
+    """Give each dropout of ours in a model a random stream of its own."""
+    dropouts = [module for module in model.modules() if isinstance(module, Dropout)]
+    for place, module in enumerate(dropouts):
+        module.stream = stream(seed, "dropout", place)
 
 
 class Pool:
@@ -208,15 +220,19 @@ def _accuracies(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: list[in
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
-    """Tell for each point whether the model names its class: 1, 0, or NaN for scores of NaN."""
+    """Tell for each point whether the model names its class: 1, 0, or NaN where it names none.
+
+    A score of minus infinity is a class ruled out; one of NaN, or of infinity, is divergence.
+    """
     was_training = model.training
     model.eval()
     # A user's model may draw random numbers even now; those must not shift training's.
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         chunk = getattr(model, "evaluate_chunk", None) or max(len(labels), 1)
         scores = torch.cat([model(part) for part in inputs.split(chunk)])
-        right = (scores.argmax(dim=1) == labels).to(torch.float64)
-        right[~torch.isfinite(scores).all(dim=1)] = torch.nan
+        best = scores.max(dim=1)
+        right = (best.indices == labels).to(torch.float64)
+        right[~torch.isfinite(best.values)] = torch.nan
     model.train(was_training)
     return np.asarray(right.numpy())
 
