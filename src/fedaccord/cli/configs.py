@@ -24,7 +24,7 @@ CACHE = "fedaccord.cache"
 
 ConfigFile = Annotated[
     str | None,
-    typer.Argument(metavar="[CONFIG.toml]", help="The federation. Default: handwritten digits."),
+    typer.Argument(metavar="CONFIG.toml", help="The federation. Default: handwritten digits."),
 ]
 CacheFolder = Annotated[
     str | None,

@@ -78,7 +78,8 @@ def audit_defection(
 ) -> None:
     """Train again and again with one agent giving less: is it satisfied all the same?
 
-    Every finished run is kept at once: the same command goes on where it was stopped.
+    Every finished run is kept at once: the same command goes on where it was stopped. Without a
+    CONFIG.toml the federation is the built-in one of handwritten digits.
     """
     config = read_config(config_file)
     algorithms = chosen_algorithms(config, algorithm)

@@ -49,7 +49,8 @@ def train(
 ) -> int:
     """Train a federation once, and tell who is satisfied.
 
-    Exits 0 when everybody is satisfied at the last evaluation, 1 when somebody is not.
+    Exits 0 when everybody is satisfied at the last evaluation, 1 when somebody is not. Without a
+    CONFIG.toml the federation is the built-in one of handwritten digits.
     """
     from fedaccord.allocation import Allocation
 
