@@ -27,7 +27,7 @@ from commands import run
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-SECONDS = re.compile(r'("seconds": )[-+.\deE]+')
+SECONDS = re.compile(r'("(?:run_)?seconds": )[-+.\deE]+')
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ def table(audit):
     """What an audit says, timings aside."""
     found = audit.to_dict()
     assert found.pop("seconds") >= 0
+    assert found.pop("run_seconds") >= 0
     return json.loads(json.dumps(found, allow_nan=False))
 
 

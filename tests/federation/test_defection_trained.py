@@ -25,12 +25,12 @@ from fedaccord.federation.store import Run, RunStore
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}
 
 
-def batches(federation, recorder, algorithm, contributions):
+def batches(federation, seen, algorithm, contributions):
     """Train as the audit does, and give the points of each batch."""
     run = Run("any", algorithm, contributions, base_seed=0, trial=0)
     with LocalEngine(federation) as engine:
         list(engine.finished([run]))
-    return [np.array(batch).astype(int) for batch in recorder.seen if len(batch) == 4]
+    return [np.array(batch).astype(int) for batch in seen if len(batch) == 4]
 
 
 def points_of(client, seen):
@@ -42,11 +42,11 @@ def points_of(client, seen):
 def faults_of_a_cut():
     """Cut client 1 from 20 points to 5, and list what does not happen as it should."""
     algorithm = FedAvg(rounds=12, batch_size=4, form="local", optimizer="sgd")
-    federation, recorder = recorded((10, 20, 40))
-    full = batches(federation, recorder, algorithm, (10, 20, 40))
-    less = batches(federation, recorder, algorithm, (10, 5, 40))
+    federation, seen = recorded((10, 20, 40))
+    full = batches(federation, seen, algorithm, (10, 20, 40))
+    less = batches(federation, seen, algorithm, (10, 5, 40))
     looked = batches(
-        federation, recorder, dataclasses.replace(algorithm, evaluate_every=1), (10, 20, 40)
+        federation, seen, dataclasses.replace(algorithm, evaluate_every=1), (10, 20, 40)
     )
     faults = []
     if not len(set(points_of(1, less))) <= 5 < len(set(points_of(1, full))):
@@ -109,6 +109,9 @@ def test_a_run_uses_no_more_points_than_it_was_allowed(tmp_path):
 
 def test_a_model_that_gives_nan_is_marked_diverged_and_not_satisfied():
     class Bursts(Recorder):
+        def __init__(self):
+            super().__init__([])
+
         def forward(self, inputs):
             return super().forward(inputs) * (math.nan if self.training else 1)
 

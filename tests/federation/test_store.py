@@ -36,7 +36,7 @@ def history(seed=0, diverged=False):
         clients=CLIENTS,
         requirements=np.array([0.3, 0.5]),
         contributions=np.array([5, 7]),
-        algorithm=RUN.algorithm.to_dict(),
+        algorithm={**RUN.algorithm.to_dict(), "evaluate_every": 1},
         seed=3,
         samples=random.integers(0, 9, shape),
         unique=np.cumsum(random.integers(0, 3, shape), axis=0),

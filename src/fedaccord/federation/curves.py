@@ -37,6 +37,7 @@ class Satisfaction:
         """Give the random client's share at the top, the others by name."""
         return {
             **self.random.to_dict(),
+            "runs": sum(share.trials for share in self.clients.values()),
             "agents": {name: share.to_dict() for name, share in self.clients.items()},
             "contributors": self.contributors.to_dict(),
             "others": self.others.to_dict(),
@@ -128,7 +129,10 @@ class DefectionAudit:
     width: how narrow an interval had to be for that, None for never.
     seed: of the audit.
     versions: of the packages that the runs were made with.
+    source: the fingerprint of the federation, or of what deals one to each trial.
+    requirements: the accuracy that each client wants.
     reused: how many runs were in the store already.
+    run_seconds: how long all the runs took that are counted, whenever they were made.
     seconds: how long it took this time.
     """
 
@@ -140,7 +144,10 @@ class DefectionAudit:
     width: float | None
     seed: int
     versions: tuple[str, ...]
+    source: str
+    requirements: tuple[float, ...]
     reused: int
+    run_seconds: float
     seconds: float
 
     def __repr__(self) -> str:
@@ -156,12 +163,17 @@ class DefectionAudit:
         raise InputError(f'the audit has no curve of "{algorithm}"; it has {known}')
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the audit as plain values: the same for the same input, "seconds" aside."""
+        """Give the audit as plain values: the same for the same input, the two times aside."""
         return {
             "protocol": self.protocol,
             "algorithms": {curve.algorithm: curve.to_dict() for curve in self.curves},
             "seconds": self.seconds,
+            "run_seconds": self.run_seconds,
+            "trials": self.trials,
+            "width": self.width,
             "defectors": self.defectors,
+            "requirements": dict(zip(self.clients, self.requirements, strict=True)),
+            "source": self.source,
             "seed": self.seed,
             "versions": list(self.versions),
         }

@@ -40,6 +40,7 @@ from fedaccord.federation.design import (
     designed,
 )
 from fedaccord.federation.engines import ENGINES, Engine, RunError, Source, checked_workers
+from fedaccord.federation.history import History
 from fedaccord.federation.intervals import Proportion, clustered
 from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
 
@@ -159,7 +160,10 @@ def defection_curves(
         width=width,
         seed=seed,
         versions=_versions(cells),
+        source=design.fingerprint,
+        requirements=tuple(float(r) for r in source.requirements),
         reused=work.reused,
+        run_seconds=_run_seconds(cells),
         seconds=time.perf_counter() - started,
     )
 
@@ -279,6 +283,7 @@ class _Work:
         try:
             for finished in self._engine.finished(self._missing(wanted, names)):
                 run, history = finished.run, finished.history
+                _check_is_asked_for(run, history)
                 outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
                 self._under_way.discard(run.key)
                 self._take(names[run.key], run, outcome)
@@ -358,6 +363,22 @@ def _curve(
 def _versions(cells: Sequence[_Cell]) -> tuple[str, ...]:
     counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
     return tuple(sorted({outcome.versions for outcome in counted}))
+
+
+def _run_seconds(cells: Sequence[_Cell]) -> float:
+    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
+    return sum(outcome.seconds for outcome in {id(o): o for o in counted}.values())
+
+
+def _check_is_asked_for(run: Run, history: History) -> None:
+    """Refuse what an engine gives for a run if it is not of that run."""
+    asked = (run.seed, run.contributions, run.algorithm.to_dict())
+    given = (history.seed, tuple(history.contributions.tolist()), history.algorithm)
+    if asked != given or (history.unique > history.contributions).any():
+        raise RunError(
+            f"an engine gave another run than was asked for: seed {given[0]} and contributions "
+            f"{given[1]} for seed {asked[0]} and {asked[1]}"
+        )
 
 
 def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import IO, Any, Protocol
 
 import cloudpickle  # type: ignore[import-untyped]
+import torch
 
 from fedaccord._arrays import Vector
 from fedaccord.errors import FedaccordError, InputError
@@ -39,7 +40,7 @@ from fedaccord.federation.training import train
 # is gone already.
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline() or '0') or sys.exit(); "
-    "from fedaccord.federation.engines import serve; serve(sys.stdin.buffer)"
+    "from fedaccord.federation.engines import serve; serve(sys.stdin.buffer, int(sys.argv[1]))"
 )
 # The processes are the parallelism: libraries must not start threads of their own.
 ONE_THREAD = dict.fromkeys(
@@ -213,9 +214,10 @@ class _Worker:
         try:
             # In a group of its own it does not get the terminal's Ctrl-C: this process decides.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", BOOT],
+                [sys.executable, "-c", BOOT, str(write)],
                 stdin=subprocess.PIPE,
-                stdout=write,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(write,),
                 env={**os.environ, **ONE_THREAD},
                 process_group=0,
             )
@@ -255,7 +257,8 @@ class _Worker:
 
     def _send_source(self) -> None:
         try:
-            cloudpickle.dump(self._source, self._tasks)
+            settings = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+            cloudpickle.dump((settings, self._source), self._tasks)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise RunError(
                 f"the federation cannot be sent to worker processes ({error}): use one worker, or "
@@ -276,19 +279,23 @@ class _Worker:
             self._tasks.close()
 
 
-def serve(tasks: IO[bytes]) -> None:
+def serve(tasks: IO[bytes], results_to: int) -> None:
     """Make runs for the process at the other end of the pipes until it is gone.
 
-    tasks: where the source and then the runs come from.
+    tasks: where torch's settings and the source, and then the runs come from.
+    results_to: the descriptor that histories go to.
     """
-    # Results have the standard output; whatever a user's model prints goes to the errors.
-    results = os.fdopen(os.dup(1), "wb")
+    results = os.fdopen(results_to, "wb")
+    # Whatever a user's model prints goes to the errors.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
     waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
     deal: Callable[[int], Federation]
     try:
-        deal = functools.lru_cache(maxsize=1)(pickle.load(tasks).deal)
+        (default, precision), source = pickle.load(tasks)
+        torch.set_default_dtype(default)
+        torch.set_float32_matmul_precision(precision)
+        deal = functools.lru_cache(maxsize=1)(source.deal)
     except EOFError:
         return
     except Exception as error:  # noqa: BLE001 - whatever a user's objects need may be missing
@@ -304,7 +311,7 @@ def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run]) -> None:
     while True:
         try:
             waiting.put(pickle.load(tasks))
-        except (EOFError, OSError):
+        except Exception:  # noqa: BLE001 - a pipe cut anywhere: nobody is there to tell
             os._exit(0)
 
 

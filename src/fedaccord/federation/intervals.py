@@ -64,14 +64,15 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
 
     One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
     4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
-    tell shows in the spread s of the trials' own shares: the overall share p has variance
+    tell shows in the spread s of the trials' own shares: the overall share q has variance
     s^2 / T, and as many independent outcomes n would have it with
 
-        p (1 - p) / n = s^2 / T
+        q (1 - q) / n = s^2 / T
 
     Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
-    nor above k T (independent ones); and with T where all outcomes are alike or there is one
-    trial only, since the spread then says nothing.
+    nor above k T (independent ones). A few trials that happen to agree would promise too much:
+    so q and s are those of the trials and two more, one in which all clients are satisfied and
+    one in which none is.
 
     outcomes: one row per trial, one column per client, true where the client was satisfied.
     confidence: how often such intervals hold the true share, nearly.
@@ -81,10 +82,9 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
     if not trials:
         return _score_interval(math.nan, 0, 0, confidence)
     p = float(table.sum()) / table.size
-    if trials == 1 or p in (0, 1):
-        return _score_interval(p, trials, trials, confidence)
-    spread = float(table.mean(axis=1).var(ddof=1))
-    effective = trials * p * (1 - p) / spread if spread > 0 else math.inf
+    shares = np.append(table.mean(axis=1), (1.0, 0.0))
+    q = float(shares.mean())
+    effective = trials * q * (1 - q) / float(shares.var(ddof=1))
     return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
 
 

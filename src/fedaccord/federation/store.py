@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,9 @@ from fedaccord.federation.streams import derived_seed
 
 # Written into the file's header, so that no other SQLite file is taken for one of ours: "FDAC".
 APPLICATION = 0x46444143
+# Raised whenever a change of the code changes what comes of the same run: older ones are then
+# made again, not mixed with newer.
+RESULTS = 1
 VERSION = 1
 # How long to wait for another process that is just committing, in seconds.
 PATIENCE = 60
@@ -363,17 +366,23 @@ class RunStore:
         )
 
 
+@cache
 def package_versions() -> str:
-    """Name the versions of the packages that decide a run's result."""
+    """Name the versions of the packages that decide a run's result, and the native block's."""
     import torch
 
     from fedaccord import __version__
+    from fedaccord.federation import native
 
-    return f"fedaccord {__version__}, torch {torch.__version__}, numpy {np.__version__}"
+    block = native.source_digest(native.FOLDER)[:8] if native.available() else "none"
+    return (
+        f"fedaccord {__version__}, torch {torch.__version__}, numpy {np.__version__}, "
+        f"native block {block}"
+    )
 
 
 def _run_key(source: str, algorithm: str, contributions: str, seed: object, trial: object) -> str:
-    parts = (source, algorithm, contributions, str(seed), str(trial))
+    parts = (str(RESULTS), source, algorithm, contributions, str(seed), str(trial))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
