@@ -92,6 +92,25 @@ def test_a_derived_algorithm_is_told_apart_from_its_base_and_from_its_other_vers
     assert "code" not in FedAvg().to_dict()
 
 
+def test_constants_of_a_derived_algorithm_tell_its_versions_apart() -> None:
+    def patient(rounds: int) -> FedAvg:
+        class Patient(FedAvg):
+            patience = rounds
+
+        return Patient()
+
+    assert patient(1).to_dict() == patient(1).to_dict()
+    assert patient(1).to_dict() != patient(50).to_dict()
+
+
+def test_settings_that_would_be_ignored_for_want_of_a_decorator_are_refused() -> None:
+    class Forgotten(FedAvg):
+        patience: int = 7
+
+    with pytest.raises(InputError, match="Forgotten declares patience and is no dataclass"):
+        Forgotten()
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "sentence"),
     [

@@ -216,6 +216,16 @@ def test_counts_that_are_none_are_refused_with_the_name_of_the_algorithm(counts)
         train(small_federation(), Odd(rounds=1))
 
 
+def test_weights_that_forget_to_return_the_state_are_told_so() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Forgetful(FedAvg):
+        def weights(self, state, accuracies, requirements):
+            state += 1
+
+    with pytest.raises(InputError, match="weights of Forgetful gave None"):
+        train(small_federation(), Forgetful(rounds=2))
+
+
 def test_a_part_of_a_users_model_that_is_called_stream_is_left_alone() -> None:
     class Streamed(nn.Module):
         def __init__(self) -> None:
@@ -391,6 +401,9 @@ def test_contributions_follow_names() -> None:
     allocation = Allocation([40, 5, 24], ["client 2", "client 0", "client 1"])
     history = train(small_federation(), FedAvg(rounds=1), contributions=allocation)
     assert history.contributions.tolist() == [5, 24, 40]
+    by_name = {"client 2": 40, "client 0": 5, "client 1": 24}
+    again = train(small_federation(), FedAvg(rounds=1), contributions=by_name)
+    assert again.contributions.tolist() == [5, 24, 40]
 
 
 @pytest.mark.parametrize(

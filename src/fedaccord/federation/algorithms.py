@@ -13,6 +13,7 @@ A new one is a subclass that replaces some of them. Nothing here needs torch.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -69,6 +70,7 @@ class Algorithm:
 
     def __post_init__(self) -> None:
         """Refuse settings that no training could follow."""
+        _check_is_dataclass(type(self))
         for key in ("rounds", "batch_size", "local_batches", "evaluate_every"):
             _check_count(key, getattr(self, key))
         _check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
@@ -188,15 +190,17 @@ KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed,
 
 
 def _code(kind: type) -> str:
-    """Give a digest of the methods that a class and those it is derived from define."""
+    """Give a digest of what a class and those it is derived from define: methods and constants."""
     digest = hashlib.sha256()
     for owner in kind.__mro__:
         if owner.__module__ == __name__:
             break
-        for member in vars(owner).values():
+        for name, member in vars(owner).items():
             found = getattr(member, "fget", getattr(member, "__func__", member))
             if isinstance(found, FunctionType):
                 _add_code(digest, found.__code__)
+            elif isinstance(found, bool | int | float | str | tuple) and not name.startswith("__"):
+                digest.update(repr((name, found)).encode())
     return digest.hexdigest()
 
 
@@ -207,6 +211,20 @@ def _add_code(digest: Any, code: CodeType) -> None:
             _add_code(digest, constant)
         else:
             digest.update(repr(constant).encode())
+
+
+def _check_is_dataclass(kind: type) -> None:
+    """Refuse a class whose settings would be ignored."""
+    for owner in kind.__mro__:
+        if owner is Algorithm:
+            return
+        declared = inspect.get_annotations(owner)
+        if declared and "__dataclass_fields__" not in vars(owner):
+            name = next(iter(declared))
+            raise InputError(
+                f"{owner.__name__} declares {name} and is no dataclass, so it would be ignored; "
+                "put @dataclass(frozen=True, kw_only=True) above the class"
+            )
 
 
 def _check_count(key: str, value: object) -> None:

@@ -17,20 +17,20 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedaccord._arrays import Vector
-from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm, Solo
-from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
 from fedaccord.federation.layers import Dropout
 from fedaccord.federation.steps import Batch
 from fedaccord.federation.streams import stream
 from fedaccord.federation.training import (
+    Contributions,
     Pool,
     checked_contributions,
     checked_counts,
     current_weights,
+    next_state,
     reproducibly,
     seeded_start,
 )
@@ -40,7 +40,7 @@ def train_plainly(
     federation: Federation,
     algorithm: Algorithm,
     *,
-    contributions: Allocation | Sequence[int] | Counts | None = None,
+    contributions: Contributions | None = None,
     seed: int = 0,
 ) -> History:
     """Train as `train` does, one client after the other.
@@ -84,7 +84,7 @@ def train_plainly(
                         model, federation, algorithm.goal_test_points, goal_stream
                     )
                 wanting = np.where(brought > 0, measured, np.inf)
-                state = algorithm.weights(state, wanting, federation.requirements)
+                state = next_state(algorithm, state, wanting, federation.requirements)
     return History(
         clients=federation.names,
         requirements=federation.requirements,

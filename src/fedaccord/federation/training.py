@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -30,19 +30,23 @@ from fedaccord.federation.steps import Batch, stepper
 from fedaccord.federation.streams import derived_seed, stream
 
 
+Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
+
+
 def train(
     federation: Federation,
     algorithm: Algorithm,
     *,
-    contributions: Allocation | Sequence[int] | Counts | None = None,
+    contributions: Contributions | None = None,
     seed: int = 0,
 ) -> History:
     """Train the federation's model and tell what happened.
 
     federation: the clients and the model.
     algorithm: who draws how much, and how the model is stepped.
-    contributions: how many of its points each client brings, all of them where left out; a
-        client that brings fewer brings a part of what it would bring otherwise.
+    contributions: how many of its points each client brings, in the clients' order or by name,
+        all of them where left out; a client that brings fewer brings a part of what it would
+        bring otherwise.
     seed: of everything random in the run.
     """
     brought = checked_contributions(federation, contributions)
@@ -74,7 +78,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 looked_at = algorithm.goal_test_points
                 tested = notes.last if looked_at is None else validation.sampled(model, looked_at)
                 wanting = np.where(brought > 0, tested, np.inf)
-                state = algorithm.weights(state, wanting, federation.requirements)
+                state = next_state(algorithm, state, wanting, federation.requirements)
             if notes.diverged:
                 break
     return History(
@@ -90,13 +94,13 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
     )
 
 
-def checked_contributions(
-    federation: Federation, given: Allocation | Sequence[int] | Counts | None
-) -> Counts:
+def checked_contributions(federation: Federation, given: Contributions | None) -> Counts:
     """Read how many points each client brings, or say whose number is wrong."""
     points = federation.points
     if given is None:
         return points
+    if isinstance(given, Mapping):
+        given = Allocation(list(given.values()), list(given))
     allocation = given if isinstance(given, Allocation) else Allocation(np.asarray(given))
     values = allocation.ordered_for(federation.names).contributions
     if len(values) != len(points):
@@ -110,6 +114,14 @@ def checked_contributions(
     if not whole.any():
         raise InputError("nobody brings any point; let at least one client bring some")
     return whole
+
+
+def next_state(algorithm: Algorithm, state: Any, accuracies: Vector, goals: Vector) -> Any:
+    """Ask an algorithm for the state after a goal test; none is a slip, not a state."""
+    following = algorithm.weights(state, accuracies, goals)
+    if following is None:
+        raise InputError(f"weights of {algorithm.name} gave None; let it return the next state")
+    return following
 
 
 def checked_counts(algorithm: Algorithm, state: Any, clients: int) -> Counts:
