@@ -29,7 +29,6 @@ from fedaccord.federation.layers import Dropout
 from fedaccord.federation.steps import Batch, stepper
 from fedaccord.federation.streams import derived_seed, stream
 
-
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
 
 
