@@ -155,6 +155,27 @@ def test_files_are_looked_for_beside_the_config_then_in_the_data_folder(
         ("[agents]\nrequirement = [0.5, 70]", "each of [agents] requirement must be a number"),
         ("[agents]\nhard = [1, 2, 3]", "[agents] hard must be a list of 2 values"),
         ("[agents]\neasy = [0, 101]", "each of [agents] easy must be a number at least 0"),
+        (
+            '[agents]\nnames = ["a", "b", "c"]',
+            "[agents] names lists 3 for 4 mixtures; give one each",
+        ),
+        (
+            "[agents]\nmixtures = [1, 0]\npoints = [5, 5, 5]",
+            "[agents] points lists 3 for 2 mixtures",
+        ),
+        ("[agents]\nrequirement = [0.5, 0.5]", "[agents] requirement lists 2 for 4 mixtures; give"),
+        ("[agents]\nhard = [90, 70]", "[agents] hard must go from a percentile to a higher one"),
+        ("[agents]\neasy = [10, 10]", "[agents] easy must go from a percentile to a higher one"),
+        ("[agents]\neasy = [40, 70]", "[agents] easy ends at 70 and [agents] hard begins at 65"),
+        (
+            "[data]\nsource='csv'\npath='a.csv'\nlabel='a'\n[agents]\nnames=['a']",
+            "[agents] names lists 1 for 4 mixtures",
+        ),
+        (
+            "[data]\nsource='npz'\npath='a.npz'\n[agents]\nmixtures=[1]\npoints=[9, 9]",
+            "[agents] points lists 2 for 1 mixtures",
+        ),
+        (f"[data]\nlabel_above = 1{'0' * 400}", "[data] label_above must be a number"),
         ('[model]\nname = "resnet"', "[model] name must be one of paper, cnn, mlp, logistic"),
         ("[pretraining]\nbatches = -1", "[pretraining] batches must be a whole number of 0"),
         ("[audit]\nlevels = [1, 0]", "each of [audit] levels must be a number above 0 and at most"),
@@ -173,12 +194,22 @@ def test_what_is_wrong_is_named_with_its_section_and_key(toml: str, words: str) 
     assert words in refused(toml)
 
 
+def test_only_the_data_tell_what_fits_agents_that_are_sites() -> None:
+    # How many sites there are is not known yet, so that one requirement each is no fault here.
+    for data in ("source = 'csv'\npath = 'a.csv'\nsite = 's'", "source = 'npz'\npath = 'a.npz'"):
+        config = Config.parse(f"[data]\n{data}\n[agents]\nrequirement = [0.5, 0.6]")
+        assert config.agents.requirement == (0.5, 0.6)
+    assert Config.parse("[agents]\npoints = [500]\nrequirement = [0.5]").agents.points == (500,)
+
+
 def test_a_fault_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "federation.toml"
     for content, words in (
         ("[training]\nbatchsize = 3", "federation.toml: [training] has no key"),
         ("[training\n", "federation.toml is not TOML: "),
         ("rounds = 3\nrounds = 4", "federation.toml is not TOML: "),
+        ("a = " + "[" * 5_000, "federation.toml: brackets are nested too deeply"),
+        ("a = " + "1" * 5_000, "federation.toml: a value cannot be read"),
     ):
         file.write_text(content)
         with pytest.raises(InputError, match=r"federation\.toml") as caught:
@@ -213,6 +244,11 @@ def test_the_pools_are_as_large_as_asked_and_share_no_point(tiny: Building) -> N
     )
     few = Building(Config.parse(TINY.replace("[pools]", "[pools]\nagents = 500")))
     assert len(few.pools.agents) == 500
+    exact = Building(Config.parse("[pools]\npretraining = 200\nvalidation = 97\nagents = 1500"))
+    assert exact.pools.validation is not None
+    assert (len(exact.pools.validation), len(exact.pools.agents)) == (97, 1500)
+    left_out = Building(Config.parse("[pools]\npretraining = 200\nvalidation = 97"))
+    assert exact.pools.agents.sha256 == left_out.pools.agents.sha256
     without = Building(Config.parse("[pools]\npretraining = 0\nvalidation = 0"))
     assert (without.pools.pretraining, len(without.pools.agents)) == (None, 1797)
 
@@ -252,12 +288,13 @@ def test_without_batches_there_is_no_pretraining() -> None:
     [
         ("pretraining = 100", "pretraining = 0", r"\[pools\] pretraining"),
         ("pretraining = 100", "pretraining = 1790", r"\[pools\] pools of 1,790 \+ 60 points"),
+        (
+            "[pools]",
+            "[pools]\nagents = 1638",
+            r"pools of 100 \+ 60 \+ 1,638 points cannot be dealt",
+        ),
         ("points = 40", "points = 2000", "need 2,000 hard points and the pool has"),
         ("points = 40", "points = [40, 0]", "100% easy has no data"),
-        ("points = 40", "points = [40, 40, 40]", "2 clients need one of points each; got 3"),
-        ("points = 40", "points = 40\nnames = ['a']", "2 mixtures came with 1 names"),
-        ("hard = [50, 100]", "hard = [40, 100]", "no point may be in both"),
-        ("hard = [50, 100]", "hard = [100, 50]", "from a percentile to a higher one"),
         ("[agents]", "[model]\nname = 'paper'\n[agents]", "takes images of 28 x 28"),
     ],
 )
@@ -277,6 +314,29 @@ def test_scores_and_weights_can_come_from_files(tiny: Building, tmp_path: Path) 
     other = Config.parse(toml.replace("pretraining = 100", "pretraining = 101"), folder=tmp_path)
     with pytest.raises(InputError, match="of other points than this config deals"):
         other.build()
+
+
+def test_weights_that_may_have_seen_the_agents_points_are_refused(
+    tiny: Building, tmp_path: Path
+) -> None:
+    made = tiny.new_weights()
+    made.save(tmp_path / "weights.npz")
+    toml = TINY.replace("batches = 2", "weights = 'weights.npz'")
+    weights = Building(Config.parse(toml, folder=tmp_path)).weights
+    assert weights is not None and list(weights) == list(made)
+    others = (
+        toml.replace("[pools]", "[pools]\nseed = 1"),
+        toml.replace("pretraining = 100", "pretraining = 99"),
+        toml.replace("pretraining = 100", "pretraining = 0"),
+    )
+    for other in others:
+        with pytest.raises(InputError, match=r"pre-train anew with 'fedaccord pretrain CONFIG'"):
+            _ = Building(Config.parse(other, folder=tmp_path)).weights
+    # Weights from elsewhere do not say what they have seen, and are taken.
+    provenance = {name: value for name, value in made.provenance.items() if name != "pool"}
+    PretrainedWeights(made.arrays, made.record, provenance).save(tmp_path / "weights.npz")
+    for other in others:
+        assert Building(Config.parse(other, folder=tmp_path)).weights is not None
 
 
 # What is kept.
@@ -323,6 +383,20 @@ def test_what_is_kept_is_made_anew_when_what_it_depends_on_changes(
     assert old in TINY
     Building(Config.parse(TINY.replace(old, new)), cache=tmp_path).source(seed=0)
     assert {p.name.split("-")[0] for p in set(tmp_path.iterdir()) - before} == made
+
+
+def test_what_is_kept_is_made_anew_when_the_arithmetic_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workshop, "WORTH_KEEPING", 0.0)
+    options = {"trials": 1, "points": 30, "cap": 2}
+    for version in (workshop.RESULTS, workshop.RESULTS + 1):
+        monkeypatch.setattr(workshop, "RESULTS", version)
+        building = Building(Config.parse(TINY), cache=tmp_path)
+        building.source(seed=0)
+        building.new_scores("trials", options)
+    kinds = [p.name.split("-")[0] for p in tmp_path.iterdir()]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"scores": 4, "weights": 2, "trials": 2}
 
 
 def test_a_folder_that_cannot_be_written_is_no_reason_to_stop(

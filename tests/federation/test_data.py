@@ -164,12 +164,39 @@ def test_archives_that_would_burst_or_are_broken_are_refused(tmp_path, monkeypat
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path):
     # Four gigabytes announced by a header of a few bytes; nothing of it is there.
     path = tmp_path / "bomb.npz"
-    write_zip(path, {"images.npy": b""}, folder="")
+    np.savez(path, images=IMAGES, labels=LABELS)
     content = path.read_bytes()
     size = content.index(b"PK\x01\x02") + 24
     path.write_bytes(content[:size] + struct.pack("<I", 2**32 - 2) + content[size + 4 :])
     with pytest.raises(InputError, match="claims 4 GB unpacked, more than the 2 GB"):
         load_data(str(path))
+
+
+def test_arrays_that_would_burst_together_are_refused(tmp_path, monkeypatch):
+    np.savez(tmp_path / "a.npz", images=IMAGES, labels=LABELS)
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        largest, total = (f(i.file_size for i in archive.infolist()) for f in (max, sum))
+    monkeypatch.setattr(data_files, "LARGEST_BYTES", total)
+    assert len(load_data(str(tmp_path / "a.npz"))) == 5
+    assert largest < total - 1
+    monkeypatch.setattr(data_files, "LARGEST_BYTES", total - 1)
+    with pytest.raises(InputError, match="claim 0 GB unpacked together"):
+        load_data(str(tmp_path / "a.npz"))
+
+
+def test_only_the_arrays_that_are_needed_are_read(tmp_path):
+    np.savez(tmp_path / "a.npz", images=IMAGES, labels=LABELS)
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        archive.writestr("diary.npy", b"no array")
+        archive.writestr("x.npy", b"no array")
+        archive.writestr("readme.txt", b"no array")
+    assert np.array_equal(load_data(str(tmp_path / "a.npz")).inputs, IMAGES)
+    assert len(load_data("emnist", path=tmp_path / "a.npz")) == 5
+    data_files.save_arrays(tmp_path / "b.npz", {"values": LABELS}, {"made": "here"})
+    with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive:
+        archive.writestr("diary.npy", b"no array")
+    arrays, _ = data_files.load_arrays(tmp_path / "b.npz", "things", ("values", "made"))
+    assert list(arrays) == ["values"]
 
 
 class Payload:
@@ -203,10 +230,12 @@ def npy(header: str, content: bytes) -> bytes:
 def test_an_array_that_claims_more_than_it_holds_sets_no_memory_aside(tmp_path):
     header = "{'descr': '|u1', 'fortran_order': False, 'shape': (10000000000000,), }"
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("images.npy", npy(header, b"abc"))
         archive.writestr("labels.npy", npy(header, b"abc"))
     with pytest.raises(InputError, match="which is not what it holds"):
         load_data(str(tmp_path / "a.npz"))
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.writestr("images.npy", b"no array")
         archive.writestr("labels.npy", b"no array")
     with pytest.raises(InputError, match="is not an array"):
         load_data(str(tmp_path / "b.npz"))
@@ -412,6 +441,20 @@ def test_pools_depend_on_the_seed_and_must_leave_a_rest():
             whole.split(*sizes)
 
 
+def test_without_a_rest_pools_may_take_every_point():
+    whole = Dataset(np.arange(100, dtype=np.float32)[:, None], np.arange(100) % 2)
+    one, two = whole.split(60, 40, seed=1, rest=False)
+    assert sorted([*one.inputs[:, 0], *two.inputs[:, 0]]) == list(range(100))
+    # The division itself does not depend on whether the rest is asked for.
+    with_rest = whole.split(60, 30, seed=1)
+    assert [p.sha256 for p in whole.split(60, 30, seed=1, rest=False)] == [
+        p.sha256 for p in with_rest[:2]
+    ]
+    assert two.sha256 == whole.split(60, seed=1)[1].sha256
+    with pytest.raises(InputError, match=r"pools of 60 \+ 41 points cannot be dealt from 100"):
+        whole.split(60, 41, rest=False)
+
+
 def test_bytes_are_scaled_and_floats_are_not():
     scaled = Preparation.fit(IMAGES, None).apply(np.array([[[0, 255]]], dtype=np.uint8))
     assert scaled.shape == (1, 1, 1, 2)
@@ -484,6 +527,10 @@ def test_saved_arrays_come_back_and_other_files_are_told_apart(tmp_path):
         data_files.load_arrays(path, "things", ())
     with pytest.raises(InputError, match="cannot write"):
         data_files.save_arrays(tmp_path / "no" / "a.npz", {}, {})
+    for notes in ("5", "[" * 100_000):
+        np.savez(path, notes=np.array(notes))
+        with pytest.raises(InputError, match="does not hold things"):
+            data_files.load_arrays(path, "things", ())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npz"]
 
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from fedaccord.errors import InputError
 from fedaccord.federation.data import Dataset
+from fedaccord.federation.data_files import save_arrays
 from fedaccord.federation.difficulty import (
     Bands,
     Scores,
@@ -261,5 +262,18 @@ def test_scores_come_back_from_a_file(tmp_path):
     np.savez(tmp_path / "t.npz", values=made.values)
     with pytest.raises(InputError, match="does not hold scores"):
         Scores.load(tmp_path / "t.npz")
+    arrays, notes = {"values": np.ones(2), "counts": np.ones(2, dtype=int)}, {"pool": "abc"}
+    for other in (
+        {"values": np.array(["a", "b"])},
+        {"counts": np.array(["a", "b"])},
+        {"values": np.array([True, False])},
+        {"pool": 5},
+        {"provenance": 5},
+    ):
+        found = {**arrays, **notes, "provenance": {}, **other}
+        kept = {k: v for k, v in found.items() if isinstance(v, np.ndarray)}
+        save_arrays(tmp_path / "u.npz", kept, {k: v for k, v in found.items() if k not in kept})
+        with pytest.raises(InputError, match="does not hold scores"):
+            Scores.load(tmp_path / "u.npz")
     with pytest.raises(InputError, match="a count for every score"):
         Scores(np.ones(2), np.ones(3, dtype=int), "abc", {})

@@ -1,10 +1,13 @@
 """Training on one pool is plain minibatch Adam, the same every time, and can be gone on with."""
 
+import contextlib
 import dataclasses
+import re
 import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +17,11 @@ from federation.small import blobs
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+import fedaccord.federation
 from fedaccord.errors import InputError
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.data import load_data
+from fedaccord.federation.data_files import save_arrays
 from fedaccord.federation.finished import finish
 from fedaccord.federation.models import model_factory
 from fedaccord.federation.preparation import Preparation
@@ -26,6 +31,7 @@ from fedaccord.federation.pretraining import (
     search_hyperparameters,
     shuffled_batches,
 )
+from fedaccord.federation.store import RunStore
 
 TRAIN, VALIDATION = blobs(90, 0.0, seed=1), blobs(60, 0.0, seed=2)
 
@@ -138,9 +144,32 @@ def test_weights_come_back_from_a_file_and_start_a_federation(tmp_path):
     assert np.array_equal(model.weight.detach().numpy(), made["weight"])
     with pytest.raises(ValueError, match="read-only"):
         read["weight"][0] = 0
+    save_arrays(tmp_path / "own.npz", {"weights/a": np.ones(2)}, {"record": [], "provenance": {}})
+    assert list(PretrainedWeights.load(tmp_path / "own.npz")) == ["a"]
     np.savez(tmp_path / "other.npz", images=TRAIN[0])
     with pytest.raises(InputError, match="does not hold pre-trained weights"):
         PretrainedWeights.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("array", "notes"),
+    [
+        ("weights/a", {"record": 5}),
+        ("weights/a", {"record": [5]}),
+        ("weights/a", {"record": [[1, None]]}),
+        ("weights/a", {"record": [[float("inf"), 0.5]]}),
+        ("weights/a", {"provenance": 5}),
+        ("a", {}),
+    ],
+)
+def test_other_files_are_told_from_weights(tmp_path, array, notes):
+    path = tmp_path / "w.npz"
+    save_arrays(path, {array: np.ones(2)}, {"record": [], "provenance": {}, **notes})
+    with pytest.raises(InputError, match="does not hold pre-trained weights"):
+        PretrainedWeights.load(path)
+    save_arrays(path, {"weights/a": np.array("x")}, {"record": [], "provenance": {}})
+    with pytest.raises(InputError, match="does not hold pre-trained weights"):
+        PretrainedWeights.load(path)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +293,33 @@ def test_a_finished_piece_is_committed_before_the_next_begins(tmp_path):
         finish("pieces", 1, work, path=tmp_path / "no" / "c.db", description={})
 
 
+def test_a_file_of_another_kind_is_refused_and_left_as_it_was(tmp_path):
+    def work(n):
+        return {"n": n}
+
+    audit, other, newer, empty = (tmp_path / f"{name}.db" for name in ("a", "o", "n", "e"))
+    RunStore(audit).close()
+    for path, statement in ((other, "create table mine (a)"), (newer, None)):
+        if statement is None:
+            finish("pieces", 1, work, path=path, description={})
+            statement = "pragma user_version = 99"
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute(statement)
+    for path, words in (
+        (audit, "is a database of something else; name another file"),
+        (other, "is a database of something else; name another file"),
+        (newer, "another version of fedaccord .* layout is 99, not 1"),
+    ):
+        before = path.read_bytes()
+        with pytest.raises(InputError, match=words):
+            finish("pieces", 1, work, path=path, description={})
+        assert path.read_bytes() == before
+    empty.touch()
+    assert finish("pieces", 1, work, path=empty, description={}) == [{"n": 0}]
+    with pytest.raises(InputError, match="is a database of something else"):
+        RunStore(empty)
+
+
 def test_a_draw_is_a_plain_record():
     found = search_hyperparameters(linear, TRAIN, validation=VALIDATION, draws=1)[0]
     assert set(dataclasses.asdict(found)) == {"learning_rate", "batch_size", "accuracy", "batches"}
@@ -310,3 +366,10 @@ print(len(finish("pieces", 60, work, path=sys.argv[1], description={})))
     assert len(done[0]) + len(done[1]) <= 60 + 5
     subprocess.run([*start, str(logs[2])], check=True)
     assert not logs[2].exists()
+
+
+def test_one_name_is_one_idea():
+    folder = Path(fedaccord.federation.__file__).parent
+    pattern = re.compile(r"^(class )?ModelFactory\b", re.MULTILINE)
+    defining = [p.name for p in folder.glob("*.py") if pattern.search(p.read_text("utf-8"))]
+    assert defining == ["models.py"]

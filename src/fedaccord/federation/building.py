@@ -31,6 +31,10 @@ WORTH_KEEPING = 10.0
 # Shares of all points that pools get where the config does not say, and the most they get.
 PRETRAINING = (4, 30_000)
 VALIDATION = (10, 10_000)
+# Of the arithmetic of scores and weights: raised when it changes, so that what is kept of the old
+# one is not taken for the new. The names of the first version do not have it: what was kept before
+# there were versions is still found.
+RESULTS = 1
 # How much of the pre-training pool the network that scores by loss is measured on.
 HOLDOUT = 10
 
@@ -109,12 +113,15 @@ class Building:
         }
         named = {name: size for name, size in sizes.items() if size}
         try:
-            parts = self.data.split(*named.values(), seed=wanted.seed) if named else (self.data,)
+            parts = (
+                self.data.split(*named.values(), seed=wanted.seed, rest="agents" not in named)
+                if named
+                else (self.data,)
+            )
         except InputError as error:
             raise InputError(f"[pools] {error}") from None
-        found = dict(zip([*named, "rest"], parts, strict=True))
-        agents = found.get("agents", found["rest"])
-        return Pools(found.get("pretraining"), found.get("validation"), agents)
+        found = dict(zip(dict.fromkeys([*named, "agents"]), parts, strict=True))
+        return Pools(found.get("pretraining"), found.get("validation"), found["agents"])
 
     @cached_property
     def scores(self) -> Scores:
@@ -171,8 +178,21 @@ class Building:
         """What the network has learnt before; None for nothing."""
         wanted = self.config.pretraining
         if wanted.weights is not None:
-            return PretrainedWeights.load(wanted.weights)
+            return self._given_weights(wanted.weights)
         return self.new_weights() if wanted.batches else None
+
+    def _given_weights(self, path: str) -> PretrainedWeights:
+        """Read weights, and refuse those that may have seen the agents' points."""
+        weights, pool = PretrainedWeights.load(path), self.pools.pretraining
+        seen = weights.provenance.get("pool")
+        # Those made elsewhere do not say on what, and are taken.
+        if seen is not None and (pool is None or seen != pool.sha256):
+            raise InputError(
+                f"the weights in {path} were pre-trained on other points than this config keeps "
+                "for it, maybe on its agents': pre-train anew with 'fedaccord pretrain CONFIG', or "
+                "give [pools] as it was then"
+            )
+        return weights
 
     def new_weights(self) -> PretrainedWeights:
         """Pre-train the network, or read the weights that are kept."""
@@ -185,7 +205,9 @@ class Building:
 
         def make(_: Counter | None) -> PretrainedWeights:
             (inputs, labels), validation = self._prepared()
-            return pretrain(self.model, inputs, labels, seed=seed, validation=validation, **options)
+            made = pretrain(self.model, inputs, labels, seed=seed, validation=validation, **options)
+            known = {**made.provenance, "pool": learnt.sha256}
+            return dataclasses.replace(made, provenance=known)
 
         digest = _digest("weights", options, seed, seen, self._network)
         stage = f"pre-training on {len(learnt):,} points"
@@ -314,4 +336,5 @@ def _with_suffix(path: str, kind: str) -> str:
 
 
 def _digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    named = parts if RESULTS == 1 else (RESULTS, *parts)
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]

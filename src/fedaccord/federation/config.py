@@ -32,6 +32,7 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import KINDS, Algorithm
 from fedaccord.federation.data_files import FOLDER
 from fedaccord.federation.settings import (
+    check_bands,
     check_known,
     choice,
     distinct,
@@ -149,6 +150,22 @@ class AgentSettings:
     hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
     easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
 
+    def check_mixtures(self) -> None:
+        """Refuse what does not fit the mixtures; of sites, only their data tell what does."""
+        count = len(self.mixtures)
+        if self.names is not None and len(self.names) != count:
+            raise InputError(
+                f"[agents] names lists {len(self.names)} for {count} mixtures; give one each"
+            )
+        for name in ("points", "requirement"):
+            value = getattr(self, name)
+            if isinstance(value, tuple) and len(value) not in (1, count):
+                raise InputError(
+                    f"[agents] {name} lists {len(value)} for {count} mixtures; give one for all or "
+                    "one each"
+                )
+        check_bands(self.hard, self.easy, names=("[agents] hard", "[agents] easy"))
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -229,6 +246,13 @@ class Config:
     audit: AuditSettings
     given: frozenset[str] = dataclasses.field(repr=False)
 
+    def __post_init__(self) -> None:
+        """Refuse agents that cannot be mixed, if they are to be."""
+        # An npz file may have sites without being asked for them.
+        may_have_sites = self.data.source == "npz" and "agents.mixtures" not in self.given
+        if self.data.site is None and not may_have_sites:
+            self.agents.check_mixtures()
+
     @classmethod
     def load(cls, path: str | Path) -> Config:
         """Read a TOML file; relative paths in it start from its own folder."""
@@ -253,7 +277,7 @@ class Config:
         toml: the text.
         folder: where relative paths start from; the current folder where left out.
         """
-        content = tomllib.loads(toml)
+        content = _parsed(toml)
         check_known(content, (*SECTIONS, "training", "algorithms"), "there is no section")
         sections = {
             name: read_section(kind, name, content.get(name, {})) for name, kind in SECTIONS.items()
@@ -278,6 +302,18 @@ class Config:
         """Give every setting, by section; algorithms by name."""
         plain = {name: dataclasses.asdict(getattr(self, name)) for name in SECTIONS}
         return {**plain, "algorithms": {n: a.to_dict() for n, a in self.algorithms.items()}}
+
+
+def _parsed(toml: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(toml)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise InputError("brackets are nested too deeply for a config; close them") from None
+    except ValueError as error:
+        # Python reads no whole number of thousands of digits.
+        raise InputError(f"a value cannot be read ({error})") from None
 
 
 def _placed(path: str | None, folder: Path | None) -> str | None:

@@ -20,6 +20,7 @@ from fedaccord.federation.data_files import (
     FOLDER,
     existing_file,
     find_path,
+    npz_names,
     read_idx,
     read_idx_from_zip,
     read_npz,
@@ -135,20 +136,22 @@ class Dataset:
             columns=self.columns,
         )
 
-    def split(self, *sizes: int, seed: int = 0) -> tuple[Dataset, ...]:
+    def split(self, *sizes: int, seed: int = 0, rest: bool = True) -> tuple[Dataset, ...]:
         """Deal the points at random into disjoint pools of the given sizes; the last has the rest.
 
         sizes: how many points each pool but the last is to have.
         seed: which of the possible divisions.
+        rest: whether there is to be that last pool; False leaves out the points it would have.
         """
-        if any(size < 1 for size in sizes) or sum(sizes) >= len(self):
-            wanted = " + ".join(f"{size:,}" for size in sizes)
+        if any(size < 1 for size in sizes) or sum(sizes) + rest > len(self):
+            wanted = " + ".join(f"{size:,}" for size in sizes) + " points" + " and a rest" * rest
             raise InputError(
-                f"pools of {wanted} points and a rest cannot be dealt from {len(self):,} points; "
-                "ask for smaller ones, each of at least one point"
+                f"pools of {wanted} cannot be dealt from {len(self):,} points; ask for smaller "
+                "ones, each of at least one point"
             )
         order = stream(seed, "pools").permutation(len(self))
-        return tuple(self.take(np.sort(part)) for part in np.split(order, np.cumsum(sizes)))
+        parts = np.split(order, np.cumsum(sizes))
+        return tuple(self.take(np.sort(part)) for part in (parts if rest else parts[:-1]))
 
 
 def _checked_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
@@ -290,9 +293,10 @@ def _load_emnist(path: str | Path | None) -> Dataset:
         )
     where = f"emnist ({found.name})"
     if found.suffix == ".npz":
-        content = read_npz(found)
-        images, labels = (_array(content, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
-        return Dataset(images, labels, classes=EMNIST_CLASSES, source=where)
+        names = npz_names(found)
+        images, labels = (_chosen(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
+        content = read_npz(found, (images, labels))
+        return Dataset(content[images], content[labels], classes=EMNIST_CLASSES, source=where)
     return _from_idx(found, names, EMNIST_CLASSES, where)
 
 
@@ -363,12 +367,13 @@ LABEL_KEYS = ("labels", "y")
 SITE_KEYS = ("sites", "site")
 
 
-def _array(content: dict[str, NDArray[Any]], keys: Sequence[str], path: Path) -> NDArray[Any]:
+def _chosen(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
+    """Give the first of some keys that an npz file has an array of."""
     for key in keys:
-        if key in content:
-            return content[key]
+        if key in names:
+            return key
     raise InputError(
-        f"{path} has no array {' or '.join(keys)}; its arrays are {', '.join(content) or 'none'}"
+        f"{path} has no array {' or '.join(keys)}; its arrays are {', '.join(names) or 'none'}"
     )
 
 
@@ -376,17 +381,22 @@ def _load_npz(
     source: str, label: str | None, site: str | None, label_above: float | None
 ) -> Dataset:
     path = existing_file(source)
-    content = read_npz(path)
-    labels = _array(content, (label,) if label else LABEL_KEYS, path)
-    sites = None
-    if site is not None or any(key in content for key in SITE_KEYS):
-        sites = _array(content, (site,) if site else SITE_KEYS, path)
-    classes = content.get("classes")
+    there = npz_names(path)
+    wanted = {"labels": _chosen(there, (label,) if label else LABEL_KEYS, path)}
+    if site is not None or any(key in there for key in SITE_KEYS):
+        wanted["sites"] = _chosen(there, (site,) if site else SITE_KEYS, path)
+    wanted["inputs"] = _chosen(there, INPUT_KEYS, path)
+    if "classes" in there and label_above is None:
+        wanted["classes"] = "classes"
+    arrays = read_npz(path, wanted.values())
+    content = {part: arrays[name] for part, name in wanted.items()}
+    labels, classes = content["labels"], content.get("classes")
     names = None if classes is None else [str(name) for name in classes.ravel()]
     if label_above is not None:
         labels, names = _above(labels, label_above, label or "label", path)
-    inputs = _array(content, INPUT_KEYS, path)
-    return Dataset(inputs, labels, classes=names, source=path.name, sites=sites)
+    return Dataset(
+        content["inputs"], labels, classes=names, source=path.name, sites=content.get("sites")
+    )
 
 
 def _above(

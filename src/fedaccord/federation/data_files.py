@@ -10,7 +10,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -129,18 +129,54 @@ def _parse_idx(file: Any, dimensions: int, where: str) -> NDArray[np.uint8]:
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file; arrays of Python objects are refused."""
-    with _faults_named(path):
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                _check_size(info, path)
-                _check_array(archive, info, path)
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return {key: arrays[key] for key in arrays.files}
-        except ValueError as error:
-            raise InputError(f"{path} is not a sound npz file ({error}); save it anew") from None
+def npz_names(path: Path) -> list[str]:
+    """Give the names of the arrays of an npz file, without reading any."""
+    with _faults_named(path), zipfile.ZipFile(path) as archive:
+        return list(_members(archive))
+
+
+def read_npz(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Read some arrays of an npz file; arrays of Python objects are refused.
+
+    path: the file.
+    names: of the arrays, which it must have; no other is read.
+    """
+    with _faults_named(path), zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        wanted = {name: members[name] for name in names}
+        for info in wanted.values():
+            _check_size(info, path)
+        _check_total(wanted.values(), path)
+        for info in wanted.values():
+            _check_array(archive, info, path)
+        return {name: _read_array(archive, info, path) for name, info in wanted.items()}
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Give the entries that are arrays, by the arrays' names."""
+    return {
+        info.filename.removesuffix(".npy"): info
+        for info in archive.infolist()
+        if info.filename.endswith(".npy")
+    }
+
+
+def _check_total(infos: Iterable[zipfile.ZipInfo], archive: Path) -> None:
+    total = sum(info.file_size for info in infos)
+    if total > LARGEST_BYTES:
+        raise InputError(
+            f"the arrays in {archive} claim {total / 2**30:.0f} GB unpacked together, more than "
+            f"the {LARGEST_BYTES / 2**30:.0f} GB read here; is it the right file?"
+        )
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
+    try:
+        with archive.open(info) as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+    except ValueError as error:
+        raise InputError(f"{path} is not a sound npz file ({error}); save it anew") from None
 
 
 def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:
@@ -188,19 +224,31 @@ def save_arrays(
 
 
 def load_arrays(
-    path: str | Path, what: str, needed: tuple[str, ...]
+    path: str | Path, what: str, needed: tuple[str, ...], *, prefix: str | None = None
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read what save_arrays() wrote, or say that the file is another one.
 
     path: the file.
     what: what it should hold, for messages.
     needed: the arrays and notes it must have.
+    prefix: arrays whose names begin so are read as well.
     """
-    arrays = read_npz(existing_file(path))
+    file = existing_file(path)
+    wanted = [
+        name
+        for name in npz_names(file)
+        if name in (*needed, "notes") or (prefix is not None and name.startswith(prefix))
+    ]
+    arrays = read_npz(file, wanted)
     try:
         notes = json.loads(str(arrays.pop("notes")))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         notes = None
     if not isinstance(notes, dict) or any(key not in (arrays | notes) for key in needed):
-        raise InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")
+        raise other_content(path, what)
     return arrays, notes
+
+
+def other_content(path: str | Path, what: str) -> InputError:
+    """Say that a file does not hold what it should."""
+    return InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")

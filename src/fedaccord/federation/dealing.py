@@ -17,7 +17,7 @@ from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.data import Dataset
 from fedaccord.federation.preparation import Preparation
-from fedaccord.federation.pretraining import ModelFactory
+from fedaccord.federation.pretraining import ModelMaker
 from fedaccord.federation.streams import stream
 
 # All hard, 90 % hard, 90 % easy and all easy: the paper's four.
@@ -50,7 +50,7 @@ class Dealer:
     validation: float
     requirements: Vector
     names: tuple[str, ...]
-    model: ModelFactory = field(repr=False)
+    model: ModelMaker = field(repr=False)
     weights: Weights | None = field(repr=False)
     seed: int
 
@@ -60,7 +60,7 @@ class Dealer:
         hard: ArrayLike,
         easy: ArrayLike,
         *,
-        model: ModelFactory,
+        model: ModelMaker,
         mixtures: Sequence[float] = MIXTURES,
         points: int | Sequence[int] = 2_000,
         validation: float = 0.2,
@@ -172,7 +172,7 @@ class SiteDealer:
     data: Dataset = field(repr=False)
     validation: float
     requirements: Vector
-    model: ModelFactory = field(repr=False)
+    model: ModelMaker = field(repr=False)
     weights: Weights | None = field(repr=False)
     seed: int
 
@@ -180,7 +180,7 @@ class SiteDealer:
         self,
         data: Dataset,
         *,
-        model: ModelFactory,
+        model: ModelMaker,
         validation: float = 0.2,
         requirement: float | Sequence[float] = 0.7,
         weights: Weights | None = None,

@@ -19,12 +19,12 @@ from torch.nn.functional import cross_entropy
 from fedaccord._arrays import Indices, Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.data import Dataset
-from fedaccord.federation.data_files import load_arrays, save_arrays
+from fedaccord.federation.data_files import load_arrays, other_content, save_arrays
 from fedaccord.federation.finished import finish
 from fedaccord.federation.preparation import Preparation
 from fedaccord.federation.pretraining import (
     DivergedError,
-    ModelFactory,
+    ModelMaker,
     accuracy_of,
     model_digest,
     pretrain,
@@ -32,6 +32,7 @@ from fedaccord.federation.pretraining import (
     tensors,
     training_steps,
 )
+from fedaccord.federation.settings import check_bands
 from fedaccord.federation.streams import derived_seed, stream
 from fedaccord.federation.training import reproducibly
 
@@ -82,6 +83,15 @@ class Scores:
     def load(cls, path: str | Path) -> Scores:
         """Read what save() wrote."""
         arrays, notes = load_arrays(path, "scores", ("values", "counts", "pool", "provenance"))
+        sound = (
+            set(arrays) == {"values", "counts"}
+            and arrays["values"].dtype.kind in "fiu"
+            and arrays["counts"].dtype.kind in "iu"
+            and isinstance(notes["pool"], str)
+            and isinstance(notes["provenance"], dict)
+        )
+        if not sound:
+            raise other_content(path, "scores")
         return cls(arrays["values"], arrays["counts"], notes["pool"], notes["provenance"])
 
 
@@ -100,17 +110,7 @@ class Bands:
     easy: tuple[float, float] = (45.0, 65.0)
 
     def __post_init__(self) -> None:
-        for name, (low, high) in (("hard", self.hard), ("easy", self.easy)):
-            if not 0 <= low < high <= 100:
-                raise InputError(
-                    f"the {name} band must go from a percentile to a higher one, within 0 to 100; "
-                    f"got {low:g} to {high:g}"
-                )
-        if self.easy[1] > self.hard[0]:
-            raise InputError(
-                f"the easy band ends at {self.easy[1]:g} and the hard band begins at "
-                f"{self.hard[0]:g}; no point may be in both"
-            )
+        check_bands(self.hard, self.easy, names=("the hard band", "the easy band"))
 
     def pools(self, scores: Scores) -> tuple[Indices, Indices]:
         """Give the places of the hard and of the easy points, each from easier to harder.
@@ -135,7 +135,7 @@ class Bands:
 
 def loss_scores(
     pool: Dataset,
-    model: ModelFactory,
+    model: ModelMaker,
     *,
     reference: Dataset,
     until: float = 0.83,
@@ -207,7 +207,7 @@ class _Trials:
     """What every trial of the paper's procedure needs."""
 
     pool: Dataset
-    model: ModelFactory
+    model: ModelMaker
     holdout: tuple[NDArray[Any], NDArray[Any]]
     preparation: Preparation
     points: int
@@ -247,7 +247,7 @@ class _Trials:
 
 def trial_scores(
     pool: Dataset,
-    model: ModelFactory,
+    model: ModelMaker,
     *,
     holdout: Dataset,
     trials: int = 10_000,

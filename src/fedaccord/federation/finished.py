@@ -14,6 +14,10 @@ import numpy as np
 
 from fedaccord.errors import InputError
 
+# Written into the file's header, so that no other SQLite file is taken for one of these: "FDAP".
+APPLICATION = 0x46444150
+VERSION = 1
+
 
 def finish(
     table: str,
@@ -46,6 +50,7 @@ def finish(
         tell(pieces, pieces)
         return rows
     with _opened(path) as connection:
+        _claim(connection, path)
         _check_description(connection, table, description, path)
         # Every process in an order of its own, so that two of them seldom do the same piece.
         for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
@@ -75,6 +80,40 @@ def _opened(path: str | Path) -> Iterator[sqlite3.Connection]:
             f"cannot keep results in {path} ({error}): is it a file of another kind, or is the "
             "disk full?"
         ) from None
+
+
+def _claim(connection: sqlite3.Connection, path: str | Path) -> None:
+    """Mark a new file as one of finished pieces, and refuse a file of another kind."""
+    if _is_ours(connection, path):
+        return
+    with connection:
+        connection.execute("begin immediate")
+        # Another process may have been first.
+        if not _is_ours(connection, path):
+            connection.execute(f"pragma application_id = {APPLICATION}")
+            connection.execute(f"pragma user_version = {VERSION}")
+
+
+def _is_ours(connection: sqlite3.Connection, path: str | Path) -> bool:
+    """Tell a file of finished pieces from an empty one."""
+    application, version, tables = (
+        connection.execute(query).fetchone()[0]
+        for query in (
+            "pragma application_id",
+            "pragma user_version",
+            "select count(*) from sqlite_master",
+        )
+    )
+    if not application and not tables:
+        return False
+    if application != APPLICATION:
+        raise InputError(f"{path} is a database of something else; name another file")
+    if version != VERSION:
+        raise InputError(
+            f"{path} was written by another version of fedaccord (its layout is {version}, not "
+            f"{VERSION}); name another file, or use that version"
+        )
+    return True
 
 
 def _check_description(

@@ -18,17 +18,20 @@ from torch import Tensor, nn
 
 from fedaccord._arrays import Indices, frozen
 from fedaccord.errors import InputError
-from fedaccord.federation.data_files import load_arrays, save_arrays
+from fedaccord.federation.data_files import load_arrays, other_content, save_arrays
 from fedaccord.federation.finished import finish
 from fedaccord.federation.steps import new_optimizer, take_step
 from fedaccord.federation.streams import stream
 from fedaccord.federation.training import give_streams, is_right, reproducibly
 
-ModelFactory: TypeAlias = Callable[[], nn.Module]
+# Makes a new model: a `ModelFactory`, or any function.
+ModelMaker: TypeAlias = Callable[[], nn.Module]
 # What a network learns from: inputs as it takes them, and labels.
 Pair: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 BATCH_SIZES = (4, 8, 64, 128, 256, 512)
 LEARNING_RATES = (1e-6, 1e-2)
+# How the names of parameters begin in a file.
+PREFIX = "weights/"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,8 @@ class PretrainedWeights(Mapping[str, NDArray[Any]]):
 
     arrays: the parameters and buffers.
     record: the validation accuracy whenever it was looked at, by batches trained so far.
-    provenance: the options, the seed, the versions, and the seconds it took.
+    provenance: the options, the seed, the versions, and the seconds it took; where a config's
+        points were trained on, their sha256 as pool.
     """
 
     arrays: Mapping[str, NDArray[Any]] = field(repr=False)
@@ -66,20 +70,27 @@ class PretrainedWeights(Mapping[str, NDArray[Any]]):
     def save(self, path: str | Path) -> None:
         """Write an npz file, replacing it in one step."""
         notes = {"record": self.record, "provenance": dict(self.provenance)}
-        named = {f"weights/{name}": array for name, array in self.arrays.items()}
+        named = {f"{PREFIX}{name}": array for name, array in self.arrays.items()}
         save_arrays(path, named, notes)
 
     @classmethod
     def load(cls, path: str | Path) -> PretrainedWeights:
         """Read what save() wrote."""
-        content, notes = load_arrays(path, "pre-trained weights", ("record", "provenance"))
-        arrays = {name.removeprefix("weights/"): frozen(v) for name, v in content.items()}
-        record = tuple((int(batches), float(accuracy)) for batches, accuracy in notes["record"])
+        what = "pre-trained weights"
+        content, notes = load_arrays(path, what, ("record", "provenance"), prefix=PREFIX)
+        arrays = {name.removeprefix(PREFIX): frozen(v) for name, v in content.items()}
+        numbers = all(array.dtype.kind in "fiub" for array in arrays.values())
+        if not arrays or not numbers or not isinstance(notes["provenance"], dict):
+            raise other_content(path, what)
+        try:
+            record = tuple((int(batches), float(accuracy)) for batches, accuracy in notes["record"])
+        except (TypeError, ValueError, OverflowError):
+            raise other_content(path, what) from None
         return cls(arrays, record, notes["provenance"])
 
 
 def pretrain(
-    model: ModelFactory,
+    model: ModelMaker,
     inputs: NDArray[Any],
     labels: NDArray[Any],
     *,
@@ -137,7 +148,7 @@ def pretrain(
     return PretrainedWeights(arrays, tuple(record), provenance)
 
 
-def started_model(model: ModelFactory, seed: int) -> nn.Module:
+def started_model(model: ModelMaker, seed: int) -> nn.Module:
     """Make a new model, its dropout drawing from streams of the seed."""
     network = model()
     give_streams(network, seed)
@@ -216,7 +227,7 @@ class Draw:
 
 
 def search_hyperparameters(
-    model: ModelFactory,
+    model: ModelMaker,
     train: Pair,
     *,
     validation: Pair,
@@ -262,7 +273,7 @@ def search_hyperparameters(
 
 
 def _try(
-    model: ModelFactory, train: Pair, validation: Pair, draw: int, epochs: float, seed: int
+    model: ModelMaker, train: Pair, validation: Pair, draw: int, epochs: float, seed: int
 ) -> Draw:
     random = stream(seed, "hyperparameters", draw)
     learning_rate = float(np.exp(random.uniform(*np.log(LEARNING_RATES))))
@@ -282,7 +293,7 @@ def _try(
     return Draw(learning_rate, batch_size, accuracy, batches)
 
 
-def model_digest(model: ModelFactory) -> str:
+def model_digest(model: ModelMaker) -> str:
     """Give a digest of a model's structure and of the names and shapes of its parameters."""
     with torch.random.fork_rng(devices=[]):
         network = model()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -45,7 +45,8 @@ def real(
         fits = (
             isinstance(value, int | float)
             and not isinstance(value, bool)
-            and math.isfinite(value)
+            # Whole numbers can be beyond what a float holds.
+            and abs(value) <= sys.float_info.max
             and (above is None or value > above)
             and (least is None or value >= least)
             and (most is None or value <= most)
@@ -151,6 +152,27 @@ def check_known(given: Iterable[str], known: Iterable[str], complaint: str) -> N
         if name not in names:
             hint = _meant(name, names) or f"; there are {', '.join(names)}"
             raise InputError(f"{complaint} '{name}'{hint}")
+
+
+def check_bands(
+    hard: tuple[float, float], easy: tuple[float, float], *, names: tuple[str, str]
+) -> None:
+    """Refuse bands of percentiles that are reversed or overlap.
+
+    hard, easy: from and to which percentile each goes.
+    names: what they are called, for messages.
+    """
+    for name, (low, high) in zip(names, (hard, easy), strict=True):
+        if not 0 <= low < high <= 100:
+            raise InputError(
+                f"{name} must go from a percentile to a higher one, within 0 to 100; got {low:g} "
+                f"to {high:g}"
+            )
+    if easy[1] > hard[0]:
+        raise InputError(
+            f"{names[1]} ends at {easy[1]:g} and {names[0]} begins at {hard[0]:g}; no point may be "
+            "in both"
+        )
 
 
 def _meant(value: Any, known: Sequence[str]) -> str:
