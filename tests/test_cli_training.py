@@ -43,6 +43,10 @@ levels = [1, 0.5]
 """
 # Two algorithms, each with everybody's full contribution and with either agent's half.
 RUNS_A_TRIAL = 2 * (1 + 2)
+ALL_MADE = (
+    f"fedaccord: {3 * RUNS_A_TRIAL} runs to make.\n"
+    f"fedaccord: {3 * RUNS_A_TRIAL} runs are kept in fedaccord.sqlite.\n"
+)
 SOURCE = Path(__file__).parents[1] / "src"
 
 
@@ -66,7 +70,7 @@ def test_training_tells_who_is_satisfied(tiny: Path) -> None:
     result = run("train", tiny)
     assert (result.code, result.stderr) == (0, "")
     rows = [line.split() for line in result.stdout.splitlines() if line.strip()]
-    assert rows[0][:4] == ["client", "wants", "has", "satisfied"]
+    assert rows[1][:4] == ["agent", "goal", "accuracy", "reached"]
     north = next(row for row in rows if row[0] == "north")
     assert (north[1], north[3]) == ("0.150", "yes")
     # 32 points, drawn 8 at a time in 4 rounds.
@@ -78,7 +82,9 @@ def test_training_tells_who_is_satisfied(tiny: Path) -> None:
 def test_the_exit_code_says_when_somebody_is_not_satisfied(tiny: Path) -> None:
     result = run("train", changed(tiny, "requirement = 0.15", "requirement = [0.15, 1]"))
     assert result.code == 1
-    assert "1 of 2 are satisfied; south is not." in result.stdout
+    assert re.search(
+        r"1 of 2 agents are satisfied; south is not \(0\.\d+, short by 0\.\d+\)\.", result.stdout
+    )
 
 
 def test_training_as_json_is_the_history(tiny: Path) -> None:
@@ -89,6 +95,18 @@ def test_training_as_json_is_the_history(tiny: Path) -> None:
     assert [len(rows) for rows in found["samples"]] == [2] * 4
     assert found["samples"][0] == [8, 8]
     assert found["satisfied"] == [True, True]
+
+
+def test_the_usual_algorithms_need_not_be_in_the_config(tiny: Path) -> None:
+    found = json.loads(run("train", tiny, "--json", "--algorithm", "Solo").stdout)
+    assert found["algorithm"]["kind"] == "solo"
+    # The settings of [training] are everybody's.
+    assert (found["algorithm"]["rounds"], found["algorithm"]["batch_size"]) == (4, 8)
+    only = write(tiny.with_name("only.toml"), TINY + "[algorithms.Solo]\nrounds = 2\n")
+    found = json.loads(run("train", only, "--json", "--algorithm", "FedAvg").stdout)
+    assert (found["algorithm"]["kind"], found["algorithm"]["rounds"]) == ("fedavg", 4)
+    found = json.loads(run("train", only, "--json").stdout)
+    assert (found["algorithm"]["kind"], found["algorithm"]["rounds"]) == ("solo", 2)
 
 
 def test_every_round_is_saved(tiny: Path) -> None:
@@ -146,7 +164,7 @@ def shares(entry: dict[str, Any]) -> bool:
 
 def test_an_audit_as_json_has_the_keys_that_were_promised(tiny: Path) -> None:
     result = run("audit", tiny, "--workers", 1, "--json")
-    assert (result.code, result.stderr) == (0, "")
+    assert (result.code, result.stderr) == (0, ALL_MADE)
     found = json.loads(result.stdout)
     assert list(found)[:3] == ["protocol", "algorithms", "seconds"]
     assert found["protocol"] == "P1"
@@ -164,14 +182,18 @@ def test_an_audit_as_json_has_the_keys_that_were_promised(tiny: Path) -> None:
 
 def test_an_audit_in_words_has_tables_and_a_sentence_per_algorithm(tiny: Path) -> None:
     result = run("audit", tiny, "--workers", 1)
-    assert (result.code, result.stderr) == (0, "")
-    rows = [line.split() for line in result.stdout.splitlines()]
-    assert ["a", "random", "agent", "gives", "FedAvg", "MW-FED"] in rows
+    assert (result.code, result.stderr) == (0, ALL_MADE)
+    first, second, *others = result.stdout.splitlines()
+    assert first.startswith("Share of 3 trials in which the agent that cut reached its goal")
+    assert "(accuracy 0.15 on its own validation points)" in first
+    assert second.endswith("The others bring everything.")
+    rows = [line.split() for line in others]
+    assert ["a", "random", "agent", "brings", "FedAvg", "MW-FED"] in rows
     assert [row[:2] for row in rows].count(["50", "%"]) == 3
     assert "everybody satisfied at 100 %" in result.stdout
     for name in ("FedAvg", "MW-FED"):
-        sentence = rf"Under {name} a random member that brings 50 % of its data still reaches its "
-        sentence += r"goal in \d+ % of runs \(\d+ to \d+ %, 6 runs\)\."
+        sentence = rf"Under {name} a random agent reaches its goal in \d+ % of runs with all of "
+        sentence += r"its data and in \d+ % with 50 % of it \(\d+ to \d+ %, 3 trials x 2 agents\)"
         assert re.search(sentence, result.stdout)
 
 
@@ -184,15 +206,40 @@ def without_seconds(result: Run) -> Any:
 
 def test_the_same_command_goes_on_and_says_what_was_there(tiny: Path) -> None:
     first = run("audit", tiny, "--workers", 1, "--trials", 2, "--json")
-    assert first.stderr == ""
+    assert first.stderr == ALL_MADE.replace("18", "12")
     again = run("audit", tiny, "--workers", 1, "--trials", 2, "--json")
     assert without_seconds(again) == without_seconds(first)
-    assert again.stderr == "fedaccord: 12 runs were in fedaccord.sqlite already.\n"
+    assert again.stderr == (
+        "fedaccord: 12 runs are kept in fedaccord.sqlite; all of them were there already.\n"
+    )
     more = run("audit", tiny, "--workers", 1, "--json")
-    assert "12 runs were" in more.stderr
+    assert more.stderr == (
+        "fedaccord: 18 runs to make, less those that are in fedaccord.sqlite already.\n"
+        "fedaccord: 18 runs are kept in fedaccord.sqlite; 12 of them were there already.\n"
+    )
     elsewhere = run("audit", tiny, "--workers", 1, "--json", "--results", "other.sqlite")
-    assert elsewhere.stderr == ""
+    assert elsewhere.stderr == ALL_MADE.replace("fedaccord.sqlite", "other.sqlite")
     assert without_seconds(more) == without_seconds(elsewhere)
+
+
+def test_runs_that_may_turn_out_fewer_are_announced_as_at_most_as_many(tiny: Path) -> None:
+    options = ("audit", tiny, "--workers", 1, "--algorithm", "FedAvg", "--width", "0.9")
+    told = run(*options, "--trials", 9).stderr
+    # Five trials are the fewest.
+    assert told == (
+        f"fedaccord: up to {9 * 3} runs to make.\n"
+        f"fedaccord: {5 * 3} runs are kept in fedaccord.sqlite.\n"
+    )
+
+
+def test_runs_of_several_versions_are_told_of(tiny: Path) -> None:
+    options = ("audit", tiny, "--workers", 1, "--trials", 1, "--algorithm", "FedAvg")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedaccord.federation.defection.package_versions", lambda: "fedaccord 0.0.9")
+        assert "versions" not in run(*options).stderr
+    told = run(*options, "--levels", "1,.5,.25").stderr.splitlines()
+    assert len(told) == 3
+    assert "the runs were made with 2 different versions: fedaccord 0.0.9; fedaccord" in told[1]
 
 
 def test_options_override_the_config(tiny: Path) -> None:
@@ -213,8 +260,11 @@ def test_a_plan_is_what_the_second_protocol_prescribes(tiny: Path) -> None:
     plan = write(tiny.with_name("plan.json"), {"contributions": [0, 20]})
     options = ("--workers", 1, "--protocol", "P2", "--plan", plan, "--algorithm", "FedAvg")
     result = run("audit", tiny, *options)
-    assert "a contributor" in result.stdout
-    assert "brings 50 % of what is asked of it" in result.stdout
+    # Everybody in full, and the south with half of it.
+    assert result.stderr.startswith(f"fedaccord: {3 * 2} runs to make.\n")
+    assert ["asked", "-", "20"] in [line.split() for line in result.stdout.splitlines()]
+    assert "a random contributor brings" in result.stdout
+    assert "with all that is asked of it and in" in result.stdout
     found = json.loads(run("audit", tiny, *options, "--json").stdout)
     assert found["protocol"] == "P2"
     assert found["algorithms"]["FedAvg"]["contributions"] == [0, 20]
@@ -260,7 +310,7 @@ def test_an_option_at_fault_is_refused_before_anything_is_trained(
         (("train", "none.toml"), ("none.toml",)),
         (("train", "BAD"), ("bad.toml", "[training]", "batchsize", "batch_size")),
         (("audit", "BAD"), ("bad.toml", "[training]", "batchsize", "batch_size")),
-        (("train", "TINY", "--algorithm", "Solo"), ("Solo",)),
+        (("train", "TINY", "--algorithm", "Sole"), ("'Sole'", "did you mean Solo")),
         (("train", "TINY", "--trial", "-1"), ("--trial",)),
         (("train", "TINY", "--seed", "-1"), ("--seed",)),
         (("train", "TINY", "--save", "history.txt"), (".csv",)),
@@ -339,13 +389,15 @@ def test_an_audit_that_is_stopped_goes_on_to_the_same_table(
     if sent is signal.SIGINT:
         assert process.returncode == 130
         assert stderr == (
+            f"fedaccord: {12 * RUNS_A_TRIAL} runs to make.\n"
             f"fedaccord: interrupted: {kept} finished runs are kept in fedaccord.sqlite; the same "
             "command goes on from there.\n"
         )
     again = run(*arguments, 1)
-    assert (again.code, again.stderr) == (
-        0,
-        f"fedaccord: {kept} runs were in fedaccord.sqlite already.\n",
+    assert again.code == 0
+    assert again.stderr.endswith(
+        f"{12 * RUNS_A_TRIAL} runs are kept in fedaccord.sqlite; {kept} of them were there "
+        "already.\n"
     )
     whole = run(*arguments, 1, "--results", "whole.sqlite")
     assert without_seconds(again) == without_seconds(whole)
@@ -430,6 +482,8 @@ def test_without_torch_one_sentence_says_what_to_install(tmp_path: Path) -> None
 
 def test_help_tells_of_every_command() -> None:
     text = run("--help").stdout
+    words = " ".join(text.split())
+    assert "1 a plan does not hold (check) or somebody is not satisfied (train)" in words
     for command in ("audit", "train", "difficulty", "pretrain", "search"):
         assert command in text
         assert "--json" in run(command, "--help").stdout

@@ -33,7 +33,7 @@ def cells(text: str) -> list[list[str]]:
 
 
 def history(final: list[float], *, diverged: bool = False, names: tuple[str, ...] = ()) -> History:
-    clients = names or tuple(f"client {n}" for n in range(len(final)))
+    clients = names or tuple(f"agent {n}" for n in range(len(final)))
     ones = np.ones((3, len(clients)), dtype=np.int64)
     accuracy = np.full((3, len(clients)), np.nan)
     accuracy[-1] = final
@@ -55,10 +55,16 @@ def history(final: list[float], *, diverged: bool = False, names: tuple[str, ...
 # Histories.
 
 
-def test_a_history_says_of_everybody_what_it_wants_and_has() -> None:
-    rows = cells(shown(training.history_table(history([0.7, 0.6]))))
-    assert ["client", "0", "0.700", "0.700", "yes", "3", "100", "30", "3,000"] in rows
-    assert ["client", "1", "0.700", "0.600", "no", "-", "100", "30", "3,000"] in rows
+def test_a_history_says_of_everybody_what_its_goal_is_and_whether_it_is_reached() -> None:
+    text = shown(training.history_table(history([0.7, 0.6])), width=80)
+    rows = cells(text)
+    assert rows[0] == ["first", "in", "points", "of", "them", "samples"]
+    assert rows[1] == [
+        *("agent", "goal", "accuracy", "reached"),
+        *("round", "brought", "used", "drawn"),
+    ]
+    assert ["agent", "0", "0.700", "0.700", "yes", "3", "100", "30", "3,000"] in rows
+    assert ["agent", "1", "0.700", "0.600", "no", "-", "100", "30", "3,000"] in rows
     assert ["all", "200", "60", "6,000"] in rows
 
 
@@ -66,12 +72,23 @@ def test_a_history_says_of_everybody_what_it_wants_and_has() -> None:
     ("final", "words"),
     [
         ([0.8, 0.8], "After 3 rounds of FedAvg everybody is satisfied."),
-        ([0.8, 0.6], "After 3 rounds of FedAvg 1 of 2 are satisfied; client 1 is not."),
-        ([0.6] * 2, "0 of 2 are satisfied; client 0, client 1 are not."),
-        ([0.6] * 9, "0 of 9 are satisfied; client 0, client 1, client 2 and 6 more are not."),
+        (
+            [0.8, 0.696],
+            "After 3 rounds of FedAvg 1 of 2 agents are satisfied; "
+            "agent 1 is not (0.696, short by 0.004).",
+        ),
+        ([0.8, 0.6996], "agent 1 is not (short by 0.0004)."),
+        (
+            [0.6, 0.5],
+            "0 of 2 agents are satisfied; "
+            "agent 0 (0.600, short by 0.100), agent 1 (0.500, short by 0.200) are not.",
+        ),
+        ([0.6] * 9, "agent 2 (0.600, short by 0.100) and 6 more are not."),
     ],
 )
-def test_a_sentence_says_who_is_not_satisfied(final: list[float], words: str) -> None:
+def test_a_sentence_says_who_misses_its_goal_and_by_how_much(
+    final: list[float], words: str
+) -> None:
     assert words in shown(training.history_sentence(history(final), "FedAvg"))
 
 
@@ -80,14 +97,14 @@ def test_a_run_that_diverged_is_not_called_satisfied() -> None:
     text = shown(training.history_sentence(lost, "FedAvg"), training.history_table(lost))
     assert "diverged in round 3" in text
     assert "nobody is satisfied" in text
-    assert ["client", "0", "0.700", "-", "no", "-", "100", "30", "3,000"] in cells(text)
+    assert ["agent", "0", "0.700", "-", "no", "-", "100", "30", "3,000"] in cells(text)
 
 
-def test_of_many_clients_those_furthest_from_their_goal_are_shown() -> None:
+def test_of_many_agents_those_furthest_from_their_goal_are_shown() -> None:
     final = [0.9] * 40
     final[33] = 0.1
     text = shown(training.history_table(history(final)))
-    assert cells(text)[2][:2] == ["client", "33"]
+    assert cells(text)[3][:2] == ["agent", "33"]
     assert "and 25 more; all" in text
 
 
@@ -113,82 +130,191 @@ def audited(
     names: tuple[str, str] = ("north", "south"),
     algorithm: str = "FedAvg",
     protocol: str = "P1",
+    defectors: str = "each",
     full: tuple[int, int] = (10, 10),
     levels: tuple[float, ...] = (1.0, 0.25),
+    requirements: tuple[float, float] = (0.8, 0.8),
+    harm: bool = False,
+    poor: bool = False,
+    stopped: bool = False,
 ) -> DefectionAudit:
-    """Four trials: all are satisfied, but for the south in half of the trials it cuts in."""
-    trials = {
-        level: [
-            [(0, outcome(True, True)), (1, outcome(True, level == 1 or n % 2 == 0))]
-            for n in range(4)
+    """Four trials: all are satisfied, but for the south in half of the trials it cuts in.
+
+    harm: the north is not either, then.
+    poor: the south is satisfied in one trial of four when nobody cuts.
+    stopped: the last level has one trial fewer.
+    """
+    trials = {}
+    for level in (1.0, *levels):
+        whole = level == 1
+        south = [(n == 0 if poor else True) if whole else n % 2 == 0 for n in range(4)]
+        trials[level] = [
+            [
+                (0, outcome(True, s if whole else True)),
+                (1, outcome(s if harm and not whole else True, s)),
+            ]
+            for s in south
         ]
-        for level in (1.0, *levels)
-    }
+    if stopped:
+        trials[levels[-1]].pop()
     curve = summed_up(algorithm, {}, full, clients=names, levels=levels, trials=trials)
     return DefectionAudit(
         protocol=protocol,
-        defectors="each",
+        defectors=defectors,
         clients=names,
         curves=(curve,),
         trials=4,
         width=None,
         seed=0,
         versions=(),
+        source="",
+        requirements=requirements,
         reused=0,
+        run_seconds=1.0,
         seconds=1.0,
     )
 
 
-def test_an_audit_is_a_table_of_levels_and_algorithms() -> None:
-    rows = cells(shown(training.curves_table(audited())))
-    assert rows[0] == ["a", "random", "agent", "gives", "FedAvg"]
-    quarter = next(row for row in rows if row[:2] == ["25", "%"])
-    assert quarter[2] == "0.75"
-    assert ["points", "used", "then,", "in", "all", "20"] in rows
-    assert ["samples", "drawn", "then,", "in", "all", "200"] in rows
-    assert not any("diverged" in row for row in rows)
-
-
-def test_each_agent_has_a_column() -> None:
-    rows = cells(shown(training.agents_table(audited().curves[0])))
-    assert rows[0][:4] == ["FedAvg,", "given", "north", "south"]
-    quarter = next(row for row in rows if row[:2] == ["25", "%"])
-    assert quarter[2:5] == ["1.00", "0.50", "1.00"]
-
-
-def test_who_gives_nothing_is_told_apart_from_contributors() -> None:
-    table = training.agents_table(audited(protocol="P2", full=(0, 10)).curves[0])
-    rows = cells(shown(table))
-    assert rows[0][4:6] == ["a", "contributor"]
-    quarter = next(row for row in rows if row[:2] == ["25", "%"])
-    assert quarter[4] == "0.50"
+def row(rows: list[list[str]], *start: str) -> list[str]:
+    return next(cells[len(start) :] for cells in rows if cells[: len(start)] == list(start))
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "first", "second"),
     [
         (
             {},
-            "Under FedAvg a random member that brings 25 % of its data still reaches its goal in ",
+            "Share of 4 trials in which the agent that cut reached its goal (accuracy 0.80 on its "
+            "own validation points) at the end of training;",
+            "in brackets the 95 % interval. The others bring everything.",
         ),
-        ({"levels": (1.0, 0.5, 0.05)}, "brings 5 % of its data"),
-        ({"levels": (1.0, 0.33)}, "brings 33 % of its data"),
-        ({"levels": (0.125,)}, "brings 12.5 % of its data"),
-        ({"protocol": "P2"}, "brings 25 % of what is asked of it"),
-        ({"algorithm": "mine"}, "Under mine a random member"),
+        (
+            {"requirements": (0.875, 0.875), "stopped": True},
+            "Share of up to 4 trials in which the agent that cut reached its goal (accuracy 0.875 "
+            "on its own validation points) at the end of training;",
+            "in brackets the 95 % interval. The others bring everything.",
+        ),
+        (
+            {"requirements": (0.8, 0.7), "protocol": "P2"},
+            "Share of 4 trials in which the agent that brought a part of what is asked of it "
+            "reached its goal at the end of training;",
+            "in brackets the 95 % interval. The others bring all that is asked of them.",
+        ),
     ],
 )
-def test_one_sentence_says_what_an_algorithm_comes_to(options: Any, words: str) -> None:
+def test_above_the_tables_stands_what_their_numbers_are(
+    options: Any, first: str, second: str
+) -> None:
+    found = [text.plain for text in training.table_sentences(audited(**options))]
+    assert found == [first, second]
+
+
+def test_an_audit_is_a_table_of_levels_and_algorithms() -> None:
+    rows = cells(shown(training.curves_table(audited())))
+    assert rows[0] == ["a", "random", "agent", "brings", "FedAvg"]
+    assert row(rows, "25", "%")[0] == "0.75"
+    assert row(rows, "different", "points", "used,", "all", "in", "full") == ["20"]
+    assert row(rows, "samples", "drawn,", "all", "in", "full") == ["200"]
+    assert not any("diverged" in cells for cells in rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(240.0, "240"), (232.5, "232.5"), (1280.0, "1,280"), (0.04, "0")]
+)
+def test_means_of_counts_are_written_for_people(value: float, words: str) -> None:
+    assert training.counted(value) == words
+
+
+def test_each_agent_has_a_column() -> None:
+    found = audited()
+    rows = cells(shown(training.agents_table(found, found.curves[0])))
+    assert rows[0] == ["all", "the", "others"]
+    assert rows[1] == ["FedAvg,", "brings", "north", "south", "reach", "theirs"]
+    assert row(rows, "25", "%")[:3] == ["1.00", "0.50", "1.00"]
+    # Nobody is "the others" when nobody cuts.
+    assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
+    assert not any(cells[0] == "asked" for cells in rows)
+
+
+def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
+    found = audited(protocol="P2", full=(0, 1200))
+    rows = cells(shown(training.agents_table(found, found.curves[0])))
+    assert row(rows, "asked") == ["-", "1,200"]
+    assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
+    assert row(rows, "25", "%")[:2] == ["-", "0.50"]
+    table = cells(shown(training.curves_table(found)))
+    assert table[0][:4] == ["a", "random", "contributor", "brings"]
+    assert row(table, "25", "%")[0] == "0.50"
+
+
+@pytest.mark.parametrize(
+    ("options", "start", "end"),
+    [
+        (
+            {},
+            "Under FedAvg a random agent reaches its goal in 100 % of runs with all of its data "
+            "and in 75 % with 25 % of it (",
+            " %, 4 trials x 2 agents).",
+        ),
+        ({"levels": (1.0, 0.5, 0.05)}, "Under FedAvg", "in 75 % with 5 % of it ("),
+        ({"levels": (1.0, 0.33)}, "Under FedAvg", "in 75 % with 33 % of it ("),
+        (
+            {"levels": (0.125,)},
+            "Under FedAvg a random agent reaches its goal in 75 % of runs with 12.5 % of "
+            "its data (",
+            " %, 4 trials x 2 agents).",
+        ),
+        (
+            {"levels": (1.0,)},
+            "Under FedAvg a random agent reaches its goal in 100 % of runs with all of its data (",
+            "to 100 %, 4 trials x 2 agents).",
+        ),
+        (
+            {"protocol": "P2"},
+            "Under FedAvg a random agent reaches its goal in 100 % of runs with all that is asked "
+            "of it and in 75 % with 25 % of it (",
+            " %, 4 trials x 2 agents).",
+        ),
+        (
+            {"protocol": "P2", "full": (0, 10), "harm": True},
+            "Under FedAvg a random contributor reaches its goal in 100 % of runs with all that is "
+            "asked of it and in 50 % with 25 % of it (",
+            " %, 4 trials x 1 agent).",
+        ),
+        (
+            {"protocol": "P2", "full": (0, 0)},
+            "Under FedAvg nothing is asked of anybody.",
+            "nothing is asked of anybody.",
+        ),
+        ({"algorithm": "mine", "defectors": "random"}, "Under mine a random agent", "4 trials)."),
+        (
+            {"harm": True},
+            "Under FedAvg a random agent reaches its goal in 100 % of runs",
+            "4 trials x 2 agents), and then all the others reach theirs in 75 % (100 % when it "
+            "brings everything).",
+        ),
+    ],
+)
+def test_a_sentence_compares_with_full_contribution(options: Any, start: str, end: str) -> None:
     (sentence,) = training.audit_sentences(audited(**options))
-    assert words in sentence.plain
-    # Six of eight runs.
-    assert "in 75 % of runs (" in sentence.plain
-    assert sentence.plain.endswith(" %, 8 runs).")
+    assert sentence.plain.startswith(start)
+    assert end in sentence.plain
+    assert sentence.plain.endswith(end) or end.endswith("(")
+
+
+def test_that_full_contribution_does_not_satisfy_all_is_said_first() -> None:
+    first, second = training.audit_sentences(audited(poor=True))
+    assert first.plain == (
+        "Under FedAvg all agents reach their goals in only 25 % of runs even when everybody "
+        "brings everything."
+    )
+    # Five of eight: the north in all trials, the south in one.
+    assert "in 62 % of runs with all of its data and in 75 % with 25 % of it" in second.plain
 
 
 def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
     found = audited(names=(HOSTILE, "south"), algorithm=HOSTILE + "z")
-    parts = (training.curves_table(found), training.agents_table(found.curves[0]))
+    parts = (training.curves_table(found), training.agents_table(found, found.curves[0]))
     text = shown(*parts, *training.audit_sentences(found))
     assert_visible(text)
     assert text.count("[bold]") == 4
@@ -239,7 +365,7 @@ def test_the_display_has_what_is_known_so_far_and_the_time_left() -> None:
     words = "30 of 80 runs (10 were there already), about 1 min 15 s left"
     assert text.splitlines()[1] == words
     rows = cells(text)
-    assert ["gives", "FedAvg", "MW-FED"] in rows
+    assert ["brings", "FedAvg", "MW-FED"] in rows
     assert ["100", "%", "1.00", "(5", "trials,", "enough)", "-"] in rows
     assert ["25", "%", "0.50", "(4", "trials)", "0.00", "(1", "trial)"] in rows
 
@@ -265,8 +391,10 @@ class Terminal(Console):
 def test_on_a_terminal_progress_is_shown_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "Console", Terminal)
     Terminal.kept = io.StringIO()
-    with live.live_audit() as show:
+    told_otherwise: list[Progress] = []
+    with live.live_audit(told_otherwise.append) as show:
         show(progress())
+    assert told_otherwise == []
     with live.counted("scoring points") as told:
         told(3, 10)
     text = Terminal.kept.getvalue()
@@ -277,8 +405,10 @@ def test_on_a_terminal_progress_is_shown_and_taken_away(monkeypatch: pytest.Monk
 
 
 def test_off_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with live.live_audit() as show:
-        show(progress())
+    told_otherwise: list[Progress] = []
+    with live.live_audit(told_otherwise.append) as show:
+        show(now := progress())
+    assert told_otherwise == [now]
     with live.counted("scoring points") as told:
         told(3, 10)
     assert capsys.readouterr() == ("", "")

@@ -115,7 +115,9 @@ def _fedaccord(
 ) -> None:
     """Tell how much data each member should give, and whether anyone would gain by giving less.
 
-    Exit codes: 0 all is well, 1 the audit says no, 2 the input is at fault.
+    Exit codes: 0 all is well,
+    1 a plan does not hold (check) or somebody is not satisfied (train),
+    2 the input is at fault.
     """
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,14 +60,37 @@ def overridden(section: Any, **options: Any) -> Any:
     return dataclasses.replace(section, **given)
 
 
-def chosen_algorithms(config: Config, names: Sequence[str] | None) -> Mapping[str, Algorithm]:
-    """Give the algorithms of a config that were asked for, or all."""
+def chosen_algorithms(
+    config: Config, names: Sequence[str] | None, *, path: str | None
+) -> Mapping[str, Algorithm]:
+    """Give the algorithms that were asked for: of the config, or with its [training].
+
+    config: the config.
+    names: what was asked for; all of the config's where left out.
+    path: where the config is from, None for the built-in one.
+    """
+    from fedaccord.federation.algorithms import KINDS
+    from fedaccord.federation.config import read_algorithms
     from fedaccord.federation.settings import check_known
 
     if not names:
         return config.algorithms
-    check_known(names, config.algorithms, "the config has no algorithm")
-    return {name: config.algorithms[name] for name in names}
+    usual = [kind.name for kind in KINDS.values()]
+    known = dict.fromkeys((*config.algorithms, *usual))
+    check_known(names, known, "the config has no algorithm")
+    unnamed: dict[str, Any] = {name: {} for name in names if name not in config.algorithms}
+    made = read_algorithms(unnamed, _training_section(path)) if unnamed else {}
+    return {name: made[name] if name in made else config.algorithms[name] for name in names}
+
+
+def _training_section(path: str | None) -> Any:
+    """Read what all algorithms of a config share, out of a file that has been checked."""
+    from fedaccord._files import read_text
+    from fedaccord.federation.config import DEFAULT
+
+    builtin = resources.files("fedaccord.federation") / DEFAULT
+    text = builtin.read_text(encoding="utf-8") if path is None else read_text(path)
+    return tomllib.loads(text).get("training", {})
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:

@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from fedaccord.federation.algorithms import Algorithm
     from fedaccord.federation.config import AuditSettings
     from fedaccord.federation.curves import DefectionAudit
+    from fedaccord.federation.defection import Progress
     from fedaccord.federation.engines import Source
 
 
 Names = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Of the config's; may repeat. Default: all."),
+    typer.Option(
+        metavar="NAME", help="Of the config's, or FedAvg, MW-FED, Solo; may repeat. Default: all."
+    ),
 ]
 Protocol = Annotated[
     str | None, typer.Option(help="P1: part of its data. P2: part of what is asked of it.")
@@ -82,7 +85,7 @@ def audit_defection(
     CONFIG.toml the federation is the built-in one of handwritten digits.
     """
     config = read_config(config_file)
-    algorithms = chosen_algorithms(config, algorithm)
+    algorithms = chosen_algorithms(config, algorithm, path=config_file)
     settings: AuditSettings = overridden(
         config.audit,
         levels=numbers(levels, "--levels"),
@@ -101,14 +104,59 @@ def audit_defection(
         raise InputError(f"--engine must be one of {', '.join(engines.ENGINES)}; got {engine!r}")
     folder = Path(results).parent / CACHE if cache is None else Path(cache)
     source = building_of(config, folder).source(settings.seed)
-    found = _audited(source, algorithms, settings, prescribed, workers, engine, results)
-    if found.reused:
-        runs = "run was" if found.reused == 1 else "runs were"
-        complain(f"{found.reused:,} {runs} in {results} already")
+    # Of whom an algorithm of P2 asks nothing shows in its first runs.
+    unplanned = settings.protocol == "P2" and prescribed is None
+    count = _Count(results, at_most=settings.width is not None or unplanned)
+    found = _audited(source, algorithms, settings, prescribed, workers, engine, results, count)
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:
         _emit(found)
+    if len(found.versions) > 1:
+        versions = "; ".join(found.versions)
+        complain(f"the runs were made with {len(found.versions)} different versions: {versions}")
+    complain(count.kept(found.reused))
+
+
+class _Count:
+    """Counts the runs of an audit as it is told of them; says at the start how many there are.
+
+    results: the file that keeps them.
+    at_most: whether there may turn out to be fewer.
+    """
+
+    def __init__(self, results: str, *, at_most: bool) -> None:
+        self._results = results
+        self._file_is_new = not Path(results).exists()
+        self._at_most = at_most
+        self._made = 0
+        self._told = False
+
+    def say(self, progress: Progress) -> None:
+        """Say once how many runs there are to make."""
+        if not self._told:
+            up_to = "up to " if self._at_most else ""
+            apart = "" if self._file_is_new else f", less those that are in {self._results} already"
+            complain(f"{up_to}{_runs(progress.total)} to make{apart}")
+        self._told = True
+
+    def update(self, progress: Progress) -> None:
+        """Take note of the runs made so far."""
+        self._made = progress.done - progress.reused
+
+    def kept(self, reused: int) -> str:
+        """Say how many runs are kept, and how many of them were there before."""
+        # Those found after the last run was made are in no report.
+        count = self._made + reused
+        there = f"{reused:,} of them {'was' if reused == 1 else 'were'}"
+        if reused == count:
+            there = "it was" if count == 1 else "all of them were"
+        already = f"; {there} there already" if reused else ""
+        return f"{_runs(count)} {'is' if count == 1 else 'are'} kept in {self._results}{already}"
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count:,} runs"
 
 
 def _read_plan(settings: AuditSettings) -> Allocation | None:
@@ -127,13 +175,19 @@ def _audited(
     workers: int,
     engine: str,
     results: str,
+    count: _Count,
 ) -> DefectionAudit:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
     from fedaccord.federation.defection import defection_curves
     from fedaccord.report.live import live_audit
 
     try:
-        with live_audit() as show:
+        with live_audit(count.say) as show:
+
+            def progress(now: Progress) -> None:
+                count.update(now)
+                show(now)
+
             return defection_curves(
                 source,
                 algorithms,
@@ -147,7 +201,7 @@ def _audited(
                 workers=workers,
                 engine=engine,
                 store=results,
-                progress=show,
+                progress=progress,
             )
     except KeyboardInterrupt:
         raise Interrupted(_kept(results)) from None
@@ -167,5 +221,6 @@ def _kept(results: str) -> str:
 def _emit(found: DefectionAudit) -> None:
     from fedaccord.report import training
 
-    each = (training.agents_table(curve) for curve in found.curves)
-    emit(training.curves_table(found), *each, *training.audit_sentences(found))
+    above = training.table_sentences(found)
+    each = (training.agents_table(found, curve) for curve in found.curves)
+    emit(*above, training.curves_table(found), *each, *training.audit_sentences(found))

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 def train(
     config_file: ConfigFile = None,
     algorithm: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the config's. Default: its first.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of the config's, or FedAvg, MW-FED, Solo. Default: its first."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of the deal and the run.")] = None,
     trial: Annotated[int, typer.Option(metavar="N", help="Which deal, as in an audit.")] = 0,
@@ -55,7 +58,7 @@ def train(
     from fedaccord.allocation import Allocation
 
     config = read_config(config_file)
-    chosen = chosen_algorithms(config, None if algorithm is None else [algorithm])
+    chosen = chosen_algorithms(config, None if algorithm is None else [algorithm], path=config_file)
     name, settings = next(iter(chosen.items()))
     start: int = overridden(config.audit, seed=seed).seed
     if trial < 0:

@@ -37,7 +37,7 @@ def _known_table(known: tuple[Known, ...]) -> Table:
     """Lay out what is known: a row per level, a column per algorithm."""
     algorithms = list(dict.fromkeys(cell.algorithm for cell in known))
     table = Table.grid(padding=(0, 3, 0, 0))
-    table.add_row("gives", *(line(name) for name in algorithms))
+    table.add_row("brings", *(line(name) for name in algorithms))
     for level in dict.fromkeys(cell.level for cell in known):
         row = {cell.algorithm: cell for cell in known if cell.level == level}
         table.add_row(percent_of(level), *(_so_far(row[name]) for name in algorithms))
@@ -54,11 +54,16 @@ def _so_far(cell: Known) -> str:
 
 
 @contextlib.contextmanager
-def live_audit() -> Iterator[Callable[[Progress], None]]:
-    """Show an audit's progress as it is told; off a terminal nothing is shown."""
+def live_audit(
+    otherwise: Callable[[Progress], None],
+) -> Iterator[Callable[[Progress], None]]:
+    """Show an audit's progress as it is told.
+
+    otherwise: what is told of it off a terminal, where nothing is shown.
+    """
     console = Console(stderr=True)
     if sys.stderr is None or not console.is_terminal:
-        yield lambda progress: None
+        yield otherwise
         return
     with Live(console=console, transient=True, refresh_per_second=4) as live:
         yield lambda progress: live.update(audit_display(progress))

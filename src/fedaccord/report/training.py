@@ -6,18 +6,46 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
 from rich.text import Text
 
 from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line, number
+from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fedaccord.federation.curves import DefectionAudit, DefectionCurve
+    from fedaccord.federation.curves import (
+        DefectionAudit,
+        DefectionCurve,
+        DefectionLevel,
+        Satisfaction,
+    )
     from fedaccord.federation.history import History
     from fedaccord.federation.intervals import Proportion
     from fedaccord.federation.pretraining import Draw
 
 # The level that the sentences are about, or the closest to it that was asked for.
 SPOKEN = 0.25
+# Where all are satisfied less often than this with everybody in full, that is said first.
+POOR = 0.5
+
+
+class TallSheet(Sheet):
+    """A table whose heads may have several lines: words that say more and stay narrow."""
+
+    def _width(self, column: int) -> int:
+        cells = [row[column].plain for row in self.rows + self.footer]
+        heads = (plain(head) for head in self.columns[column].split("\n"))
+        return max(map(cell_len, (*heads, *cells)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        tables = super().__rich_console__(console, options)
+        for table, part in zip(tables, self.parts(options.max_width), strict=True):
+            for column, place in zip(table.columns, (0, *part), strict=True):
+                heads = self.columns[place].split("\n")
+                column.header = Text("\n".join(map(plain, heads)))
+            yield table
 
 
 def percent(share: float) -> str:
@@ -53,10 +81,9 @@ def _share(share: Proportion) -> str:
 
 
 def history_table(history: History) -> Sheet:
-    """Lay out how each client fared; of many, those furthest from their goals first."""
-    sheet = Sheet(
-        "client", "wants", "has", "satisfied", "first in round", "points", "used", "drawn"
-    )
+    """Lay out how each agent fared; of many, those furthest from their goals first."""
+    heads = ("first in\nround", "points\nbrought", "of them\nused", "samples\ndrawn")
+    sheet = TallSheet("agent", "goal", "accuracy", "reached", *heads)
     final, drawn = history.final, history.samples.sum(axis=0)
     short = np.nan_to_num(history.requirements - final, nan=1.0)
     many = len(history.clients) > MANY
@@ -81,43 +108,44 @@ def history_table(history: History) -> Sheet:
 
 
 def history_sentence(history: History, algorithm: str) -> Text:
-    """Say who is satisfied after a run."""
-    clients, rounds = len(history.clients), len(history.samples)
+    """Say who is satisfied after a run, and by how much the others are not."""
+    agents, rounds = len(history.clients), len(history.samples)
     satisfied = int(history.satisfied.sum())
+    after = f"After {rounds:,} {'round' if rounds == 1 else 'rounds'} of {algorithm}"
     if history.diverged:
         text = (
-            f"{algorithm} diverged in round {rounds}: a loss was not a number, and nobody is "
+            f"{algorithm} diverged in round {rounds:,}: a loss was not a number, and nobody is "
             "satisfied. Try a smaller learning rate."
         )
-    elif satisfied == clients:
-        text = f"After {rounds} rounds of {algorithm} everybody is satisfied."
+    elif satisfied == agents:
+        text = f"{after} everybody is satisfied."
     else:
-        short = [c for c, s in zip(history.clients, history.satisfied, strict=True) if not s]
-        names = ", ".join(short[:3]) + (f" and {len(short) - 3} more" if len(short) > 3 else "")
-        are = "is" if len(short) == 1 else "are"
-        text = (
-            f"After {rounds} rounds of {algorithm} {satisfied} of {clients} are satisfied; "
-            f"{names} {are} not."
-        )
-    return line(text, "green" if satisfied == clients else "red")
+        text = f"{after} {satisfied:,} of {agents:,} agents are satisfied; {_missed(history)}."
+    return line(text, "green" if satisfied == agents else "red")
+
+
+def _missed(history: History) -> str:
+    """Name the agents that miss their goals, with what they have and what they lack."""
+    missed = np.flatnonzero(~history.satisfied).tolist()
+    lack = {i: _lack(float(history.final[i]), float(history.requirements[i])) for i in missed}
+    if len(missed) == 1:
+        return f"{history.clients[missed[0]]} is not ({lack[missed[0]]})"
+    names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:3])
+    more = f" and {len(missed) - 3:,} more" if len(missed) > 3 else ""
+    return f"{names}{more} are not"
+
+
+def _lack(accuracy: float, goal: float) -> str:
+    lack = goal - accuracy
+    return f"{accuracy:.3f}, short by {lack:.3f}" if lack >= 0.0005 else f"short by {lack:.1g}"
 
 
 # Audits of defection.
 
 
-def curves_table(audit: DefectionAudit) -> Sheet:
-    """Lay out how often a random agent that gives less is satisfied, by level and algorithm."""
-    heads = (shortened(curve.algorithm) for curve in audit.curves)
-    sheet = Sheet("a random agent gives", *heads)
-    for point in audit.curves[0].levels:
-        shares = [_share(curve.at(point.level).at_end.random) for curve in audit.curves]
-        sheet.add_row(percent_of(point.level), *shares)
-    sheet.add_sum("everybody satisfied at 100 %", *(_share(c.all_satisfied) for c in audit.curves))
-    sheet.add_sum("points used then, in all", *(number(c.total_samples) for c in audit.curves))
-    sheet.add_sum("samples drawn then, in all", *(number(c.total_draws) for c in audit.curves))
-    if any(curve.diverged for curve in audit.curves):
-        sheet.add_sum("runs that diverged", *(f"{curve.diverged:,}" for curve in audit.curves))
-    return sheet
+def counted(value: float) -> str:
+    """Write a mean of counts: thousands apart, one decimal where there is any."""
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def percent_of(level: float) -> str:
@@ -125,37 +153,141 @@ def percent_of(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def agents_table(curve: DefectionCurve) -> Sheet:
-    """Lay out an algorithm's curve agent by agent, with what the cut does to the others."""
-    agents = list(curve.levels[0].at_end.clients)
-    shown = agents[:FEW] if len(agents) > MANY else agents
-    idle = any(given == 0 for given in curve.contributions)
-    extra = ["a contributor"] if idle else []
+def table_sentences(audit: DefectionAudit) -> Iterator[Text]:
+    """Say above an audit's tables what their numbers are."""
+    seen = [point.at_end.random.trials for curve in audit.curves for point in curve.levels]
+    most = max(seen)
+    trials = f"{most:,} {'trial' if most == 1 else 'trials'}"
+    up_to = "up to " if min(seen) < most else ""
+    cut = "cut" if audit.protocol == "P1" else "brought a part of what is asked of it"
+    full = "everything" if audit.protocol == "P1" else "all that is asked of them"
+    yield line(
+        f"Share of {up_to}{trials} in which the agent that {cut} reached its goal"
+        f"{_common_goal(audit)} at the end of training;"
+    )
+    yield line(f"in brackets the 95 % interval. The others bring {full}.")
+
+
+def _common_goal(audit: DefectionAudit) -> str:
+    goals = set(audit.requirements)
+    if len(goals) != 1:
+        return ""
+    (goal,) = goals
+    written = f"{goal:.2f}" if round(goal, 2) == goal else f"{goal:g}"
+    return f" (accuracy {written} on its own validation points)"
+
+
+def curves_table(audit: DefectionAudit) -> Sheet:
+    """Lay out how often a random agent that brings less is satisfied, by level and algorithm."""
+    heads = (shortened(curve.algorithm) for curve in audit.curves)
+    sheet = Sheet(f"{_who(audit, *audit.curves)} brings", *heads)
+    for point in audit.curves[0].levels:
+        levels = (curve.at(point.level) for curve in audit.curves)
+        shares = (_share(_defector(audit, level.at_end)) for level in levels)
+        sheet.add_row(percent_of(point.level), *shares)
+    sheet.add_sum("everybody satisfied at 100 %", *(_share(c.all_satisfied) for c in audit.curves))
+    used = (counted(curve.total_samples) for curve in audit.curves)
+    sheet.add_sum("different points used, all in full", *used)
+    drawn = (counted(curve.total_draws) for curve in audit.curves)
+    sheet.add_sum("samples drawn, all in full", *drawn)
+    if any(curve.diverged for curve in audit.curves):
+        sheet.add_sum("runs that diverged", *(f"{curve.diverged:,}" for curve in audit.curves))
+    return sheet
+
+
+def _defector(audit: DefectionAudit, found: Satisfaction) -> Proportion:
+    """Give the share of the one who cut: under P2, of those who have something to cut."""
+    return found.random if audit.protocol == "P1" else found.contributors
+
+
+def _who(audit: DefectionAudit, *curves: DefectionCurve) -> str:
+    idle = any(0 in curve.contributions for curve in curves)
+    return "a random contributor" if idle and audit.protocol == "P2" else "a random agent"
+
+
+def agents_table(audit: DefectionAudit, curve: DefectionCurve) -> Sheet:
+    """Lay out an algorithm's curve agent by agent, with what the cut does to the others.
+
+    audit: the whole.
+    curve: the algorithm's.
+    """
+    asked = dict(zip(audit.clients, curve.contributions, strict=True))
+    shown = audit.clients[:FEW] if len(audit.clients) > MANY else audit.clients
     heads = (shortened(agent) for agent in shown)
-    sheet = Sheet(f"{curve.algorithm}, given", *heads, *extra, "all the others")
+    sheet = TallSheet(
+        f"{shortened(curve.algorithm)}, brings", *heads, "all the others\nreach theirs"
+    )
+    if audit.protocol == "P2":
+        sheet.add_row("asked", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown))
     for point in curve.levels:
+        cuts = point.level < 1
         found = point.at_end
-        own = [
-            f"{found.clients[agent].p:.2f}" if found.clients[agent].trials else "-"
+        own = (
+            f"{found.clients[agent].p:.2f}"
+            if found.clients[agent].trials and (asked[agent] or not cuts)
+            else "-"
             for agent in shown
-        ]
-        among = [_share(found.contributors)] if idle else []
-        sheet.add_row(percent_of(point.level), *own, *among, _share(found.others))
+        )
+        sheet.add_row(percent_of(point.level), *own, _share(found.others) if cuts else "-")
     return sheet
 
 
 def audit_sentences(audit: DefectionAudit) -> Iterator[Text]:
-    """Say in one sentence per algorithm what cutting one's contribution comes to."""
+    """Say for each algorithm what cutting one's contribution comes to, and for whom."""
     for curve in audit.curves:
-        point = min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
-        share = point.at_end.random
-        runs = sum(one.trials for one in point.at_end.clients.values())
-        what = "its data" if audit.protocol == "P1" else "what is asked of it"
-        interval = f"{100 * share.low:.0f} to {percent(share.high)}, {runs:,} runs"
-        yield line(
-            f"Under {curve.algorithm} a random member that brings {percent_of(point.level)} of "
-            f"{what} still reaches its goal in {percent(share.p)} of runs ({interval})."
-        )
+        if curve.all_satisfied.p < POOR:
+            full = "everything" if audit.protocol == "P1" else "all that is asked of it"
+            share = curve.all_satisfied.p
+            often = f"only {percent(share)} of runs" if share else "none of the runs"
+            yield line(
+                f"Under {curve.algorithm} all agents reach their goals in {often} even when "
+                f"everybody brings {full}."
+            )
+        yield line(_comparison(audit, curve))
+
+
+def _comparison(audit: DefectionAudit, curve: DefectionCurve) -> str:
+    """Compare the level that sentences are about with full contribution, where that is known."""
+    point = min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
+    whole = next((p for p in curve.levels if p.level == 1 and p is not point), None)
+    share = _defector(audit, point.at_end)
+    if not share.trials:
+        return f"Under {curve.algorithm} nothing is asked of anybody."
+    what = ("all of its data", "its data")
+    if audit.protocol == "P2":
+        what = ("all that is asked of it", "what is asked of it")
+    text = f"Under {curve.algorithm} {_who(audit, curve)} reaches its goal in "
+    if whole is not None:
+        at_full = percent(_defector(audit, whole.at_end).p)
+        text += f"{at_full} of runs with {what[0]} and in {percent(share.p)} with "
+        text += f"{percent_of(point.level)} of it"
+    else:
+        part = what[0] if point.level == 1 else f"{percent_of(point.level)} of {what[1]}"
+        text += f"{percent(share.p)} of runs with {part}"
+    text += f" ({100 * share.low:.0f} to {percent(share.high)}, {_trials(audit, curve, share)})"
+    # Nothing that an agent of whom nothing is asked does could harm the others.
+    harm = "" if 0 in curve.contributions or whole is None else _harm(audit, point, whole)
+    return f"{text}{harm}."
+
+
+def _trials(audit: DefectionAudit, curve: DefectionCurve, share: Proportion) -> str:
+    trials = f"{share.trials:,} {'trial' if share.trials == 1 else 'trials'}"
+    if audit.defectors != "each":
+        return trials
+    agents = len(audit.clients) if audit.protocol == "P1" else np.count_nonzero(curve.contributions)
+    return f"{trials} x {agents:,} {'agent' if agents == 1 else 'agents'}"
+
+
+def _harm(audit: DefectionAudit, point: DefectionLevel, whole: DefectionLevel) -> str:
+    """Say what the cut does to the others, if they reach their goals less often."""
+    then, before = point.at_end.others, whole.at_end.others
+    if not before.trials or then.p >= before.p or percent(then.p) == percent(before.p):
+        return ""
+    full = "everything" if audit.protocol == "P1" else "all of it"
+    return (
+        f", and then all the others reach theirs in {percent(then.p)} ({percent(before.p)} when it "
+        f"brings {full})"
+    )
 
 
 # Beforehand.
