@@ -117,6 +117,7 @@ def test_settings_that_would_be_ignored_for_want_of_a_decorator_are_refused() ->
         (FedAvg, {"rounds": 0}, "rounds must be a whole number of 1 or more; got 0"),
         (FedAvg, {"rounds": 2.5}, "rounds must be a whole number"),
         (FedAvg, {"batch_size": True}, "batch_size must be a whole number"),
+        (FedAvg, {"batch_size": 10**20}, "must be at most 10,000,000 samples a round"),
         (FedAvg, {"learning_rate": float("nan")}, "learning_rate must be a number above 0"),
         (FedAvg, {"learning_rate": "fast"}, "learning_rate must be a number above 0"),
         (FedAvg, {"optimizer": "lion"}, "optimizer must be one of adam, sgd; got 'lion'"),

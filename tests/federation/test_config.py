@@ -199,7 +199,9 @@ def test_only_the_data_tell_what_fits_agents_that_are_sites() -> None:
     for data in ("source = 'csv'\npath = 'a.csv'\nsite = 's'", "source = 'npz'\npath = 'a.npz'"):
         config = Config.parse(f"[data]\n{data}\n[agents]\nrequirement = [0.5, 0.6]")
         assert config.agents.requirement == (0.5, 0.6)
-    assert Config.parse("[agents]\npoints = [500]\nrequirement = [0.5]").agents.points == (500,)
+    # A list of one is a list that lacks the others.
+    with pytest.raises(InputError, match="lists 1 for 4 mixtures; give one for all or one each"):
+        Config.parse("[agents]\nrequirement = [0.5]")
 
 
 def test_a_fault_names_the_file(tmp_path: Path) -> None:

@@ -544,3 +544,30 @@ def test_an_encrypted_archive_is_refused(tmp_path):
     (tmp_path / "gzip.zip").write_bytes(content)
     with pytest.raises(InputError, match="save it unencrypted"):
         load_data("emnist", path=tmp_path / "gzip.zip")
+
+
+def written(tmp_path, labels):
+    file = tmp_path / "points.csv"
+    rows = [f"{n % 7},{label},{'AB'[n % 2]}" for n, label in enumerate(labels)]
+    file.write_text("\n".join(["a,y,s", *rows]) + "\n")
+    return str(file)
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "inf"])
+@pytest.mark.parametrize("above", [None, 3.0])
+def test_a_label_that_is_no_number_is_refused_with_its_line(tmp_path, word, above):
+    file = written(tmp_path, [0, 1, word, 1, 5, 6])
+    with pytest.raises(InputError, match=f"line 4 of .* has the label {word}"):
+        load_data(file, label="y", site="s", label_above=above)
+
+
+@pytest.mark.parametrize("above", [-1, 300])
+def test_a_threshold_that_all_labels_are_on_one_side_of_is_refused(tmp_path, above):
+    file = written(tmp_path, range(10))
+    with pytest.raises(InputError, match=f"label_above = {above} gives all points .* from 0 to 9"):
+        load_data(file, label="y", site="s", label_above=above)
+
+
+def test_one_column_cannot_be_label_and_site(tmp_path):
+    with pytest.raises(InputError, match="cannot be both the label and the site"):
+        load_data(written(tmp_path, [0, 1, 0, 1]), label="y", site="y")

@@ -216,6 +216,24 @@ def test_counts_that_are_none_are_refused_with_the_name_of_the_algorithm(counts)
         train(small_federation(), Odd(rounds=1))
 
 
+@pytest.mark.parametrize("form", ["pooled", "local"])
+@pytest.mark.parametrize("result", [None, 3.0, torch.zeros(2), np.zeros(59)])
+def test_an_aggregate_that_is_no_update_is_refused(form: str, result) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Odd(FedAvg):
+        def aggregate(self, updates, counts):
+            return result
+
+    with pytest.raises(InputError, match="aggregate of Odd must give a tensor like those"):
+        train(small_federation(), Odd(rounds=1, form=form))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
+def test_a_seed_is_a_whole_number(seed) -> None:
+    with pytest.raises(InputError, match="a seed must be a whole number"):
+        train(small_federation(), FedAvg(rounds=1), seed=seed)
+
+
 def test_weights_that_forget_to_return_the_state_are_told_so() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Forgetful(FedAvg):

@@ -30,6 +30,8 @@ from fedaccord.federation.allotment import Counts, Update
 FORMS = ("pooled", "local")
 OPTIMIZERS = ("adam", "sgd")
 COUNTS = ("exact", "printed")
+# More samples than this in one round of one client are a slip, and would not fit a memory.
+MOST_SAMPLES = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,11 @@ class Algorithm:
         _check_is_dataclass(type(self))
         for key in ("rounds", "batch_size", "local_batches", "evaluate_every"):
             _check_count(key, getattr(self, key))
+        if self.batch_size * self.local_batches > MOST_SAMPLES:
+            raise InputError(
+                f"batch_size times local_batches must be at most {MOST_SAMPLES:,} samples a round; "
+                f"got {self.batch_size} times {self.local_batches}"
+            )
         _check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
         _check_choice("form", self.form, FORMS)

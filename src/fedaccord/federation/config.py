@@ -159,7 +159,7 @@ class AgentSettings:
             )
         for name in ("points", "requirement"):
             value = getattr(self, name)
-            if isinstance(value, tuple) and len(value) not in (1, count):
+            if isinstance(value, tuple) and len(value) != count:
                 raise InputError(
                     f"[agents] {name} lists {len(value)} for {count} mixtures; give one for all or "
                     "one each"

@@ -25,7 +25,7 @@ from fedaccord.federation.data_files import (
     read_idx_from_zip,
     read_npz,
 )
-from fedaccord.federation.data_tables import read_table, table_inputs
+from fedaccord.federation.data_tables import Table, read_table, table_inputs
 from fedaccord.federation.preparation import Column, prepared_shape
 from fedaccord.federation.streams import stream
 
@@ -406,7 +406,19 @@ def _above(
         raise InputError(f"label_above must be a finite number; got {level}")
     if labels.dtype.kind not in "uif":
         raise InputError(f"label_above needs labels that are numbers; {name} of {path} are not")
-    return (labels > level).astype(np.int64), [f"{name} <= {level:g}", f"{name} > {level:g}"]
+    if np.isnan(labels).any():
+        place = int(np.flatnonzero(np.isnan(labels))[0])
+        raise InputError(
+            f"the label of point {place} of {path} is nan: fill it in or leave the point out"
+        )
+    above = labels > level
+    if above.all() or not above.any():
+        low, high = labels.min(), labels.max()
+        raise InputError(
+            f"label_above = {level:g} gives all points of {path} one label, for {name} goes from "
+            f"{low:g} to {high:g}; there is nothing to learn"
+        )
+    return above.astype(np.int64), [f"{name} <= {level:g}", f"{name} > {level:g}"]
 
 
 def _load_csv(
@@ -424,7 +436,9 @@ def _load_csv(
             f"say which column of {source} is to be learned (label); its columns are "
             f"{', '.join(table.names)}"
         )
-    labels, classes = _csv_labels(table.column(label, "label"), label, label_above, path)
+    if site == label:
+        raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
+    labels, classes = _csv_labels(table, label, label_above)
     sites = None if site is None else np.array(table.column(site, "site"))
     used = [label, *([] if site is None else [site]), *without]
     for name in without:
@@ -437,10 +451,14 @@ def _load_csv(
     return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
 
 
-def _csv_labels(
-    cells: list[str], name: str, level: float | None, path: Path
-) -> tuple[NDArray[Any], list[str]]:
+def _csv_labels(table: Table, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
     """Number the labels in their order: as numbers if all are, otherwise as texts."""
+    cells, path = table.column(name, "label"), table.path
+    for line, cell in zip(table.lines, cells, strict=True):
+        if cell.lower() in ("nan", "inf", "-inf"):
+            raise InputError(
+                f"line {line} of {path} has the label {cell}: fill it in or leave the line out"
+            )
     try:
         values = np.array([float(cell) for cell in cells])
     except ValueError:

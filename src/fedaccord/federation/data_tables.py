@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ def read_table(path: Path, expected: str) -> Table:
             "that names the columns and then a line for every point"
         )
     names = tuple(cell.strip() for cell in rows[0][1])
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{path} names the column {twice!r} twice; rename one of them")
     for line, row in rows[1:]:

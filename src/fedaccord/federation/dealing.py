@@ -324,9 +324,12 @@ def _whole(sizes: Vector, names: Sequence[str]) -> Counts:
 
 
 def _one_each(value: float | Sequence[float], names: Sequence[str], what: str) -> Vector:
-    values = as_numbers([value] if np.ndim(value) == 0 else value, what).ravel()
-    if len(values) == 1:
+    values = as_numbers(value, what)
+    if values.ndim == 0:
         values = np.repeat(values, len(names))
     if len(values) != len(names):
-        raise InputError(f"{len(names)} clients need one of {what} each; got {len(values)}")
+        raise InputError(
+            f"{len(names)} clients need one of {what} each, in this order: {', '.join(names)}; "
+            f"got {len(values)}"
+        )
     return frozen(values)

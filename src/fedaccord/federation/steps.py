@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedaccord._arrays import Vector
+from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.allotment import Counts
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 # Takes each client's samples, steps the model, gives each client's mean loss (NaN for none).
@@ -75,7 +77,7 @@ def gradient_step(
         if not gradients:
             continue
         counts = np.array([len(labels) for _, labels in parts if len(labels)])
-        mean = algorithm.aggregate(gradients, counts)
+        mean = aggregated(algorithm, gradients, counts)
         for parameter, part in zip(
             model.parameters(), _split_as_parameters(model, mean), strict=True
         ):
@@ -100,8 +102,21 @@ def local_step(model: nn.Module, algorithm: Algorithm, batches: Sequence[Batch])
             counts.append(len(labels))
         losses.append(_mean(found))
     if updates:
-        _write(model, algorithm.aggregate(updates, np.array(counts)))
+        _write(model, aggregated(algorithm, updates, np.array(counts)))
     return np.array(losses)
+
+
+def aggregated(algorithm: Algorithm, updates: list[Tensor], counts: Counts) -> Tensor:
+    """Ask an algorithm for one update, and see to it that it is one."""
+    mean: Any = algorithm.aggregate(updates, counts)
+    like = updates[0]
+    if not isinstance(mean, Tensor) or mean.shape != like.shape or mean.dtype != like.dtype:
+        got = f"{tuple(mean.shape)} of {mean.dtype}" if isinstance(mean, Tensor) else repr(mean)
+        raise InputError(
+            f"aggregate of {algorithm.name} must give a tensor like those it is given, of shape "
+            f"{tuple(like.shape)} and {like.dtype}; got {got[:80]}"
+        )
+    return mean
 
 
 def take_step(

@@ -16,8 +16,9 @@ def stream(seed: int, purpose: str, *place: int | str) -> np.random.Generator:
     purpose: what the numbers are for, such as "draws".
     place: whose they are, such as a client's name.
     """
-    if seed < 0:
-        raise InputError(f"a seed must be a whole number, zero or more; got {seed}")
+    given: object = seed
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
+        raise InputError(f"a seed must be a whole number, zero or more; got {seed!r}")
     words = (purpose, *place)
     entropy = [seed, *(zlib.crc32(w.encode()) if isinstance(w, str) else w for w in words)]
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(entropy)))

@@ -9,6 +9,7 @@ does not change what is learnt.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -191,9 +192,10 @@ class Pool:
 
     def draw(self, count: int) -> Batch:
         """Draw the next so many samples."""
-        while len(self._pass) < count:
-            again = self._random.permutation(self._brought)
-            self._pass = np.concatenate([self._pass, again])
+        if count > len(self._pass):
+            more = math.ceil((count - len(self._pass)) / len(self._brought))
+            again = [self._random.permutation(self._brought) for _ in range(more)]
+            self._pass = np.concatenate([self._pass, *again])
         chosen, self._pass = torch.from_numpy(self._pass[:count]), self._pass[count:]
         self._drawn += count
         return self._client.inputs[chosen], self._client.labels[chosen]
