@@ -27,6 +27,8 @@ from commands import run
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+# Said off a terminal only, and pages show what a terminal does.
+ANNOUNCED = re.compile(r"^fedaccord: [^\n]* to make[^\n]*\n", re.MULTILINE)
 SECONDS = re.compile(r'("(?:run_)?seconds": )[-+.\deE]+')
 
 
@@ -153,10 +155,11 @@ def _run_console(block: Block, where: str, folder: Path) -> int:
         elif command.startswith("fedaccord "):
             line, _, target = command.partition(" > ")
             result = run(*shlex.split(line, comments=True)[1:])
-            printed, code = result.stdout + result.stderr, result.code
+            told = ANNOUNCED.sub("", result.stderr)
+            printed, code = result.stdout + told, result.code
             if target:
                 (folder / target.strip()).write_text(result.stdout, encoding="utf-8")
-                printed = result.stderr
+                printed = told
         else:
             continue
         ran += 1

@@ -134,7 +134,7 @@ def test_the_audit_of_digits_on_a_page_is_the_committed_one(page):
     audit = json.loads((EXPERIMENTS / "digits" / "results" / "audit.json").read_text())
     text = (ROOT / page).read_text(encoding="utf-8")
     (table,) = (b.body for b in blocks(text) if b.body.startswith("$ fedaccord audit\n"))
-    first = table.partition("points used then")[0]
+    first = table.partition("different points used")[0]
     written = re.findall(r"\d\.\d\d \[[^]]*\]", first)
     assert len(written) == 12
     assert sorted(written) == sorted(shares_in(audit))
