@@ -222,6 +222,15 @@ def test_the_same_command_goes_on_and_says_what_was_there(tiny: Path) -> None:
     assert without_seconds(more) == without_seconds(elsewhere)
 
 
+def test_runs_that_are_found_after_the_last_one_made_are_counted(tiny: Path) -> None:
+    options = ("audit", tiny, "--workers", 1, "--trials", 1)
+    assert run(*options, "--algorithm", "MW-FED").code == 0
+    told = run(*options).stderr.splitlines()
+    assert told[-1] == (
+        "fedaccord: 6 runs are kept in fedaccord.sqlite; 3 of them were there already."
+    )
+
+
 def test_runs_that_may_turn_out_fewer_are_announced_as_at_most_as_many(tiny: Path) -> None:
     options = ("audit", tiny, "--workers", 1, "--algorithm", "FedAvg", "--width", "0.9")
     told = run(*options, "--trials", 9).stderr
