@@ -217,6 +217,21 @@ def test_counts_that_are_none_are_refused_with_the_name_of_the_algorithm(counts)
 
 
 @pytest.mark.parametrize("form", ["pooled", "local"])
+def test_a_round_in_which_nobody_draws_changes_nothing(form: str) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Resting(FedAvg):
+        def allot(self, state):
+            return np.zeros(len(state), dtype=int)
+
+    federation = small_federation()
+    algorithm = Resting(rounds=2, form=form)
+    fast, plain = train(federation, algorithm), train_plainly(federation, algorithm)
+    assert_same_history(fast, plain)
+    assert not fast.diverged
+    assert fast.samples.sum() == 0
+
+
+@pytest.mark.parametrize("form", ["pooled", "local"])
 @pytest.mark.parametrize("result", [None, 3.0, torch.zeros(2), np.zeros(59)])
 def test_an_aggregate_that_is_no_update_is_refused(form: str, result) -> None:
     @dataclass(frozen=True, kw_only=True)

@@ -123,6 +123,8 @@ def _step_on_mean_gradient(
                 slopes.append(torch.autograd.grad(client_loss, list(model.parameters())))
                 counts.append(len(labels))
                 summed[i] += float(client_loss.detach()) * len(labels)
+        if not slopes:
+            continue
         for parameter, mine in zip(model.parameters(), zip(*slopes, strict=True), strict=True):
             parameter.grad = algorithm.aggregate(mine, np.array(counts))
         optimizer.step()
@@ -156,6 +158,8 @@ def _average_local_models(
         copies.append(model.state_dict())
         counts.append(len(labels))
         losses.append(summed / len(labels))
+    if not copies:
+        return np.array(losses)
     mean = {
         name: algorithm.aggregate([c[name] for c in copies], np.array(counts))
         for name, value in server.state_dict().items()
