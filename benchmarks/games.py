@@ -317,6 +317,30 @@ def table(rows: list[dict[str, Any]]) -> Table:
     return result
 
 
+def measure_rows(
+    measures: dict[str, Callable[[bool], Any]],
+    chosen: argparse.Namespace,
+    *,
+    results: Path,
+    seed: int,
+    machine: Callable[[], Any],
+    table: Callable[[Any], Table],
+) -> None:
+    """Measure the groups asked for, print them, and put them beside the others in the file."""
+    groups: dict[str, Any] = {}
+    if results.exists() and not chosen.quick:
+        groups = json.loads(results.read_text())["groups"]
+    console = Console(width=150)
+    for name in chosen.only:
+        rows = measures[name](chosen.quick)
+        groups[name] = {"machine": machine(), "rows": rows}
+        console.print(table(rows))
+        if not chosen.quick:
+            # Written as they come: a run cut short loses only the row in hand.
+            text = {"command": "make bench", "seed": seed, "groups": groups}
+            replace_file(results, json.dumps(text, indent=1) + "\n")
+
+
 def main() -> None:
     """Run the rows asked for, keep the others' last results, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -324,18 +348,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
     chosen = parser.parse_args()
     warm_up()
-    groups: dict[str, Any] = {}
-    if RESULTS.exists() and not chosen.quick:
-        groups = json.loads(RESULTS.read_text())["groups"]
-    console = Console(width=150)
-    for name in chosen.only:
-        rows = ROWS[name](chosen.quick)
-        groups[name] = {"machine": machine(), "rows": rows}
-        console.print(table(rows))
-        if not chosen.quick:
-            # Written as they come: a run cut short loses only the row in hand.
-            text = {"command": "make bench", "seed": SEED, "groups": groups}
-            replace_file(RESULTS, json.dumps(text, indent=1) + "\n")
+    measure_rows(ROWS, chosen, results=RESULTS, seed=SEED, machine=machine, table=table)
 
 
 if __name__ == "__main__":

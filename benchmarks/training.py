@@ -20,7 +20,6 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import functools
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -30,11 +29,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from games import clock, machine
+from games import clock, machine, measure_rows
 from rich.console import Console
 from rich.table import Table
 
-from fedaccord._files import replace_file
 from fedaccord.errors import InputError
 from fedaccord.federation import native
 from fedaccord.federation.algorithms import FedAvg
@@ -250,18 +248,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few repetitions, nothing written")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    groups: dict[str, Any] = {}
-    if RESULTS.exists() and not chosen.quick:
-        groups = json.loads(RESULTS.read_text())["groups"]
-    console = Console(width=150)
-    for name in chosen.only:
-        rows = ROWS[name](chosen.quick)
-        groups[name] = {"machine": described_machine(), "rows": rows}
-        console.print(table(rows))
-        if not chosen.quick:
-            # Written as they come: a run cut short loses only the row in hand.
-            text = {"command": "make bench", "seed": SEED, "groups": groups}
-            replace_file(RESULTS, json.dumps(text, indent=1) + "\n")
+    measure_rows(ROWS, chosen, results=RESULTS, seed=SEED, machine=described_machine, table=table)
 
 
 if __name__ == "__main__":

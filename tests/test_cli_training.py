@@ -152,7 +152,11 @@ def test_training_that_diverges_says_so(tiny: Path) -> None:
 def test_an_agent_that_lacks_a_class_is_no_fault(tiny: Path) -> None:
     # Of ten classes, three points know three at most.
     few = changed(tiny, "points = 40", "points = 4\nvalidation = 0.25")
-    assert run("train", few).code in (0, 1)
+    result = run("train", few, "--json")
+    assert result.code in (0, 1)
+    found = json.loads(result.stdout)
+    assert set(found["contributions"]) == {3}
+    assert not found["diverged"]
 
 
 # audit
@@ -422,7 +426,6 @@ def test_difficulty_is_told_and_saved_for_a_config(tiny: Path) -> None:
     assert "1637" in result.stdout
     before = run("train", tiny, "--json")
     with_scores = changed(tiny, "batches = 5", 'scores = "scores.npz"')
-    assert run("train", with_scores, "--json").stdout.count("accuracy") == 1
     assert (
         json.loads(run("train", with_scores, "--json").stdout)["loss"]
         == json.loads(before.stdout)["loss"]

@@ -397,7 +397,7 @@ def test_a_compiler_that_fails_is_quoted(tmp_path, monkeypatch):
     if script._compiler() is None:
         pytest.skip("there is no C++ compiler")
     (tmp_path / "fused.cpp").write_text("#error out of luck\n")
-    assert "out of luck" in script.compile_native() or "failed and said" in script.compile_native()
+    assert "failed and said: " in script.compile_native()
     assert not (tmp_path / "fused.so").exists()
 
 

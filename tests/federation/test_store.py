@@ -405,7 +405,8 @@ def test_a_killed_process_leaves_a_whole_file_with_whole_runs(tmp_path):
             assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert all(store.get(run) is not None for run in trials(count))
             assert all(len(store.rows(run)) == ROUNDS * len(CLIENTS) for run in trials(count))
-        assert count > before or before
+        # The second writer writes the same runs: none that was there may be gone.
+        assert count >= max(before, 1)
 
 
 def test_a_store_reads_in_one_line(tmp_path):

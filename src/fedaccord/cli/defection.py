@@ -108,13 +108,7 @@ def audit_defection(
     unplanned = settings.protocol == "P2" and prescribed is None
     count = _Count(results, at_most=settings.width is not None or unplanned)
     found = _audited(source, algorithms, settings, prescribed, workers, engine, results, count)
-    if as_json:
-        emit_text(json_text(found.to_dict()))
-    else:
-        _emit(found)
-    if len(found.versions) > 1:
-        versions = "; ".join(found.versions)
-        complain(f"the runs were made with {len(found.versions)} different versions: {versions}")
+    _emit(found, as_json=as_json)
     complain(count.kept(found.reused))
 
 
@@ -218,7 +212,17 @@ def _kept(results: str) -> str:
     )
 
 
-def _emit(found: DefectionAudit) -> None:
+def _emit(found: DefectionAudit, *, as_json: bool) -> None:
+    if as_json:
+        emit_text(json_text(found.to_dict()))
+    else:
+        _emit_tables(found)
+    if len(found.versions) > 1:
+        versions = "; ".join(found.versions)
+        complain(f"the runs were made with {len(found.versions)} different versions: {versions}")
+
+
+def _emit_tables(found: DefectionAudit) -> None:
     from fedaccord.report import training
 
     above = training.table_sentences(found)
