@@ -10,7 +10,13 @@ from typing import Any
 from fedaccord.errors import MissingExtraError
 
 # Packages that an extra brings.
-EXTRAS = {"torch": "train", "sklearn": "train", "cloudpickle": "train"}
+EXTRAS = {
+    "torch": "train",
+    "sklearn": "train",
+    "cloudpickle": "train",
+    "matplotlib": "report",
+    "jinja2": "report",
+}
 
 
 def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

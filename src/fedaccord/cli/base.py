@@ -7,6 +7,7 @@ Ctrl-C. What is wrong is said in one sentence on standard error.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
+from fedaccord._lazy import imported
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.report.terminal import (
     OutputError,
@@ -27,8 +29,12 @@ from fedaccord.report.terminal import (
     writing,
 )
 
-# First what is asked of games, then what is asked of training.
-ORDER = ("solve", "check", "catalog", "audit", "train", "difficulty", "pretrain", "search")
+# First what is asked of games, then what is asked of training, then the paper.
+ORDER = (
+    *("solve", "check", "catalog"),
+    *("audit", "train", "difficulty", "pretrain", "search"),
+    "reproduce",
+)
 
 FAULT = 2
 INTERRUPTED = 130
@@ -93,6 +99,29 @@ app = typer.Typer(
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]
 
+ReportFile = Annotated[
+    str | None,
+    typer.Option(
+        "--report", metavar="FILE.html", help="Write a page there that opens in any browser."
+    ),
+]
+
+
+def check_report(report: str | None, *, keep: str | Path | None = None) -> None:
+    """Refuse a report that cannot be written, or drawn, before any time goes into it.
+
+    report: the file's name, as it was given; None for no report.
+    keep: a file that must not be overwritten.
+    """
+    if report is not None:
+        check_destination(report, (".html",), keep=keep, what="report", option="--report")
+        imported("fedaccord.report.html")
+
+
+def command_line() -> str:
+    """Give the command as it was typed, to be typed again."""
+    return shlex.join(["fedaccord", *sys.argv[1:]])
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -122,7 +151,12 @@ def _fedaccord(
 
 
 def check_destination(
-    save: str, suffixes: Sequence[str], *, keep: str | Path | None = None, what: str = "file"
+    save: str,
+    suffixes: Sequence[str],
+    *,
+    keep: str | Path | None = None,
+    what: str = "file",
+    option: str = "--save",
 ) -> None:
     """Refuse a file that cannot be written before any time goes into its content.
 
@@ -130,13 +164,14 @@ def check_destination(
     suffixes: what its name may end in.
     keep: a file that must not be overwritten.
     what: what is written there, for the message.
+    option: that named the file, for the message.
     """
     path = Path(save)
     if path.suffix not in suffixes:
-        raise InputError(f"--save needs a file that ends in {' or '.join(suffixes)}; got {save}")
+        raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
     if path.exists() and (
         not path.is_file() or (keep is not None and os.path.samefile(path, keep))
     ):
-        raise InputError(f"--save would overwrite {save}, which is no {what}; name another")
+        raise InputError(f"{option} would overwrite {save}, which is no {what}; name another")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"cannot write {save}: there is no folder {path.parent} to write to")

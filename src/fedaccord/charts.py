@@ -1,0 +1,75 @@
+"""Lines to be drawn, as data: what a figure shows, and nothing of how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedaccord.errors import InputError
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart.
+
+    name: what the legend calls it.
+    x, y: its points.
+    low, high: the ends of the interval round each y, where there are any.
+    reference: whether it is there to be compared with, and was not measured.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    reference: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or len(self.low) != len(self.high):
+            raise InputError(f"the line {self.name} needs as many y as x, and as many high as low")
+        if self.low and len(self.low) != len(self.y):
+            raise InputError(f"the line {self.name} needs an interval for each point, or none")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the line as plain values."""
+        ends = {"low": list(self.low), "high": list(self.high)} if self.low else {}
+        kind = {"reference": True} if self.reference else {}
+        return {"name": self.name, "x": list(self.x), "y": list(self.y), **ends, **kind}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure as data.
+
+    name: a word for its files, as in defection.svg.
+    title: what it shows.
+    x, y: what the axes are.
+    alt: what someone who cannot see it should know, with the numbers that matter.
+    lines: what is drawn.
+    logarithmic: whether both axes are.
+    percent: whether y is a share, from 0 to 1.
+    goal: a height to be marked.
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    alt: str
+    lines: tuple[Line, ...] = field(default=())
+    logarithmic: bool = False
+    percent: bool = False
+    goal: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the chart as plain values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "x": self.x,
+            "y": self.y,
+            "alt": self.alt,
+            "lines": [line.to_dict() for line in self.lines],
+            "goal": self.goal,
+        }

@@ -1,0 +1,146 @@
+"""Check the paper's claims, one after the other."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fedaccord._files import read_text
+from fedaccord._machine import machine, versions
+from fedaccord.errors import FedaccordError, InputError, MissingExtraError
+from fedaccord.reproduce.claims import Claim, Claims, Finding, Row, Setting, Unavailable, Verdict
+
+# In the order of the paper. Each has CLAIMS.
+MODULES = ("definitions", "existence", "prices", "linear", "coverage", "experiment")
+PACKAGED = Path(__file__).parent / "blum2021"
+CHECKOUT = Path(__file__).parents[3] / "experiments" / "blum2021"
+
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of checking the paper's claims.
+
+    rows: one per claim, those not asked for among them.
+    full: whether checks took the time they wanted.
+    machine: what they were made on.
+    versions: of the packages that decide the results.
+    seconds: how long it all took.
+    """
+
+    rows: tuple[Row, ...]
+    full: bool
+    machine: str
+    versions: str
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"Reproduction({self.sentence()})"
+
+    def count(self, verdict: Verdict) -> int:
+        """Tell how many rows ended so."""
+        return sum(row.finding.verdict is verdict for row in self.rows)
+
+    def sentence(self) -> str:
+        """Say how many claims ended how."""
+        counts = Counter(row.finding.verdict for row in self.rows)
+        words = {
+            Verdict.HOLDS: "hold as printed",
+            Verdict.CORRECTED: "hold with a correction",
+            Verdict.FAILS: "fail",
+            Verdict.NOT_RUN: "were not run",
+        }
+        said = [f"{counts[verdict]} {text}" for verdict, text in words.items() if counts[verdict]]
+        return f"Of {len(self.rows)} claims of the paper {', '.join(said)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values."""
+        return {
+            "scale": "full" if self.full else "quick",
+            "sentence": self.sentence(),
+            "rows": [row.to_dict() for row in self.rows],
+            "machine": self.machine,
+            "versions": self.versions,
+            "seconds": self.seconds,
+        }
+
+
+@cache
+def all_claims() -> Mapping[str, Claim]:
+    """Give every claim that can be checked, by its id, in the order of the paper."""
+    found = Claims()
+    for module in MODULES:
+        for claim in import_module(f"fedaccord.reproduce.{module}").CLAIMS.values():
+            found.include(claim)
+    return found
+
+
+def blum2021() -> Path:
+    """Give the folder of the paper's numbers and the experiments' configs."""
+    return PACKAGED if PACKAGED.is_dir() else CHECKOUT
+
+
+def expected_numbers() -> dict[str, dict[str, Any]]:
+    """Read the paper's numbers, by claim."""
+    return tomllib.loads(read_text(blum2021() / "expected.toml"))
+
+
+def reproduce(
+    only: Sequence[str] | None = None,
+    *,
+    full: bool = False,
+    folder: str | Path = ".",
+    workers: int = 1,
+    tell: Tell = lambda what, done, total: None,
+    finished: Callable[[Row], None] = lambda row: None,
+) -> Reproduction:
+    """Check the paper's claims.
+
+    only: the ids of those to check; all where left out.
+    full: whether to take hours, as against minutes.
+    folder: where finished runs of training are kept; those that are there are not made again.
+    workers: how many runs of training at a time.
+    tell: called with what is under way, how much of it is done, and of how much.
+    finished: called with each row.
+    """
+    known = all_claims()
+    _check_ids(only, known)
+    started = time.perf_counter()
+    expected = expected_numbers()
+    rows = []
+    for claim in known.values():
+        if only is not None and claim.id not in only:
+            rows.append(Row(claim, Finding(Verdict.NOT_RUN, "It was not asked for."), 0.0))
+            continue
+        setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell)
+        rows.append(checked(claim, setting))
+        finished(rows[-1])
+    return Reproduction(
+        tuple(rows), full, machine(), versions(), seconds=time.perf_counter() - started
+    )
+
+
+def checked(claim: Claim, setting: Setting) -> Row:
+    """Check one claim. A fault of the check itself is no proof of anything, and so fails."""
+    started = time.perf_counter()
+    try:
+        finding = claim.check(setting)
+    except (Unavailable, MissingExtraError) as error:
+        finding = Finding(Verdict.NOT_RUN, f"It could not be run here: {error}.")
+    except FedaccordError as error:
+        finding = Finding(Verdict.FAILS, f"The check ended with an error: {error}.")
+    return Row(claim, finding, time.perf_counter() - started)
+
+
+def _check_ids(only: Sequence[str] | None, known: Mapping[str, Claim]) -> None:
+    for id in only or ():
+        if id not in known:
+            raise InputError(f'there is no claim "{id}"; give one or more of {", ".join(known)}')
