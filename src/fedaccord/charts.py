@@ -16,6 +16,7 @@ class Line:
     x, y: its points.
     low, high: the ends of the interval round each y, where there are any.
     reference: whether it is there to be compared with, and was not measured.
+    of: the name of a line that this one is a detail of, to be drawn like it but dashed.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     reference: bool = False
+    of: str = ""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or len(self.low) != len(self.high):
@@ -35,7 +37,8 @@ class Line:
         """Give the line as plain values."""
         ends = {"low": list(self.low), "high": list(self.high)} if self.low else {}
         kind = {"reference": True} if self.reference else {}
-        return {"name": self.name, "x": list(self.x), "y": list(self.y), **ends, **kind}
+        part = {"of": self.of} if self.of else {}
+        return {"name": self.name, "x": list(self.x), "y": list(self.y), **ends, **kind, **part}
 
 
 @dataclass(frozen=True)
