@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fedaccord.errors import InputError
@@ -40,6 +42,18 @@ class Line:
         part = {"of": self.of} if self.of else {}
         return {"name": self.name, "x": list(self.x), "y": list(self.y), **ends, **kind, **part}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Line:
+        """Make a line of what to_dict gives, or of that after it was JSON, where NaN is null."""
+        return cls(
+            **{
+                key: tuple(math.nan if v is None else v for v in value)
+                if isinstance(value, list)
+                else value
+                for key, value in data.items()
+            }
+        )
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -60,7 +74,7 @@ class Chart:
     x: str
     y: str
     alt: str
-    lines: tuple[Line, ...] = field(default=())
+    lines: tuple[Line, ...]
     logarithmic: bool = False
     percent: bool = False
     goal: float | None = None
@@ -74,5 +88,12 @@ class Chart:
             "y": self.y,
             "alt": self.alt,
             "lines": [line.to_dict() for line in self.lines],
+            "logarithmic": self.logarithmic,
+            "percent": self.percent,
             "goal": self.goal,
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Chart:
+        """Make a chart of what to_dict gives."""
+        return cls(**{**data, "lines": tuple(Line.from_dict(line) for line in data["lines"])})

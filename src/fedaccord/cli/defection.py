@@ -9,6 +9,7 @@ import typer
 
 from fedaccord._json import json_text
 from fedaccord._lazy import imported
+from fedaccord._machine import checked_workers, cores
 from fedaccord.cli.base import AsJson, Interrupted, app
 from fedaccord.cli.configs import (
     CACHE,
@@ -99,7 +100,7 @@ def audit_defection(
     prescribed = _read_plan(settings)
     check_folder(results, "--results")
     engines = imported("fedaccord.federation.engines")
-    workers = engines.checked_workers(engines.cores() if workers is None else workers)
+    workers = checked_workers(cores() if workers is None else workers)
     if engine not in engines.ENGINES:
         raise InputError(f"--engine must be one of {', '.join(engines.ENGINES)}; got {engine!r}")
     folder = Path(results).parent / CACHE if cache is None else Path(cache)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedaccord._machine import checked_workers
 from fedaccord.allocation import Allocation
 from fedaccord.errors import FedaccordError
 from fedaccord.federation.algorithms import Algorithm
@@ -39,7 +40,7 @@ from fedaccord.federation.design import (
     cut,
     designed,
 )
-from fedaccord.federation.engines import ENGINES, Engine, RunError, Source, checked_workers
+from fedaccord.federation.engines import ENGINES, Engine, RunError, Source
 from fedaccord.federation.history import History
 from fedaccord.federation.intervals import Proportion, clustered
 from fedaccord.federation.store import Outcome, Run, RunStore, package_versions

@@ -94,25 +94,6 @@ class Engine(Protocol):
         """Make the runs, and give them in the order in which they end."""
 
 
-def cores() -> int:
-    """Count the cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def checked_workers(workers: object) -> int:
-    """Give a number of workers that this machine has cores for, or say what is wrong."""
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InputError(f"workers must be a whole number of 1 or more; got {workers!r}")
-    if workers > cores():
-        raise InputError(
-            f"{workers} workers are more than the cores here, {cores()}, and would get in each "
-            f"other's way: ask for {cores()} or fewer"
-        )
-    return workers
-
-
 class LocalEngine:
     """Makes runs on this machine: one worker is this process, more are processes of their own.
 

@@ -72,9 +72,16 @@ def live_audit(
 @contextlib.contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show on a terminal what is under way and how much of it is done, as far as it is told."""
+    with changing(what) as tell:
+        yield lambda done, total: tell(what, done, total)
+
+
+@contextlib.contextmanager
+def changing(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
+    """Show on a terminal what is under way, one thing after the other, as far as it is told."""
     console = Console(stderr=True)
     if sys.stderr is None or not console.is_terminal:
-        yield lambda done, total: None
+        yield lambda what, done, total: None
         return
     from rich.progress import (
         BarColumn,
@@ -93,4 +100,6 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     )
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task(what, total=None)
-        yield lambda done, total: display.update(task, completed=done, total=total)
+        yield lambda what, done, total: display.update(
+            task, description=what, completed=done, total=total
+        )

@@ -74,6 +74,7 @@ class Claim:
     paper: what the paper says there, in our words, with its numbers.
     check: decides it.
     minutes: what the check takes, quick and full, on two cores; measured, and rounded up.
+    part: the part of the paper that it belongs to.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Claim:
     paper: str
     check: Check
     minutes: tuple[float, float]
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Row:
         """Give the row as plain values."""
         return {
             "id": self.claim.id,
+            "part": self.claim.part,
             "claim": self.claim.claim,
             "place": self.claim.place,
             "paper": self.claim.paper,
@@ -106,6 +109,18 @@ class Row:
             "evidence": dict(self.finding.evidence),
             "charts": [chart.to_dict() for chart in self.finding.charts],
         }
+
+    @classmethod
+    def from_dict(cls, claim: Claim, data: Mapping[str, Any]) -> Row:
+        """Make a row of what to_dict gives, of a claim that is known."""
+        finding = Finding(
+            Verdict(data["verdict"]),
+            data["measured"],
+            data["correction"],
+            evidence=data["evidence"],
+            charts=tuple(Chart.from_dict(chart) for chart in data["charts"]),
+        )
+        return cls(claim, finding, data["seconds"])
 
 
 class Claims(dict[str, Claim]):

@@ -6,7 +6,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -17,9 +17,17 @@ from fedaccord._machine import machine, versions
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.reproduce.claims import Claim, Claims, Finding, Row, Setting, Unavailable, Verdict
 
-# In the order of the paper. Each has CLAIMS.
-MODULES = ("definitions", "existence", "prices", "linear", "coverage", "experiment")
+# The parts of the paper, in its order: the module that has their CLAIMS, and what they are called.
+PARTS = {
+    "definitions": "What the words mean",
+    "existence": "When equilibria exist",
+    "prices": "What stability and fairness cost",
+    "linear": "Linear utilities",
+    "coverage": "Coverage utilities",
+    "experiment": "The experiment",
+}
 PACKAGED = Path(__file__).parent / "blum2021"
+NOT_YET = "It has not been run yet."
 CHECKOUT = Path(__file__).parents[3] / "experiments" / "blum2021"
 
 Tell = Callable[[str, int, int], None]
@@ -29,14 +37,14 @@ Tell = Callable[[str, int, int], None]
 class Reproduction:
     """What came of checking the paper's claims.
 
-    rows: one per claim, those not asked for among them.
+    rows: by the claim's id, those that have not been run among them.
     full: whether checks took the time they wanted.
     machine: what they were made on.
     versions: of the packages that decide the results.
     seconds: how long it all took.
     """
 
-    rows: tuple[Row, ...]
+    rows: Mapping[str, Row]
     full: bool
     machine: str
     versions: str
@@ -47,11 +55,11 @@ class Reproduction:
 
     def count(self, verdict: Verdict) -> int:
         """Tell how many rows ended so."""
-        return sum(row.finding.verdict is verdict for row in self.rows)
+        return sum(row.finding.verdict is verdict for row in self.rows.values())
 
     def sentence(self) -> str:
         """Say how many claims ended how."""
-        counts = Counter(row.finding.verdict for row in self.rows)
+        counts = Counter(row.finding.verdict for row in self.rows.values())
         words = {
             Verdict.HOLDS: "hold as printed",
             Verdict.CORRECTED: "hold with a correction",
@@ -66,7 +74,7 @@ class Reproduction:
         return {
             "scale": "full" if self.full else "quick",
             "sentence": self.sentence(),
-            "rows": [row.to_dict() for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows.values()],
             "machine": self.machine,
             "versions": self.versions,
             "seconds": self.seconds,
@@ -77,15 +85,26 @@ class Reproduction:
 def all_claims() -> Mapping[str, Claim]:
     """Give every claim that can be checked, by its id, in the order of the paper."""
     found = Claims()
-    for module in MODULES:
+    for module, part in PARTS.items():
         for claim in import_module(f"fedaccord.reproduce.{module}").CLAIMS.values():
-            found.include(claim)
+            found.include(replace(claim, part=part))
     return found
 
 
 def blum2021() -> Path:
     """Give the folder of the paper's numbers and the experiments' configs."""
     return PACKAGED if PACKAGED.is_dir() else CHECKOUT
+
+
+def minutes(only: Sequence[str] | None, *, full: bool) -> float:
+    """Estimate how long checks take on two cores, the first time.
+
+    only: the ids of those to check; all where left out or empty.
+    full: whether they take the time they want.
+    """
+    known = all_claims()
+    _check_ids(only, known)
+    return sum(known[id].minutes[full] for id in only or known)
 
 
 def expected_numbers() -> dict[str, dict[str, Any]]:
@@ -99,33 +118,53 @@ def reproduce(
     full: bool = False,
     folder: str | Path = ".",
     workers: int = 1,
+    earlier: Mapping[str, Any] | None = None,
     tell: Tell = lambda what, done, total: None,
-    finished: Callable[[Row], None] = lambda row: None,
+    finished: Callable[[Row, Reproduction], None] = lambda row, so_far: None,
 ) -> Reproduction:
-    """Check the paper's claims.
+    """Check the paper's claims, those that are quick to check and those that take training.
 
-    only: the ids of those to check; all where left out.
+    only: the ids of those to check; all where left out or empty.
     full: whether to take hours, as against minutes.
     folder: where finished runs of training are kept; those that are there are not made again.
     workers: how many runs of training at a time.
+    earlier: what Reproduction.to_dict gave before; rows that are not asked for now are taken from
+        it, if it is of the same scale and versions.
     tell: called with what is under way, how much of it is done, and of how much.
-    finished: called with each row.
+    finished: called with each row, and all that is known after it.
     """
     known = all_claims()
     _check_ids(only, known)
     started = time.perf_counter()
     expected = expected_numbers()
-    rows = []
+    so_far = Reproduction({}, full, machine(), versions(), 0.0)
+    rows = {id: Row(claim, Finding(Verdict.NOT_RUN, NOT_YET), 0.0) for id, claim in known.items()}
+    rows |= _rows_of(earlier, known, so_far)
     for claim in known.values():
-        if only is not None and claim.id not in only:
-            rows.append(Row(claim, Finding(Verdict.NOT_RUN, "It was not asked for."), 0.0))
+        if only and claim.id not in only:
             continue
         setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell)
-        rows.append(checked(claim, setting))
-        finished(rows[-1])
-    return Reproduction(
-        tuple(rows), full, machine(), versions(), seconds=time.perf_counter() - started
-    )
+        rows[claim.id] = checked(claim, setting)
+        so_far = replace(so_far, rows=dict(rows), seconds=time.perf_counter() - started)
+        finished(rows[claim.id], so_far)
+    return so_far
+
+
+def _rows_of(
+    earlier: Mapping[str, Any] | None, known: Mapping[str, Claim], now: Reproduction
+) -> dict[str, Row]:
+    """Read the rows of a result that was made as this one is."""
+    if earlier is None or _made(earlier) != _made(now.to_dict()):
+        return {}
+    return {
+        row["id"]: Row.from_dict(known[row["id"]], row)
+        for row in earlier["rows"]
+        if row["id"] in known
+    }
+
+
+def _made(result: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(result.get(key) for key in ("scale", "versions", "machine"))
 
 
 def checked(claim: Claim, setting: Setting) -> Row:

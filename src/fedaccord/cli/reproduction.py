@@ -1,0 +1,169 @@
+"""The command about the paper: reproduce."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord._files import replace_file
+from fedaccord._json import json_text, read_json
+from fedaccord._lazy import imported
+from fedaccord._machine import checked_workers, cores
+from fedaccord.cli.base import AsJson, Interrupted, ReportFile, app, check_report, command_line
+from fedaccord.errors import InputError, MissingExtraError
+from fedaccord.report.terminal import complain, emit, emit_text
+
+if TYPE_CHECKING:
+    from fedaccord.reproduce.claims import Claim, Row
+    from fedaccord.reproduce.running import Reproduction
+
+RESULT = "reproduction.json"
+PAGE = "reproduction.html"
+FIGURES = "figures"
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes, on digits. The default.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Hours, on EMNIST; goes on where it was stopped.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Check this claim; may repeat.")
+    ] = None,
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="For the page, its figures, and finished runs.")
+    ] = "reproduction",
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs at a time. Default: one per core.")
+    ] = None,
+    claims: Annotated[bool, typer.Option("--list", help="List the claims and leave.")] = False,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check the claims of "One for One, or All for All", and write a page of what came out.
+
+    Exits 0 when no claim that was checked fails, 1 when one does.
+    """
+    from fedaccord.report.live import changing
+    from fedaccord.reproduce import running
+    from fedaccord.reproduce.claims import Verdict
+
+    if claims:
+        _emit_claims(running.all_claims(), as_json=as_json)
+        return 0
+    if quick and full:
+        raise InputError("--quick and --full exclude each other; give one of them")
+    minutes = running.minutes(only, full=full)
+    workers = checked_workers(cores() if workers is None else workers)
+    check_report(report)
+    folder = _made_folder(out)
+    page = _page_file(report, folder)
+    complain(_cost(len(only or running.all_claims()), minutes, folder))
+    try:
+        with changing() as tell:
+            found = running.reproduce(
+                only,
+                full=full,
+                folder=folder,
+                workers=workers,
+                earlier=_earlier(folder),
+                tell=tell,
+                finished=lambda row, so_far: _keep(row, so_far, folder),
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted: finished rows and runs are kept in {folder}, and the same command goes "
+            "on with the runs of training"
+        ) from None
+    _emit(found, as_json=as_json)
+    if page is not None:
+        _write_page(found, page, folder)
+    complain(f"the result is in {folder / RESULT}" + (f", the page in {page}" if page else ""))
+    return 1 if found.count(Verdict.FAILS) else 0
+
+
+def _emit_claims(claims: Mapping[str, Claim], *, as_json: bool) -> None:
+    if as_json:
+        keys = ("id", "part", "claim", "place", "paper")
+        rows = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
+        emit_text(json_text({"claims": rows}))
+        return
+    from fedaccord.report.reproduction import claims_table
+
+    emit(claims_table(claims))
+
+
+def _made_folder(out: str) -> Path:
+    """Make the folder for the results, or say why that fails before any time goes into them."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to --out {out}: {error.strerror or error}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to --out {out}: it belongs to someone else; name another")
+    return folder
+
+
+def _page_file(report: str | None, folder: Path) -> Path | None:
+    """Say where the page goes; nowhere, saying why, where it cannot be drawn."""
+    if report is not None:
+        return Path(report)
+    try:
+        imported("fedaccord.report.html")
+    except MissingExtraError as error:
+        complain(f"there will be no page: {error}")
+        return None
+    return folder / PAGE
+
+
+def _cost(count: int, minutes: float, folder: Path) -> str:
+    from fedaccord.report.training import span
+
+    claims = "1 claim" if count == 1 else f"{count} claims"
+    time = span(60 * math.ceil(minutes))
+    return (
+        f"{claims} to check, about {time} on two cores the first time; runs of training are kept "
+        f"in {folder} and not made again"
+    )
+
+
+def _earlier(folder: Path) -> dict[str, Any] | None:
+    path = folder / RESULT
+    return read_json(path) if path.exists() else None
+
+
+def _keep(row: Row, so_far: Reproduction, folder: Path) -> None:
+    """Write what is known, so that nothing that comes later can lose it."""
+    from fedaccord.report.reproduction import row_line
+
+    replace_file(folder / RESULT, json_text(so_far.to_dict()) + "\n")
+    complain(row_line(row))
+
+
+def _write_page(found: Reproduction, page: Path, folder: Path) -> None:
+    from fedaccord.report.reproduction import reproduction_page
+
+    made = reproduction_page(found, command=command_line())
+    made.save(page)
+    figures = folder / FIGURES
+    figures.mkdir(exist_ok=True)
+    made.save_pictures(figures)
+
+
+def _emit(found: Reproduction, *, as_json: bool) -> None:
+    if as_json:
+        emit_text(json_text(found.to_dict()))
+        return
+    from fedaccord.report import tables
+    from fedaccord.report.reproduction import rows_table
+
+    emit(rows_table(found), tables.line(found.sentence()))
