@@ -45,14 +45,10 @@ class Line:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Line:
         """Make a line of what to_dict gives, or of that after it was JSON, where NaN is null."""
-        return cls(
-            **{
-                key: tuple(math.nan if v is None else v for v in value)
-                if isinstance(value, list)
-                else value
-                for key, value in data.items()
-            }
-        )
+        values: dict[str, Any] = dict(data)
+        for key in ("x", "y", "low", "high"):
+            values[key] = tuple(math.nan if v is None else v for v in data.get(key, ()))
+        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import torch
 
 from fedaccord._arrays import Vector
+from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Federation
