@@ -156,11 +156,14 @@ def _rows_of(
     """Read the rows of a result that was made as this one is."""
     if earlier is None or _made(earlier) != _made(now.to_dict()):
         return {}
-    return {
-        row["id"]: Row.from_dict(known[row["id"]], row)
-        for row in earlier["rows"]
-        if row["id"] in known
-    }
+    try:
+        rows = {row["id"]: row for row in earlier["rows"] if row["id"] in known}
+        return {id: Row.from_dict(known[id], row) for id, row in rows.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the earlier result is not one that fedaccord wrote ({error!r}): delete it, or name "
+            "another folder"
+        ) from None
 
 
 def _made(result: Mapping[str, Any]) -> tuple[Any, ...]:

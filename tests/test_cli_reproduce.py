@@ -1,0 +1,156 @@
+"""The command reproduce, with claims that are made up; the paper's own are in tests/reproduce."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import assert_refused, run, write
+
+from fedaccord.charts import Chart, Line
+from fedaccord.errors import MissingExtraError
+from fedaccord.reproduce import running
+from fedaccord.reproduce.claims import Claim, Finding, Setting, Verdict
+
+ROOT = Line("root of k", (4.0, 100.0), (2.0, 10.0), reference=True)
+PRICE = Line("price of stability", (4.0, 100.0), (1.3, 5.3))
+CHART = Chart("prices", "Prices", "k", "price", "5.3 at 100.", (PRICE, ROOT), logarithmic=True)
+
+
+def claim(id: str, verdict: Verdict, *, part: str = "Words", correction: str = "") -> Claim:
+    chart = replace(CHART, name=id)
+    finding = Finding(verdict, f"Measured {id}.", correction, {"games": 7}, (chart,))
+    words = (f"That {id} is <b>so</b>", "Section 3, Theorem 1", f"The paper says {id}.")
+    return Claim(id, *words, lambda setting: finding, (2.0, 90.0), part)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Claim]:
+    """Two claims instead of the paper's, in an empty folder."""
+    claims = {
+        "sound": claim("sound", Verdict.HOLDS),
+        "bent": claim("bent", Verdict.CORRECTED, part="Numbers", correction="Only for b above 4."),
+    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "all_claims", lambda: claims)
+    monkeypatch.setattr(running, "expected_numbers", dict)
+    return claims
+
+
+def test_it_says_its_cost_then_each_row_then_where_things_are(known):
+    result = run("reproduce")
+    assert result.code == 0
+    assert result.stderr.splitlines() == [
+        "fedaccord: 2 claims to check, about 4 min 00 s on two cores the first time; runs of "
+        "training are kept in reproduction and not made again.",
+        "fedaccord: sound: holds (0 s).",
+        "fedaccord: bent: holds with a correction (0 s).",
+        "fedaccord: the result is in reproduction/reproduction.json, the page in "
+        "reproduction/reproduction.html.",
+    ]
+    assert "Correction: Only for b above 4." in result.stdout
+    assert "Of 2 claims of the paper 1 hold as printed, 1 hold with a correction." in result.stdout
+
+
+def test_the_page_the_figures_and_the_result_are_written(known):
+    run("reproduce", "--out", "a/b")
+    page = Path("a/b/reproduction.html").read_text()
+    assert "That bent is &lt;b&gt;so&lt;/b&gt;" in page
+    assert "<b>so" not in page
+    assert "holds with a correction" in page
+    figures = {path.suffix for path in Path("a/b/figures").iterdir()}
+    assert figures == {".svg", ".png", ".csv"}
+    rows = json.loads(Path("a/b/reproduction.json").read_text())["rows"]
+    assert [row["verdict"] for row in rows] == ["holds", "holds with a correction"]
+
+
+def test_a_claim_that_fails_makes_the_exit_code_1(known):
+    known["false"] = claim("false", Verdict.FAILS)
+    assert run("reproduce").code == 1
+    assert run("reproduce", "--only", "sound", "--out", "other").code == 0
+
+
+def test_full_says_a_cost_of_hours(known):
+    assert "about 3 h 00 min" in run("reproduce", "--full").stderr
+    assert json.loads(Path("reproduction/reproduction.json").read_text())["scale"] == "full"
+
+
+def test_json_is_what_the_file_holds_and_nothing_else(known):
+    result = run("reproduce", "--json")
+    assert json.loads(result.stdout) == json.loads(
+        Path("reproduction/reproduction.json").read_text()
+    )
+
+
+def test_the_claims_are_listed(known):
+    assert "Section 3, Theorem 1" in run("reproduce", "--list").stdout
+    listed = json.loads(run("reproduce", "--list", "--json").stdout)["claims"]
+    assert [row["id"] for row in listed] == ["sound", "bent"]
+    assert not Path("reproduction").exists()
+
+
+def test_one_claim_after_the_other_makes_the_same_page(known):
+    run("reproduce", "--only", "bent")
+    run("reproduce", "--only", "sound")
+    rows = json.loads(Path("reproduction/reproduction.json").read_text())["rows"]
+    assert [row["verdict"] for row in rows] == ["holds", "holds with a correction"]
+
+
+def test_what_came_before_an_interruption_is_kept(known):
+    def stopped(setting: Setting) -> Finding:
+        raise KeyboardInterrupt
+
+    known["bent"] = Claim("bent", "a", "b", "c", stopped, (1.0, 1.0))
+    result = run("reproduce")
+    assert result.code == 130
+    assert "interrupted: finished rows and runs are kept in reproduction" in result.stderr
+    rows = json.loads(Path("reproduction/reproduction.json").read_text())["rows"]
+    assert [row["verdict"] for row in rows] == ["holds", "not run"]
+
+
+def test_the_page_may_go_elsewhere(known):
+    run("reproduce", "--report", "paper.html")
+    assert Path("paper.html").exists()
+    assert not Path("reproduction/reproduction.html").exists()
+
+
+def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
+    def missing(module: str) -> None:
+        raise MissingExtraError("matplotlib", "report")
+
+    monkeypatch.setattr("fedaccord.cli.reproduction.imported", missing)
+    monkeypatch.setattr("fedaccord.cli.base.imported", missing)
+    result = run("reproduce")
+    assert result.code == 0
+    assert "there will be no page: matplotlib is needed for this" in result.stderr
+    assert not Path("reproduction/reproduction.html").exists()
+    assert_refused(run("reproduce", "--report", "a.html"), "fedaccord[report]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--quick", "--full"), "exclude each other"),
+        (("--only", "nothing"), 'no claim "nothing"; give one or more of sound, bent'),
+        (("--workers", "0"), "workers must be a whole number of 1 or more"),
+        (("--report", "page.pdf"), "--report needs a file that ends in .html; got page.pdf"),
+        (("--out", "file/below"), "cannot write to --out file/below"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(known, arguments, words):
+    write(Path("file"), "a file")
+    assert_refused(run("reproduce", *arguments), words)
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["", "[]", "not json", '{"rows": 7}', '{"rows": [{"id": "sound"}]}']
+)
+def test_a_spoilt_earlier_result_is_refused_or_not_used(known, spoilt):
+    run("reproduce")
+    path = Path("reproduction/reproduction.json")
+    made = json.loads(path.read_text())
+    text = spoilt if not spoilt.startswith("{") else json.dumps({**made, **json.loads(spoilt)})
+    write(path, text)
+    result = run("reproduce", "--only", "sound")
+    assert result.code == 2
+    assert "Traceback" not in result.stderr
