@@ -1,7 +1,6 @@
 """The command reproduce, with claims that are made up; the paper's own are in tests/reproduce."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,10 @@ PRICE = Line("price of stability", (4.0, 100.0), (1.3, 5.3))
 CHART = Chart("prices", "Prices", "k", "price", "5.3 at 100.", (PRICE, ROOT), logarithmic=True)
 
 
-def claim(id: str, verdict: Verdict, *, part: str = "Words", correction: str = "") -> Claim:
-    chart = replace(CHART, name=id)
-    finding = Finding(verdict, f"Measured {id}.", correction, {"games": 7}, (chart,))
+def claim(
+    id: str, verdict: Verdict, *, part: str = "Words", correction: str = "", charts=()
+) -> Claim:
+    finding = Finding(verdict, f"Measured {id}.", correction, {"games": 7}, charts)
     words = (f"That {id} is <b>so</b>", "Section 3, Theorem 1", f"The paper says {id}.")
     return Claim(id, *words, lambda setting: finding, (2.0, 90.0), part)
 
@@ -53,15 +53,16 @@ def test_it_says_its_cost_then_each_row_then_where_things_are(known):
 
 
 def test_the_page_the_figures_and_the_result_are_written(known):
+    known["drawn"] = claim("drawn", Verdict.HOLDS, charts=(CHART,))
     run("reproduce", "--out", "a/b")
     page = Path("a/b/reproduction.html").read_text()
     assert "That bent is &lt;b&gt;so&lt;/b&gt;" in page
     assert "<b>so" not in page
     assert "holds with a correction" in page
-    figures = {path.suffix for path in Path("a/b/figures").iterdir()}
-    assert figures == {".svg", ".png", ".csv"}
+    figures = {path.name for path in Path("a/b/figures").iterdir()}
+    assert figures == {"prices.svg", "prices.png", "prices.csv"}
     rows = json.loads(Path("a/b/reproduction.json").read_text())["rows"]
-    assert [row["verdict"] for row in rows] == ["holds", "holds with a correction"]
+    assert [row["verdict"] for row in rows] == ["holds", "holds with a correction", "holds"]
 
 
 def test_a_claim_that_fails_makes_the_exit_code_1(known):
