@@ -24,8 +24,8 @@ from fedaccord._files import replace_file
 from fedaccord.federation.algorithms import Solo
 from fedaccord.federation.building import Building
 from fedaccord.federation.config import Config
-from fedaccord.federation.engines import LocalEngine
-from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
+from fedaccord.federation.solo import SoloCurves, solo_curves
+from fedaccord.federation.store import RunStore
 
 HERE = Path(__file__).parent
 CALIBRATION = 1_000_000
@@ -51,8 +51,8 @@ def main() -> None:
     rows = []
     with RunStore(HERE / "results" / "calibration.sqlite") as store:
         for easy, hard in CANDIDATES:
-            curves, seconds = solo_curves(config, easy, hard, store, options)
-            rows.append({"easy": easy, "hard": hard, **summary(curves), "seconds": seconds})
+            curves = learnt_alone(config, easy, hard, store, options)
+            rows.append({"easy": easy, "hard": hard, **summary(curves), "seconds": curves.seconds})
             print(json.dumps(rows[-1]), flush=True)
     cost = sum(row.pop("seconds") for row in rows)
     result = {
@@ -74,54 +74,31 @@ def chosen(rows: list[dict]) -> dict:
     return min(fit, key=lambda row: abs(row["times_as_long"] - 3))
 
 
-def solo_curves(
-    config: Config, easy, hard, store: RunStore, options
-) -> tuple[dict[float, np.ndarray], float]:
-    """Train every agent alone; give accuracies (trials, evaluations, agents) by level, and cost."""
+def learnt_alone(config: Config, easy, hard, store: RunStore, options) -> SoloCurves:
+    """Train every agent alone, with all and with half of its points from these bands."""
     agents = dataclasses.replace(config.agents, easy=easy, hard=hard)
     building = Building(
         dataclasses.replace(config, agents=agents), cache=HERE / "results" / "cache"
     )
-    source = building.source(CALIBRATION)
-    trials = options.trials
-    runs = {
-        (level, trial): Run(
-            source=source.fingerprint,
-            algorithm=ALONE,
-            contributions=tuple(round(level * int(n)) for n in source.points),
-            base_seed=CALIBRATION,
-            trial=trial,
-        )
-        for trial in range(trials)
-        for level in LEVELS
-    }
-    missing = [run for run in runs.values() if store.get(run) is None]
-    with LocalEngine(source, workers=options.workers) as engine:
-        for done in engine.finished(missing):
-            store.put(done.run, Outcome.of(done.history, package_versions()), done.history)
-    curves = {
-        level: np.array([accuracies(store, runs[level, t], source.names) for t in range(trials)])
-        for level in LEVELS
-    }
-    return curves, sum(store.get(run).seconds for run in runs.values())
+    return solo_curves(
+        *(building.source(CALIBRATION), ALONE),
+        levels=LEVELS,
+        trials=options.trials,
+        seed=CALIBRATION,
+        workers=options.workers,
+        store=store,
+    )
 
 
-def accuracies(store: RunStore, run: Run, names: tuple[str, ...]) -> list[list[float]]:
-    """Give a run's accuracies, a row per evaluation and a column per agent."""
-    found = {(row[0], row[1]): row[5] for row in store.rows(run)}
-    looks = range(ALONE.evaluate_every, ALONE.rounds + 1, ALONE.evaluate_every)
-    return [[found[n, name] for name in names] for n in looks]
-
-
-def summary(curves: dict[float, np.ndarray]) -> dict[str, object]:
+def summary(curves: SoloCurves) -> dict[str, object]:
     """Find the goal, and say how far the paper's statements hold at it.
 
     The paper shows averaged curves, so averages over the trials decide. The goal is the highest
     (in hundredths) that every agent's averaged curve reaches with all its data.
     """
-    full, half = curves[1.0].mean(axis=0), curves[0.5].mean(axis=0)
+    full, half = curves.mean(1.0), curves.mean(0.5)
     goal = math.floor(100 * full.max(axis=0).min()) / 100
-    rounds = (np.argmax(full >= goal, axis=0) + 1) * ALONE.evaluate_every
+    rounds = curves.rounds[np.argmax(full >= goal, axis=0)]
     return {
         "goal": goal,
         "half_data_averaged_over_agents": round(float(half.mean(axis=1).max()), 3),

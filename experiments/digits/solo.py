@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from fedaccord._files import replace_file
-from fedaccord.federation import Config, Solo, train
-from fedaccord.federation.history import History
-from fedaccord.federation.streams import derived_seed
+from fedaccord.federation import Config, Solo
+from fedaccord.federation.solo import SoloCurves, solo_curves
 
 HERE = Path(__file__).parent
 SEEDS = (1000, 1001, 1002)
@@ -31,10 +30,11 @@ LEVELS = (1.0, 0.75, 0.5, 0.25)
 def main() -> None:
     started = time.perf_counter()
     config = Config.default()
-    rows = [summary(level, solo_runs(config, level)) for level in LEVELS]
+    parts = learnt_alone(config)
+    rows = [summary(level, parts) for level in LEVELS]
     result = {
         "command": "python experiments/digits/solo.py",
-        "agents": list(config.build(seed=SEEDS[0]).names),
+        "agents": list(parts[0].clients),
         "requirement": config.agents.requirement,
         "seeds": SEEDS,
         "trials": len(SEEDS) * TRIALS,
@@ -46,32 +46,28 @@ def main() -> None:
     replace_file(HERE / "results" / "solo.json", json.dumps(result, indent=1) + "\n")
 
 
-def solo_runs(config: Config, level: float) -> list[History]:
-    """Train every agent alone on a part of its points."""
+def learnt_alone(config: Config) -> list[SoloCurves]:
+    """Train every agent alone on each part of its points."""
     shared = config.algorithms["FedAvg"]
-    agents = len(config.agents.mixtures)
     alone = Solo(
         rounds=shared.rounds,
-        batch_size=agents * shared.batch_size,
+        batch_size=len(config.agents.mixtures) * shared.batch_size,
         learning_rate=shared.learning_rate,
         evaluate_every=1,
     )
-    found = []
-    for seed in SEEDS:
-        source = config.build(seed=seed)
-        brought = [round(level * int(points)) for points in source.points]
-        for trial in range(TRIALS):
-            own = derived_seed(seed, "trial", trial)
-            found.append(train(source.deal(trial), alone, contributions=brought, seed=own))
-    return found
+    return [
+        solo_curves(config.build(seed=seed), alone, levels=LEVELS, trials=TRIALS, seed=seed)
+        for seed in SEEDS
+    ]
 
 
-def summary(level: float, runs: list[History]) -> dict[str, object]:
+def summary(level: float, parts: list[SoloCurves]) -> dict[str, object]:
     """Say what the mean curves reach, and how often single runs do."""
-    curves = np.mean([run.accuracy for run in runs], axis=0)
-    reached = curves >= runs[0].requirements
+    runs, goals = np.concatenate([part.accuracy[level] for part in parts]), parts[0].requirements
+    curves = runs.mean(axis=0)
+    reached = curves >= goals
     passage = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, 0)
-    satisfied = np.mean([run.satisfied for run in runs], axis=0)
+    satisfied = (runs[:, -1] >= goals).mean(axis=0)
     return {
         "level": level,
         "accuracy": curves[-1].round(3).tolist(),

@@ -85,12 +85,12 @@ def chosen_algorithms(
 
 def _training_section(path: str | None) -> Any:
     """Read what all algorithms of a config share, out of a file that has been checked."""
-    from fedaccord._files import read_text
-    from fedaccord.federation.config import DEFAULT
+    from fedaccord.federation.config import DEFAULT, read_tables
 
     builtin = resources.files("fedaccord.federation") / DEFAULT
-    text = builtin.read_text(encoding="utf-8") if path is None else read_text(path)
-    return tomllib.loads(text).get("training", {})
+    if path is None:
+        return tomllib.loads(builtin.read_text(encoding="utf-8")).get("training", {})
+    return read_tables(path).get("training", {})
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:

@@ -1,6 +1,7 @@
 """A federation and its algorithms out of a TOML file, checked key by key.
 
-Every section and every key may be left out; the defaults are the paper's where it has one.
+Every section and every key may be left out; the defaults are the paper's where it has one. A file
+may begin with extends = "other.toml": what it does not have is then as the other file has it.
 
     [data]            what is learnt: digits, emnist, fashion-mnist, an npz file or a CSV table
     [pools]           how the points are divided before agents get theirs
@@ -17,10 +18,11 @@ Nothing here needs torch, until `build` is called.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -256,13 +258,8 @@ class Config:
     @classmethod
     def load(cls, path: str | Path) -> Config:
         """Read a TOML file; relative paths in it start from its own folder."""
-        try:
-            return cls.parse(read_text(path), folder=Path(path).parent)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{path} is not TOML: {error}") from None
-        except InputError as error:
-            sentence = str(error)
-            raise InputError(sentence if str(path) in sentence else f"{path}: {sentence}") from None
+        with _told_of(path):
+            return cls._of(read_tables(path))
 
     @classmethod
     def default(cls) -> Config:
@@ -277,16 +274,16 @@ class Config:
         toml: the text.
         folder: where relative paths start from; the current folder where left out.
         """
-        content = _parsed(toml)
-        check_known(content, (*SECTIONS, "training", "algorithms"), "there is no section")
+        return cls._of(_with_base(_parsed(toml), folder))
+
+    @classmethod
+    def _of(cls, tables: Mapping[str, Any]) -> Config:
+        check_known(tables, (*SECTIONS, "training", "algorithms", "extends"), "there is no section")
         sections = {
-            name: read_section(kind, name, content.get(name, {})) for name, kind in SECTIONS.items()
+            name: read_section(kind, name, tables.get(name, {})) for name, kind in SECTIONS.items()
         }
-        for name, keys in FILES.items():
-            found = {k: _placed(getattr(sections[name], k), folder) for k in keys}
-            sections[name] = dataclasses.replace(sections[name], **found)
-        algorithms = read_algorithms(content.get("algorithms"), content.get("training", {}))
-        given = frozenset(f"{name}.{k}" for name in SECTIONS for k in content.get(name, {}))
+        algorithms = read_algorithms(tables.get("algorithms"), tables.get("training", {}))
+        given = frozenset(f"{name}.{k}" for name in SECTIONS for k in tables.get(name, {}))
         return cls(**sections, algorithms=algorithms, given=given)
 
     def build(self, *, seed: int | None = None) -> Source:
@@ -304,6 +301,69 @@ class Config:
         return {**plain, "algorithms": {n: a.to_dict() for n, a in self.algorithms.items()}}
 
 
+def read_tables(path: str | Path, *, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Read the tables of a TOML file, with those that it takes over from the file it extends.
+
+    path: the file.
+    extended_by: the files that led here, none of which it may extend in turn.
+    """
+    with _told_of(path):
+        folder, line = Path(path).parent, (*extended_by, Path(path).resolve())
+        return _with_base(_parsed(read_text(path)), folder, line)
+
+
+def _with_base(
+    tables: dict[str, Any], folder: Path | None, line: tuple[Path, ...] = ()
+) -> dict[str, Any]:
+    """Put tables over those of the file they extend, and files where they are looked for."""
+    placed = {name: _placed_files(name, table, folder) for name, table in tables.items()}
+    base = placed.pop("extends", None)
+    if base is None:
+        return placed
+    path = (folder or Path()) / Path(text("extends", base)).expanduser()
+    if path.resolve() in line:
+        raise InputError(f'extends = "{base}" leads back to a file that extends it; take one out')
+    below = read_tables(path, extended_by=line)
+    # A fault of that file is told with its name.
+    with _told_of(path):
+        Config._of(below)
+    return _merged(below, placed)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay a table over another: tables in both are merged in turn, other values replaced."""
+    both = {
+        name: _merged(below[name], value)
+        for name, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
+    }
+    return {**below, **above, **both}
+
+
+def _placed_files(section: str, table: Any, folder: Path | None) -> Any:
+    """Give a section with its files where they are looked for; what is no text is told later."""
+    if not isinstance(table, Mapping):
+        return table
+    found = {
+        name: _placed(table[name], folder)
+        for name in FILES.get(section, ())
+        if isinstance(table.get(name), str) and table[name].strip()
+    }
+    return {**table, **found}
+
+
+@contextlib.contextmanager
+def _told_of(path: str | Path) -> Iterator[None]:
+    """Say in which file a fault is, where it is not said yet."""
+    try:
+        yield
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+    except InputError as error:
+        sentence = str(error)
+        raise InputError(sentence if str(path) in sentence else f"{path}: {sentence}") from None
+
+
 def _parsed(toml: str) -> dict[str, Any]:
     try:
         return tomllib.loads(toml)
@@ -316,9 +376,9 @@ def _parsed(toml: str) -> dict[str, Any]:
         raise InputError(f"a value cannot be read ({error})") from None
 
 
-def _placed(path: str | None, folder: Path | None) -> str | None:
+def _placed(path: str, folder: Path | None) -> str:
     """Give a file's place: beside the config, or in the data folder if it is only there."""
-    if path is None or folder is None:
+    if folder is None:
         return path
     beside = folder / Path(path).expanduser()
     shelf = os.environ.get(FOLDER)
