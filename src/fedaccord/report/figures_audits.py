@@ -1,0 +1,225 @@
+"""Figures of audits: who would defect, and who envies whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedaccord._arrays import Indices
+from fedaccord.audit import Audit
+from fedaccord.games.envy import LISTED
+from fedaccord.report import style
+from fedaccord.report.drawing import Axes, finish, label_names, new_axes, short, styled
+from fedaccord.report.figures_parts import (
+    FEW,
+    NAMED,
+    WIDTH,
+    draw_legend,
+    finish_samples,
+    write_beside,
+)
+from fedaccord.report.words_games import amount, count, is_off, off_mark, ranked, worst_envy
+
+# Up to this many agents and pairs envy is drawn as arrows.
+ARROWS = 12
+
+# Who would defect.
+
+
+def spare_size(audit: Audit) -> tuple[float, float]:
+    """Give the width and height in inches that the spare samples of a plan need."""
+    return WIDTH, 1.4 + 0.3 * max(len(most_off(audit)), 1)
+
+
+def most_off(audit: Audit, most: int = FEW) -> Indices:
+    """Choose whom to show: all in order, or of many those furthest off, the worst first."""
+    if audit.game.size <= NAMED:
+        return np.arange(audit.game.size)
+    off = np.maximum(audit.short, audit.spare)
+    return ranked(off, min(most, int(is_off(audit, off).sum())))
+
+
+def plot_spare(audit: Audit, ax: Axes | None = None) -> Axes:
+    """Draw what each agent gives and needs: who could give less, who is short, and by how much.
+
+    Of more than thirty agents, those that are off, the worst first.
+
+    audit: what was found of a plan.
+    ax: where to draw.
+    """
+    ax = new_axes(spare_size(audit)) if ax is None else ax
+    shown = most_off(audit)
+    with styled():
+        if len(shown):
+            _draw_spare(ax, audit, shown)
+        else:
+            ax.set_title("nobody could give less, and nobody is short")
+            ax.set_axis_off()
+    return finish(ax)
+
+
+def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
+    places = np.arange(len(shown))
+    given = audit.contributions[shown]
+    spare = np.where(is_off(audit, audit.spare), audit.spare, 0.0)[shown]
+    lacks = np.where(is_off(audit, audit.short), audit.short, 0.0)[shown]
+    largest = float(np.where(np.isfinite(lacks), given + lacks, given).max()) or 1.0
+    # Where no amount suffices, the bar goes as far as the longest.
+    lacks = np.where(np.isfinite(lacks), lacks, 1.05 * largest - given)
+    ax.barh(places, given - spare, 0.62, color=style.MUTED, label="given and needed")
+    if spare.any():
+        some = spare > 0
+        ax.barh(
+            places[some], spare[some], 0.62, left=(given - spare)[some], facecolor=style.PAPER,
+            hatch="/////", edgecolor=style.BAD, linewidth=1, label="spare: could keep it back",
+        )  # fmt: skip
+    if lacks.any():
+        some = lacks > 0
+        ax.barh(
+            places[some], lacks[some], 0.62, left=given[some], facecolor="none",
+            edgecolor=style.UNSURE, linewidth=1.2, linestyle=(0, (3, 2)), label="short: lacks it",
+        )  # fmt: skip
+    for y, agent in enumerate(shown.tolist()):
+        write_beside(ax, float(given[y] + lacks[y]), y, off_mark(audit, agent).text)
+    label_names(ax, "y", places.tolist(), [audit.game.name(i) for i in shown.tolist()])
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax.set_xlim(0, largest * 1.24)
+    finish_samples(ax, "samples")
+    draw_legend(ax, columns=3)
+
+
+# Who envies whom.
+
+
+def envy_size(audit: Audit) -> tuple[float, float]:
+    """Give the width and height in inches that the envy of a plan needs."""
+    agents = audit.game.size
+    if agents > NAMED:
+        return WIDTH, 1.4 + 0.3 * max(len(worst_envy(audit, FEW)), 2)
+    if _fits_arrows(audit):
+        return WIDTH, 1.2 + 0.42 * agents
+    return WIDTH, 1.9 + 0.24 * agents
+
+
+def _fits_arrows(audit: Audit) -> bool:
+    pairs = len(audit.envy) + len(audit.borderline)
+    return audit.game.size <= ARROWS and pairs <= ARROWS
+
+
+def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
+    """Draw who would rather have whose burden, and would still reach its requirement.
+
+    A few pairs are arrows, more of them a matrix; of many agents those with the most to gain, each
+    with its own burden and the smallest one it envies.
+
+    audit: what was found of a plan.
+    ax: where to draw.
+    """
+    ax = new_axes(envy_size(audit)) if ax is None else ax
+    with styled():
+        if audit.game.size > NAMED:
+            _draw_gaps(ax, audit)
+        elif _fits_arrows(audit):
+            _draw_arrows(ax, audit)
+        else:
+            _draw_pairs(ax, audit)
+        if audit.envy or audit.borderline:
+            draw_legend(ax, columns=2)
+        else:
+            ax.set_title("nobody envies anybody")
+    return finish(ax)
+
+
+def _by_burden(audit: Audit) -> Indices:
+    return np.argsort(-audit.contributions, kind="stable")
+
+
+def _draw_arrows(ax: Axes, audit: Audit) -> None:
+    order = _by_burden(audit)
+    place = {agent: y for y, agent in enumerate(order.tolist())}
+    given = audit.contributions
+    ax.plot(given[order], range(len(order)), "o", color=style.INK, markersize=8, zorder=4)
+    for agent, y in place.items():
+        _write_below(ax, float(given[agent]), y, amount(float(given[agent])))
+    for pairs, colour, line in (
+        (audit.envy, style.BAD, "solid"),
+        (audit.borderline, style.UNSURE, (0, (3, 2))),
+    ):
+        for i, j in pairs:
+            ax.annotate(
+                "", (given[j], place[j]), xytext=(given[i], place[i]),
+                arrowprops={
+                    "arrowstyle": "-|>", "color": colour, "linestyle": line, "linewidth": 1.6,
+                    "shrinkA": 6, "shrinkB": 6, "connectionstyle": "arc3,rad=0.12",
+                },
+            )  # fmt: skip
+        if pairs:
+            said = "envies" if pairs is audit.envy else "may envy: too close to call"
+            ax.plot([], [], color=colour, linestyle=line, label=f"→ {said}")
+    label_names(ax, "y", range(len(order)), [audit.game.name(i) for i in order.tolist()])
+    largest = float(given.max()) or 1.0
+    ax.set_xlim(-0.06 * largest, 1.1 * largest)
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    finish_samples(ax, "samples given")
+    ax.grid(axis="y")
+
+
+def _write_below(ax: Axes, x: float, y: float, text: str) -> None:
+    ax.annotate(
+        text, (x, y), xytext=(0, -7), textcoords="offset points", ha="center", va="top",
+        fontsize=8.5,
+    )  # fmt: skip
+
+
+def _draw_pairs(ax: Axes, audit: Audit) -> None:
+    """Draw a matrix: a row for each agent, marked in the columns of those it envies."""
+    order = _by_burden(audit)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    kinds: tuple[tuple[Sequence[tuple[int, int]], str, str, str], ...] = (
+        (audit.envy, "s", style.BAD, "the row's agent envies the column's"),
+        (audit.borderline, "D", style.UNSURE, "too close to call"),
+    )
+    for pairs, marker, colour, label in kinds:
+        if pairs:
+            first, second = np.array(pairs).T
+            ax.plot(
+                place[second], place[first], marker, color=colour, label=label,
+                markersize=9 if len(order) <= 20 else 7,
+            )  # fmt: skip
+    names = [short(audit.game.name(i), 18) for i in order.tolist()]
+    burdens_shown = [amount(float(audit.contributions[i])) for i in order.tolist()]
+    both = [f"{name}  {burden}" for name, burden in zip(names, burdens_shown, strict=True)]
+    ax.set_yticks(range(len(order)), both, parse_math=False)
+    ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
+    ax.set_xlim(-0.5, len(order) - 0.5)
+    ax.set_ylim(len(order) - 0.5, -0.5)
+    ax.grid(axis="both")
+    ax.spines["bottom"].set_visible(False)
+
+
+def _draw_gaps(ax: Axes, audit: Audit) -> None:
+    """Draw the most envious of many agents: own burden, and the smallest that it envies."""
+    shown = worst_envy(audit, FEW)
+    if not shown:
+        ax.set_axis_off()
+        return
+    places = np.arange(len(shown))
+    given = audit.contributions
+    own = given[[envy.agent for envy in shown]]
+    envied = given[[envy.other for envy in shown]]
+    ax.hlines(places, envied, own, color=style.BAD, linewidth=2, zorder=2)
+    ax.plot(own, places, "o", color=style.INK, markersize=7, label="gives", zorder=3)
+    label = "the smallest burden it envies" if audit.game.size <= LISTED else "a burden it envies"
+    ax.plot(envied, places, "D", color=style.BAD, markersize=6, label=label, zorder=3)
+    largest = float(own.max())
+    for y, envy in enumerate(shown):
+        others = count(envy.pairs, "agent")
+        name = short(audit.game.name(envy.other), 18)
+        said = f"envies {others}" if envy.pairs > 1 else f"envies {name}"
+        write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
+    label_names(ax, "y", places.tolist(), [audit.game.name(envy.agent) for envy in shown])
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax.set_xlim(-0.03 * largest, largest * 1.28)
+    finish_samples(ax, "samples given")

@@ -1,0 +1,257 @@
+"""Who shares data with whom, drawn: agents and shared points, or a matrix."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+
+from fedaccord._arrays import Indices, Matrix
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.report import style
+from fedaccord.report.drawing import Axes, finish, label_names, new_axes, short, styled
+from fedaccord.report.figures_parts import WIDTH
+from fedaccord.report.overlap import (
+    Blocks,
+    Others,
+    Overlap,
+    Pairs,
+    SharedPoints,
+    overlap_of,
+    why_nothing,
+)
+from fedaccord.report.words_games import amount, count
+
+# Cells have their numbers written in them while they are this few a side.
+WRITTEN = 10
+SWEEPS = 8
+
+
+def plot_overlap(game: Game, ax: Axes | None = None) -> Axes:
+    """Draw who shares data with whom.
+
+    Games of distributions with a few agents are drawn as agents on the left and the points they
+    share on the right. Other small games are a matrix of what a sample of one is worth to another;
+    larger ones a matrix in an order that puts those who share side by side; very large ones the
+    number of others that each shares with.
+
+    game: whose agents.
+    ax: where to draw.
+    """
+    found = overlap_of(game)
+    if found is None:
+        raise InputError(why_nothing(game))
+    return plot_found(game, found, ax=ax)
+
+
+def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
+    """Draw an overlap that was found before.
+
+    game: whose agents.
+    found: what they share.
+    ax: where to draw.
+    """
+    ax = new_axes(overlap_size(found)) if ax is None else ax
+    with styled():
+        _draw(found, game, ax)
+    return finish(ax)
+
+
+def overlap_size(found: Overlap) -> tuple[float, float]:
+    """Give the width and height in inches that an overlap needs."""
+    if isinstance(found, SharedPoints):
+        agents, groups = found.masses.shape
+        return WIDTH, 0.6 + max(0.26 * agents, 0.3 * groups, 1.2)
+    if isinstance(found, Pairs):
+        return WIDTH, 2.2 + 0.26 * len(found.values)
+    return WIDTH, 6.4 if isinstance(found, Blocks) else 3.4
+
+
+@singledispatch
+def _draw(found: Any, game: Game, ax: Axes) -> None:
+    raise TypeError(f"{type(found).__name__} cannot be drawn")
+
+
+# Agents and the points they share.
+
+
+@_draw.register
+def _(found: SharedPoints, game: Game, ax: Axes) -> None:
+    agents, groups = untangled(found.masses)
+    left = dict(zip(agents.tolist(), range(len(agents)), strict=True))
+    heights = _spread(len(groups), len(agents))
+    for n, group in enumerate(groups.tolist()):
+        colour, marker, _ = style.series(n)
+        held = found.masses[:, group]
+        for agent in np.flatnonzero(held).tolist():
+            curve = Path(
+                [(0, left[agent]), (0.45, left[agent]), (0.55, heights[n]), (1, heights[n])],
+                [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+            )
+            ax.add_patch(
+                PathPatch(
+                    curve, facecolor="none", edgecolor=colour, alpha=0.6,
+                    linewidth=0.8 + 6 * float(held[agent]),
+                )
+            )  # fmt: skip
+        ax.plot(1, heights[n], marker, color=colour, markersize=9, zorder=3)
+        held_by = count(int(np.count_nonzero(held)), "agent")
+        _write(ax, heights[n], f"{count(int(found.sizes[group]), 'point')} of {held_by}")
+    ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
+    label_names(ax, "y", range(len(agents)), [_named(game, found, a) for a in agents.tolist()])
+    ax.set_xlim(-0.02, 1.42)
+    ax.set_ylim(len(agents) - 0.4, -0.6)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
+    if not len(groups):
+        ax.set_title("nobody shares a point with anybody")
+
+
+def _named(game: Game, found: SharedPoints, agent: int) -> str:
+    own = found.own[agent]
+    return f"{short(game.name(agent), 16)}, {100 * own:.0f} % own" if own > 0 else game.name(agent)
+
+
+def _write(ax: Axes, height: float, text: str) -> None:
+    ax.annotate(
+        text, (1, height), xytext=(9, 0), textcoords="offset points", va="center_baseline",
+        fontsize=style.SMALL,
+    )  # fmt: skip
+
+
+def _spread(groups: int, agents: int) -> list[float]:
+    """Place groups at equal distances along the agents."""
+    if groups == 1:
+        return [(agents - 1) / 2]
+    margin = (agents - 1) / (2 * groups) if groups < agents else 0.0
+    return [float(y) for y in np.linspace(margin, agents - 1 - margin, groups)]
+
+
+def untangled(masses: Matrix) -> tuple[Indices, Indices]:
+    """Order agents and groups so that few of the lines between them cross.
+
+    Each side in turn is sorted by the mean place of those it is tied to on the other.
+    """
+    agents, groups = (np.arange(size) for size in masses.shape)
+    ties = masses > 0
+    for _ in range(SWEEPS):
+        groups = _by_mean_place(ties.T, agents)
+        agents = _by_mean_place(ties, groups)
+    return agents, groups
+
+
+def _by_mean_place(ties: Any, others: Indices) -> Indices:
+    place = np.empty(len(others))
+    place[others] = np.linspace(0, 1, len(others)) if len(others) else 0.0
+    held = ties.sum(axis=1)
+    mean = np.where(held > 0, ties @ place / np.maximum(held, 1), 2.0)
+    return np.argsort(mean, kind="stable")
+
+
+# Matrices.
+
+
+@_draw.register
+def _(found: Pairs, game: Game, ax: Axes) -> None:
+    size = len(found.values)
+    _draw_cells(ax, found.values)
+    names = [game.name(agent) for agent in range(size)]
+    label_names(ax, "y", range(size), names)
+    upright = max(len(short(name)) for name in names) * size > 60
+    shown = [short(name, 18) for name in names]
+    ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
+    ax.xaxis.tick_top()
+    largest = float(found.values.max()) or 1.0
+    if size <= WRITTEN:
+        for (row, column), value in np.ndenumerate(found.values):
+            ax.text(
+                column, row, f"{value:.2g}", ha="center", va="center_baseline",
+                color=style.on_shade(value / largest),
+            )  # fmt: skip
+    else:
+        _draw_key(ax, largest)
+    ax.set_xlabel(found.what)
+    _square(ax, size)
+
+
+@_draw.register
+def _(found: Blocks, game: Game, ax: Axes) -> None:
+    _draw_cells(ax, found.values)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
+    ax.set_xlabel(found.what)
+    _draw_key(ax, float(found.values.max()))
+    _square(ax, len(found.values))
+    ax.set_aspect("equal")
+
+
+def _square(ax: Axes, size: int) -> None:
+    ax.set_xlim(-0.5, size - 0.5)
+    ax.set_ylim(size - 0.5, -0.5)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_cells(ax: Axes, values: Matrix) -> None:
+    """Draw cells as one patch a shade, neighbours in a row together: that keeps files small."""
+    largest = float(values.max()) or 1.0
+    shades = np.array([[style.shade(v / largest) if v > 0 else "" for v in row] for row in values])
+    gap = 0.03 if len(values) <= WRITTEN else 0.0
+    for shade in style.SHADES:
+        boxes = []
+        for y, row in enumerate(shades == shade):
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
+            ends = np.array([edges[::2], edges[1::2]]).T.tolist()
+            if gap:
+                ends = [(x, x + 1) for start, stop in ends for x in range(start, stop)]
+            boxes += [_box(start, stop, y, gap) for start, stop in ends]
+        if boxes:
+            path = Path.make_compound_path(*boxes)
+            ax.add_patch(PathPatch(path, facecolor=shade, edgecolor=shade, linewidth=0.2))
+
+
+def _box(start: int, stop: int, row: int, gap: float) -> Path:
+    left, right, top, bottom = start - 0.5 + gap, stop - 0.5 - gap, row - 0.5 + gap, row + 0.5 - gap
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    return Path(corners, closed=True)
+
+
+def _draw_key(ax: Axes, largest: float) -> None:
+    steps = len(style.SHADES)
+    patches = [
+        Patch(facecolor=shade, label=f"{largest * (n + 1) / steps:.2g}")
+        for n, shade in enumerate(style.SHADES)
+    ]
+    ax.legend(
+        handles=patches, ncols=steps, loc="upper left", bbox_to_anchor=(0, -0.06), title="up to",
+        alignment="left", handlelength=1.2, handleheight=1.2, columnspacing=1.0,
+        title_fontsize=style.SMALL,
+    )  # fmt: skip
+
+
+# Very many agents.
+
+
+@_draw.register
+def _(found: Others, game: Game, ax: Axes) -> None:
+    starts, heights = counted(found)
+    widths = np.diff(starts)
+    ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
+    ax.set_xlabel("others that an agent shares data with")
+    asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
+    ax.set_title(f"agents{asked}")
+    ax.xaxis.set_major_formatter(lambda value, _: amount(value))
+    ax.grid(axis="y")
+
+
+def counted(found: Others, bins: int = 30) -> tuple[Indices, Indices]:
+    """Count agents by how many others they share with: where the bins start, and how many."""
+    low, high = int(found.counts.min()), int(found.counts.max())
+    step = max(-(-(high - low + 1) // bins), 1)
+    starts = np.arange(low, high + step + 1, step)
+    return starts, np.histogram(found.counts, starts)[0]
