@@ -5,6 +5,7 @@ Nothing here needs torch or matplotlib.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,8 @@ MOST_LINES = 8
 def defection_chart(audit: DefectionAudit) -> Chart:
     """Chart how often a client that gives less is satisfied all the same, by algorithm.
 
-    Each algorithm has a line with its 95 % intervals, and where one client fares worse than the
-    random one, a line for the client that fares worst.
+    Each algorithm has a line with its 95 % intervals, and below it one for the client that fares
+    worst.
 
     audit: what was found; under P2 only clients count of whom something is asked.
     """
@@ -42,7 +43,7 @@ def defection_chart(audit: DefectionAudit) -> Chart:
     what = "its data" if audit.protocol == "P1" else "what is asked of it"
     rest = "theirs" if audit.protocol == "P1" else "what is asked of them"
     return Chart(
-        name="defection",
+        name="defection" if audit.protocol == "P1" else "defection-from-plan",
         title="Runs in which the agent that gives less still reaches its goal, with 95 % intervals",
         x=f"per cent of {what} that {defector(audit)} brings; the others bring all of {rest}",
         y="runs in which it reaches its goal",
@@ -103,7 +104,7 @@ def _curve_lines(audit: DefectionAudit, curve: DefectionCurve) -> list[Line]:
         return [mean]
     own = [(100 * p.level, p.at_end.clients[worst].p) for p in points if _tried(p, worst)]
     dashed = Line(
-        f"{curve.algorithm}, {worst}, the worst off",
+        f"{curve.algorithm}, worst off: {worst}",
         tuple(level for level, _ in own),
         tuple(share for _, share in own),
         of=curve.algorithm,
@@ -135,8 +136,12 @@ def training_chart(history: History) -> Chart:
     goals = np.unique(history.requirements)
     same = len(goals) == 1
     heights = history.accuracy if same else 100 * (history.accuracy - history.requirements)
-    many = len(history.clients) > MOST_LINES
-    lines = _spread(history, heights) if many else _each(history, heights)
+    lines = _each(history, heights)
+    if len(history.clients) > MOST_LINES:
+        worst = furthest(history)
+        where = "closest to" if history.satisfied[worst] else "furthest below"
+        own = _line(f"{where} its goal: {history.clients[worst]}", heights[:, worst])
+        lines = [*_spread(heights, most="the most accurate", least="the least accurate"), own]
     y = "accuracy on the own validation points"
     return Chart(
         name="training",
@@ -160,21 +165,22 @@ def _each(history: History, heights: Vector) -> list[Line]:
     return [_line(name, heights[:, i]) for i, name in enumerate(history.clients)]
 
 
-def _spread(history: History, heights: Vector) -> list[Line]:
-    """Give the median with quartiles, the extremes and the client furthest from its goal."""
+def _spread(heights: Vector, *, most: str, least: str) -> list[Line]:
+    """Give the median with quartiles, and the extremes, of each round.
+
+    heights: one row a round, one column a client.
+    most, least: what the extremes are called.
+    """
     # An algorithm may look at some clients more often: only rounds in which all were looked at.
     common = heights.copy()
     common[np.isnan(heights).any(axis=1)] = np.nan
     low, middle, high = np.quantile(common, (0.25, 0.5, 0.75), axis=1)
-    half = _line("median, with quartiles", middle)
+    median = _line("median, with quartiles", middle)
     seen = ~np.isnan(middle)
-    median = Line(half.name, half.x, half.y, low=_values(low[seen]), high=_values(high[seen]))
-    worst = furthest(history)
     return [
-        median,
-        _line("the most accurate", common.max(axis=1), of=median.name),
-        _line("the least accurate", common.min(axis=1), of=median.name),
-        _line(f"{history.clients[worst]}, furthest from its goal", heights[:, worst]),
+        replace(median, low=_values(low[seen]), high=_values(high[seen])),
+        _line(most, common.max(axis=1), of=median.name),
+        _line(least, common.min(axis=1), of=median.name),
     ]
 
 
@@ -185,6 +191,30 @@ def _line(name: str, heights: Vector, *, of: str = "") -> Line:
 
 def _values(array: NDArray[Any]) -> tuple[float, ...]:
     return tuple(array.tolist())
+
+
+def draws_chart(history: History) -> Chart:
+    """Chart how many samples each client has drawn by each round: whom the algorithm asks most.
+
+    history: the run.
+    """
+    drawn = np.cumsum(history.samples, axis=0).astype(np.float64)
+    lines = _each(history, drawn)
+    if len(history.clients) > MOST_LINES:
+        lines = _spread(drawn, most="who draws most", least="who draws least")
+    totals, names = drawn[-1], history.clients
+    most, least = int(totals.argmax()), int(totals.argmin())
+    return Chart(
+        name="draws",
+        title="Samples drawn up to each round",
+        x="round of training",
+        y="samples drawn so far",
+        alt=(
+            f"By the last round {names[most]} has drawn {totals[most]:,.0f} samples, the most, and "
+            f"{names[least]} {totals[least]:,.0f}, the fewest; all together {totals.sum():,.0f}."
+        ),
+        lines=tuple(lines),
+    )
 
 
 def _training_alt(history: History) -> str:
