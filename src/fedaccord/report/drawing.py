@@ -3,19 +3,23 @@
     ax = new_axes()                      a figure of its own, in the house style
     with styled(): ...                   draw in that style; the user's settings come back after
     label_names(ax, "y", places, names)  names of agents as tick labels, as many as fit
+    put_legend(ax)                       a legend above the axes, in as many columns as fit
     finish(ax)                           no text is taken for maths
 
-Colours come from fedaccord.report.style, so that figures on a page follow light and dark.
+Colours come from fedaccord.report.style, so that figures on a page follow light and dark. An
+image, as imshow makes one, would not: cells of a grid are rectangles filled with style.shade().
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 from fedaccord._lazy import imported
-from fedaccord.charts import Chart
+from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
 from fedaccord.report.page import Picture, Table
@@ -24,16 +28,34 @@ from fedaccord.report.terminal import plain
 matplotlib = imported("matplotlib")
 imported("matplotlib.style")
 
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.axes import Axes as Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
+from matplotlib.ticker import (  # noqa: E402
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 SIZE = (7.6, 3.6)
+# For a second drawing where the first would be too small to read.
+NARROW = (4.4, 3.6)
 LONGEST_NAME = 24
-# In inches: a line of text, and a letter; and how much of a figure its axes take up.
+LONGEST_LEGEND = 48
+# In inches: a line of text, a letter, what a legend puts before a name; and how much of a figure
+# its axes take up.
 NAME_HEIGHT = 0.2
 LETTER = 0.09
+HANDLE = 0.55
 PLOT_SHARE = 0.8
+# With more lines than this nobody could tell them apart.
+MANY_LINES = 12
+# With more points than this intervals are bands, and only some points are marked.
+MANY_POINTS = 12
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextlib.contextmanager
@@ -60,6 +82,14 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
+def size_of(ax: Axes) -> tuple[float, float]:
+    """Give the width and height, in inches, of the part of the figure that axes may fill."""
+    width, height = figure_of(ax).get_size_inches()
+    place = ax.get_subplotspec()
+    rows, columns = place.get_gridspec().get_geometry() if place is not None else (1, 1)
+    return float(width) / columns, float(height) / rows
+
+
 def short(name: str, longest: int = LONGEST_NAME) -> str:
     """Cut a name that is too long for a figure, and show characters that would hide."""
     shown = plain(name)
@@ -76,13 +106,52 @@ def label_names(
     places: where each stands, in order.
     names: in full; what is too long is cut.
     """
-    width, height = figure_of(ax).get_size_inches()
+    width, height = size_of(ax)
     shown = [short(name) for name in names]
     needed = NAME_HEIGHT if axis == "y" else LETTER * max(map(len, [*shown, "  "])) + LETTER
     fit = max(int(PLOT_SHARE * (height if axis == "y" else width) / needed), 1)
-    step = -(-len(places) // fit)
+    step = max(-(-len(places) // fit), 1)
     set_ticks = ax.set_yticks if axis == "y" else ax.set_xticks
     set_ticks(places[::step], shown[::step], parse_math=False)
+
+
+def put_legend(ax: Axes, **options: Any) -> None:
+    """Put the legend above the axes, where it covers nothing, in as many columns as fit.
+
+    ax: with labelled lines or bars.
+    options: more for matplotlib's legend.
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    if not handles:
+        return
+    shown = [short(label, LONGEST_LEGEND) for label in labels]
+    width = HANDLE + LETTER * (max(map(len, shown)) + 1)
+    columns = min(max(int(PLOT_SHARE * size_of(ax)[0] / width), 1), len(shown))
+    rows = -(-len(shown) // columns)
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.02), "ncols": columns}
+    legend = ax.legend(handles, shown, **{**place, "borderaxespad": 0, **options})
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    if (title := ax.get_title(loc="left")) and "loc" not in options:
+        # Above the legend: what the axis measures comes first.
+        ax.set_title(title, loc="left", pad=14 + rows * 1.5 * style.SMALL, parse_math=False)
+
+
+def tick_text(value: float, _place: int | None = None) -> str:
+    """Write the number at a tick in full, or as a power of ten where that would be long."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)) + 1e-9)
+    if -4 <= exponent < 6:
+        return f"{value:,.0f}" if exponent >= 4 else f"{value:.6g}".replace("-", "−")
+    first = value / 10.0**exponent
+    power = "10" + str(exponent).translate(SUPERSCRIPTS)
+    return power if math.isclose(first, 1) else f"{first:.3g}·{power}".replace("-", "−")
+
+
+def percent_text(value: float, _place: int | None = None) -> str:
+    """Write the share at a tick."""
+    return f"{100 * value:.6g} %".replace("-", "−")
 
 
 def finish(ax: Axes) -> Axes:
@@ -90,6 +159,9 @@ def finish(ax: Axes) -> Axes:
     for text in figure_of(ax).findobj(Text):
         text.set_parse_math(False)
     return ax
+
+
+# Charts.
 
 
 def plot_chart(chart: Chart, ax: Axes | None = None) -> Axes:
@@ -100,26 +172,137 @@ def plot_chart(chart: Chart, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes() if ax is None else ax
     with styled():
-        for n, line in enumerate(chart.lines):
-            colour, marker, dashes = style.series(n)
-            if line.reference:
-                colour, marker, dashes = style.REFERENCE, "", "dashed"
-            ax.plot(line.x, line.y, color=colour, marker=marker, ls=dashes, label=short(line.name))
-        if chart.logarithmic:
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+        _put_lines(ax, chart)
+        _set_scales(ax, chart)
         ax.set_xlabel(plain(chart.x))
         ax.set_title(plain(chart.y), loc="left")
-        ax.legend()
+        if chart.goal is not None:
+            _put_goal(ax, chart.goal, percent=chart.percent)
+        if len(chart.lines) > 1 or any(line.reference for line in chart.lines):
+            put_legend(ax)
+        if not any(line.x for line in chart.lines):
+            ax.text(0.5, 0.5, "nothing to show", transform=ax.transAxes, ha="center")
     return finish(ax)
+
+
+def _put_lines(ax: Axes, chart: Chart) -> None:
+    measured = [line for line in chart.lines if not line.reference]
+    if len(measured) > MANY_LINES:
+        for line in measured:
+            ax.plot(line.x, line.y, color=style.SERIES[0], linewidth=0.8, alpha=0.45)
+        ax.lines[0].set_label(f"{len(measured)} lines, told apart in the table")
+    else:
+        for n, line in enumerate(measured):
+            _put_line(ax, line, n, shift=_shift(chart, measured, n))
+    for n, line in enumerate(line for line in chart.lines if line.reference):
+        dashes = style.DASHES[1 + n % (len(style.DASHES) - 1)]
+        ax.plot(
+            line.x, line.y, color=style.REFERENCE, linewidth=1.4, linestyle=dashes, label=line.name
+        )
+
+
+def _shift(chart: Chart, lines: Sequence[Line], n: int) -> float:
+    """Move lines a little sideways, so that their intervals do not cover each other."""
+    places = [x for line in lines for x in line.x]
+    barred = [line for line in lines if line.low and len(line.x) <= MANY_POINTS]
+    if chart.logarithmic or len(barred) < 2:
+        return 0.0
+    return 0.008 * (max(places) - min(places)) * (2 * n - len(lines) + 1) / (len(lines) - 1)
+
+
+def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
+    colour, marker, dashes = style.series(n)
+    places = [x + shift for x in line.x]
+    many = len(places) > MANY_POINTS
+    look: dict[str, Any] = {
+        "color": colour,
+        "marker": marker,
+        "linestyle": dashes,
+        "label": line.name,
+    }
+    if many:
+        # Not the same places on every line, or marks would hide each other.
+        step = len(places) // 6
+        look["markevery"] = (min(n * step // 6, len(places) - 1), step)
+    if line.low and many:
+        ax.fill_between(places, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+        ax.plot(places, line.y, **look)
+    elif line.low:
+        below = [max(y - low, 0.0) for y, low in zip(line.y, line.low, strict=True)]
+        above = [max(high - y, 0.0) for y, high in zip(line.y, line.high, strict=True)]
+        ax.errorbar(places, line.y, yerr=[below, above], elinewidth=1.2, **look)
+    else:
+        ax.plot(places, line.y, **look)
+
+
+def _set_scales(ax: Axes, chart: Chart) -> None:
+    if chart.logarithmic:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        for axis, low_high in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            decades = math.log10(low_high[1] / low_high[0])
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+            axis.set_minor_locator(NullLocator())
+            axis.set_minor_formatter(NullFormatter())
+        ax.grid(axis="both")
+    else:
+        ax.grid(axis="y")
+        _set_places(ax, chart)
+    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    ax.yaxis.set_major_formatter(FuncFormatter(percent_text if chart.percent else tick_text))
+
+
+def _set_places(ax: Axes, chart: Chart) -> None:
+    """Put ticks where points are, if they are few; let heights start at nothing."""
+    places = sorted({x for line in chart.lines if not line.reference for x in line.x})
+    width = size_of(ax)[0]
+    nearest = min((b - a for a, b in pairwise(places)), default=0.0)
+    if 1 < len(places) <= 8 and nearest * width * PLOT_SHARE > 0.4 * (places[-1] - places[0]):
+        ax.xaxis.set_major_locator(FixedLocator(places))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator("auto" if width > NARROW[0] else 5))
+    low, high = ax.get_ylim()
+    heights = [y for line in chart.lines for y in (*line.y, *line.low) if math.isfinite(y)]
+    if chart.percent:
+        ax.set_ylim(min(0.0, low), max(1.03, high))
+        ax.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+    elif heights and 0 <= min(heights) < 0.6 * high:
+        ax.set_ylim(0, high)
+
+
+def _put_goal(ax: Axes, goal: float, *, percent: bool) -> None:
+    ax.axhline(goal, color=style.INK, linewidth=1, linestyle=(0, (1, 2)))
+    text = f"goal {percent_text(goal) if percent else tick_text(goal)}"
+    ax.text(
+        *(1.01, goal, text),
+        transform=ax.get_yaxis_transform(),
+        va="center",
+        fontsize=style.SMALL,
+        color=style.MUTED,
+        parse_math=False,
+    )
 
 
 def picture_of(chart: Chart) -> Picture:
     """Make a picture of a chart, with its numbers."""
+    intervals = any(line.low for line in chart.lines)
     rows = tuple(
-        (line.name, x, y, *((line.low[n], line.high[n]) if line.low else (None, None)))
+        (line.name, x, y, *(ends if intervals else ()))
         for line in chart.lines
-        for n, (x, y) in enumerate(zip(line.x, line.y, strict=True))
+        for x, y, *ends in zip(line.x, line.y, *_ends(line), strict=True)
     )
-    data = Table(chart.title, ("line", chart.x, chart.y, "from", "to"), rows)
-    return Picture(chart.name, chart.title, chart.alt, lambda ax: plot_chart(chart, ax), data)
+    heads = ("line", chart.x, chart.y, *(("from", "to") if intervals else ()))
+    return Picture(
+        chart.name,
+        chart.title,
+        chart.alt,
+        draw=lambda ax: plot_chart(chart, ax),
+        data=Table(chart.title, heads, rows),
+        size=SIZE,
+        narrow=NARROW,
+    )
+
+
+def _ends(line: Line) -> tuple[Sequence[float | None], Sequence[float | None]]:
+    nothing = [None] * len(line.y)
+    return line.low or nothing, line.high or nothing

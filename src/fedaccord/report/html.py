@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import io
-from numbers import Real
+import re
+import warnings
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from fedaccord._files import replacing
 from fedaccord._lazy import imported
-from fedaccord.report import drawing
-from fedaccord.report.page import Cell, Mark, Page, Picture, Table
+from fedaccord.report import drawing, style
+from fedaccord.report.cells import laid_out, table_csv
+from fedaccord.report.page import Listing, Mark, Page, Part, Picture, Section, Table
+from fedaccord.report.svg import Drawing, rules, standalone
 from fedaccord.report.terminal import plain
 
 jinja2 = imported("jinja2")
 
+from markupsafe import Markup, escape  # noqa: E402
 
-def page_html(page: Page) -> str:
-    """Give a page as one HTML text that needs nothing else."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fedaccord.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_shown,
-    )
-    template = environment.get_template("page.html")
-    kinds = {"svg": lambda p: jinja2.utils.markupsafe.Markup(_inner(picture_svg(p)))}
-    text: str = template.render(page=page, kind=lambda part: type(part).__name__, **kinds)
-    return text
-
-
-def _inner(svg: str) -> str:
-    return svg[svg.index("<svg") :]
+# With more rows than this a table can be searched, and scrolls by itself.
+LONG = 30
+# With more sections than this a page has a list of them.
+FEW_SECTIONS = 3
+# With more headings than this that list leaves out those below the first level.
+MOST_LISTED = 40
+DPI = 200
+# How many pixels a point of a picture may take up at most.
+PIXELS = 1.36
+LAST = "How this was made"
+# Letters written from right to left, and what stands between them.
+RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+LEFTWARD = re.compile(f"[{RIGHT_TO_LEFT}]+(?:[^\\w]*[{RIGHT_TO_LEFT}]+)*")
 
 
-def _shown(value: Any) -> Any:
-    if isinstance(value, Mark):
-        value = value.text
-    if value is None:
-        return "–"
-    if isinstance(value, Real):
-        return f"{float(value):,.6g}"
-    return value if hasattr(value, "__html__") else plain(str(value))
+# Pictures.
+
+
+@dataclass(frozen=True)
+class Files:
+    """A picture in every form: the SVG as matplotlib wrote it, and the PNG."""
+
+    svg: str
+    png: bytes
+
+
+def _drawn(picture: Picture, size: tuple[float, float], *, png: bool = True) -> Files:
+    svg_file, png_file = io.BytesIO(), io.BytesIO()
+    with drawing.styled(), warnings.catch_warnings():
+        # Browsers have fonts for every script; that the PNG may lack a sign is not worth a word.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from (current )?font")
+        warnings.filterwarnings("ignore", "Matplotlib currently does not support .* natively")
+        ax = drawing.new_axes(size)
+        picture.draw(ax)
+        figure = drawing.figure_of(drawing.finish(ax))
+        figure.savefig(svg_file, format="svg", metadata={"Date": None})
+        if png:
+            figure.savefig(png_file, format="png", dpi=DPI, pil_kwargs={"optimize": True})
+    return Files(svg_file.getvalue().decode(), png_file.getvalue())
 
 
 def picture_svg(picture: Picture) -> str:
-    """Draw a picture as SVG."""
-    return _drawn(picture, "svg").decode()
+    """Draw a picture as an SVG file, in light colours on white."""
+    source = _drawn(picture, picture.size, png=False).svg
+    return standalone(source, title=plain(picture.title), alt=plain(picture.alt))
 
 
-def picture_png(picture: Picture, *, dpi: int = 200) -> bytes:
-    """Draw a picture as PNG."""
-    return _drawn(picture, "png", dpi=dpi)
-
-
-def _drawn(picture: Picture, form: str, **options: Any) -> bytes:
-    with drawing.styled():
-        ax = drawing.new_axes(picture.size)
-        picture.draw(ax)
-        drawing.finish(ax)
-        file = io.BytesIO()
-        metadata = {"Date": None} if form == "svg" else None
-        drawing.figure_of(ax).savefig(file, format=form, metadata=metadata, **options)
-    return file.getvalue()
+def picture_png(picture: Picture) -> bytes:
+    """Draw a picture as a PNG file."""
+    return _drawn(picture, picture.size).png
 
 
 def picture_csv(picture: Picture) -> str:
@@ -71,35 +83,164 @@ def picture_csv(picture: Picture) -> str:
     return table_csv(picture.data)
 
 
-def table_csv(table: Table) -> str:
-    """Give a table as CSV."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow([_cell(head) for head in table.columns])
-    writer.writerows([[_cell(cell) for cell in row] for row in table.rows])
-    return file.getvalue()
-
-
-def _cell(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, Real):
-        return repr(cell)
-    text = cell.text if isinstance(cell, Mark) else str(cell)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
 def save_picture(picture: Picture, folder: Path) -> list[Path]:
     """Write a picture as SVG and PNG and its numbers as CSV into a folder; give the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    contents = {
-        "svg": picture_svg(picture).encode(),
-        "png": picture_png(picture),
-        "csv": picture_csv(picture).encode(),
-    }
-    paths = []
-    for suffix, content in contents.items():
-        paths.append(folder / f"{picture.name}.{suffix}")
-        with replacing(paths[-1]) as file:
+    written = []
+    for suffix, content in _contents(picture, _drawn(picture, picture.size)).items():
+        written.append(folder / f"{picture.name}.{suffix}")
+        with replacing(written[-1]) as file:
             file.write(content)
-    return paths
+    return written
+
+
+def _contents(picture: Picture, drawn: Files) -> dict[str, bytes]:
+    svg = standalone(drawn.svg, title=plain(picture.title), alt=plain(picture.alt))
+    # The mark in front tells spreadsheets that it is UTF-8.
+    return {"png": drawn.png, "svg": svg.encode(), "csv": picture_csv(picture).encode("utf-8-sig")}
+
+
+TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}
+
+
+def _address(suffix: str, content: bytes) -> str:
+    return f"data:{TYPES[suffix]};base64,{b64encode(content).decode()}"
+
+
+# Pages.
+
+
+@dataclass
+class _Builder:
+    """Turns the parts of a page into what the template shows, and gathers their CSS."""
+
+    classes: dict[str, str] = field(default_factory=dict)
+    tables: int = 0
+    sections: int = 0
+
+    def part(self, part: Part, level: int) -> dict[str, Any]:
+        if isinstance(part, Section):
+            return self.section(part, level)
+        if isinstance(part, Picture):
+            return self.picture(part)
+        if isinstance(part, Table):
+            return {"kind": "table", **self.table(part)}
+        if isinstance(part, Listing):
+            return {"kind": "listing", "entries": part.items}
+        if isinstance(part, Mark):
+            return {"kind": "verdict", "text": part.text, "tone": part.tone}
+        return {"kind": "paragraph", "text": part}
+
+    def section(self, section: Section, level: int = 2) -> dict[str, Any]:
+        self.sections += 1
+        return {
+            "kind": "section",
+            "id": f"s{self.sections}",
+            "heading": section.heading,
+            "level": min(level, 6),
+            "parts": [self.part(part, level + 1) for part in section.parts],
+        }
+
+    def table(self, table: Table, **more: Any) -> dict[str, Any]:
+        self.tables += 1
+        long = len(table.rows) > LONG
+        return {"id": f"t{self.tables}", "table": laid_out(table), "long": long, **more}
+
+    def picture(self, picture: Picture) -> dict[str, Any]:
+        drawn = _drawn(picture, picture.size)
+        drawings = [self.drawing(drawn.svg, f"p-{picture.name}", "wide")]
+        if picture.narrow is not None:
+            second = _drawn(picture, picture.narrow, png=False)
+            drawings.append(self.drawing(second.svg, f"n-{picture.name}", "narrow"))
+        contents = _contents(picture, drawn)
+        return {
+            "kind": "picture",
+            "picture": picture,
+            "drawings": drawings,
+            "downloads": {key: _address(key, content) for key, content in contents.items()},
+            **self.table(picture.data),
+        }
+
+    def drawing(self, source: str, prefix: str, kind: str) -> dict[str, Any]:
+        drawn = Drawing(source, prefix=prefix, classes=self.classes)
+        size = {"width": f"{drawn.width:g}", "height": f"{drawn.height:g}"}
+        shown = {"most": f"{drawn.width * PIXELS:.0f}", "high": f"{drawn.height * PIXELS:.0f}"}
+        return {"id": prefix, "kind": kind, "body": Markup(drawn.body), **size, **shown}
+
+
+def page_html(page: Page) -> str:
+    """Give a page as one HTML text that needs nothing else."""
+    builder = _Builder()
+    sections = [builder.section(section) for section in page.sections]
+    css, script = _css(builder.classes), _packaged("page.js")
+    text: str = _template().render(
+        page=page,
+        sections=sections,
+        outline=_outline(page.sections, sections),
+        last=LAST,
+        css=Markup(css),
+        script=Markup(script),
+        policy=_policy(css, script),
+    )
+    return text
+
+
+def _outline(
+    sections: Sequence[Section], shown: Sequence[dict[str, Any]]
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """List the headings, with those one level down where that is not too long to read."""
+    if len(sections) <= FEW_SECTIONS:
+        return []
+    inner = [[part for part in top["parts"] if part["kind"] == "section"] for top in shown]
+    short = len(shown) + sum(map(len, inner)) <= MOST_LISTED
+    return [(top, below if short else []) for top, below in zip(shown, inner, strict=True)]
+
+
+def _css(classes: dict[str, str]) -> str:
+    light, dark = style.declared(0), style.declared(1)
+    themes = (
+        f":root{{{light}color-scheme:light}}\n"
+        "@media (prefers-color-scheme:dark){"
+        f":root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
+        f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
+    )
+    paper = f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
+    fonts = f"body{{font-family:{style.FONTS}}}\n"
+    return themes + paper + fonts + _packaged("page.css") + rules(classes, themed=True)
+
+
+def _policy(css: str, script: str) -> str:
+    """Allow this page's style and script by their hashes, pictures that it holds, nothing else."""
+    hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, script)]
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _packaged(name: str) -> str:
+    return files("fedaccord.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Any:
+    environment = jinja2.Environment(
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["said"] = _said
+    return environment.from_string(_packaged("page.html"))
+
+
+def _shown(value: Any) -> Any:
+    """Show what would hide or reverse text; whatever is no markup is escaped after this."""
+    return value if hasattr(value, "__html__") else plain(str(value))
+
+
+def _said(text: str) -> Markup:
+    """Keep names written from right to left from moving the words round them."""
+    return Markup(LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", str(escape(plain(text)))))

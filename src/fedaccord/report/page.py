@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fedaccord._files import replace_file
+from fedaccord.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 Tone: TypeAlias = Literal["good", "bad", "unsure", "plain"]
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A cell that stands out: never by colour alone, its text says it too."""
+    """A cell or a sentence that stands out: never by colour alone, its text says it too."""
 
     text: str
     tone: Tone
@@ -34,12 +39,21 @@ class Table:
     columns: the heads; the first column names the rows.
     rows: the cells, None where there is nothing to say.
     footer: rows of sums, apart from the others.
+    Cells left out at the end of a row are empty.
     """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     footer: tuple[tuple[Cell, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in (*self.rows, *self.footer):
+            if len(row) > len(self.columns):
+                raise InputError(
+                    f'the table "{self.caption}" has {len(self.columns)} columns, and a row of '
+                    f"{len(row)} cells"
+                )
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,8 @@ class Picture:
     data: the numbers in it.
     size: width and height in inches.
     note: a sentence below it, or nothing.
+    narrow: width and height of a second drawing for narrow screens, where the first would have to
+        be scrolled; draw then has to do with either size.
     """
 
     name: str
@@ -62,6 +78,14 @@ class Picture:
     data: Table
     size: tuple[float, float] = (7.6, 3.6)
     note: str = ""
+    narrow: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise InputError(
+                f"a picture's name goes into names of files: take letters, digits, - and _; "
+                f"got {self.name!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -73,13 +97,17 @@ class Listing:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under a heading; a string is a paragraph, a section one level down."""
+    """A part of a page under a heading.
+
+    heading: what it is about.
+    parts: a string is a paragraph, a mark a verdict of the section's own, a section one level down.
+    """
 
     heading: str
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = "str | Table | Picture | Listing | Section"
+Part: TypeAlias = "str | Mark | Table | Picture | Listing | Section"
 
 
 @dataclass(frozen=True)
@@ -100,6 +128,11 @@ class Page:
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = ()
     command: str = ""
+
+    def __post_init__(self) -> None:
+        names = [picture.name for picture in self.pictures()]
+        if twice := [name for n, name in enumerate(names) if name in names[:n]]:
+            raise InputError(f"two pictures of this page are named {twice[0]}; rename one")
 
     def html(self) -> str:
         """Give the page as one HTML text that needs nothing else."""
@@ -135,7 +168,27 @@ def _pictures(section: Section) -> list[Picture]:
 def joined(
     title: str, verdict: str, tone: Tone, *, pages: Sequence[Page], command: str = ""
 ) -> Page:
-    """Make one page of several, each a section of it with its own verdict at its top."""
-    sections = tuple(Section(page.title, (page.verdict, *page.sections)) for page in pages)
+    """Make one page of several, each a section of it with its own verdict at its top.
+
+    Pictures that share a name get a number behind it.
+    """
+    taken: set[str] = set()
+    sections = tuple(
+        _renamed(Section(page.title, (Mark(page.verdict, page.tone), *page.sections)), taken)
+        for page in pages
+    )
     facts = dict.fromkeys(fact for page in pages for fact in page.facts)
     return Page(title, verdict, tone, sections=sections, facts=tuple(facts), command=command)
+
+
+def _renamed(section: Section, taken: set[str]) -> Section:
+    parts: list[Part] = []
+    for part in section.parts:
+        if isinstance(part, Section):
+            part = _renamed(part, taken)
+        elif isinstance(part, Picture):
+            names = (part.name if n == 1 else f"{part.name}-{n}" for n in count(1))
+            part = replace(part, name=next(name for name in names if name not in taken))
+            taken.add(part.name)
+        parts.append(part)
+    return Section(section.heading, tuple(parts))

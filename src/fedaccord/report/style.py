@@ -15,20 +15,20 @@ COLOURS = {
     "ink": ("#1d2731", "#e7ebef"),
     "muted": ("#54616e", "#a3b0bd"),
     "grid": ("#e3e7eb", "#2d353e"),
-    "reference": ("#76828e", "#8b98a5"),
-    "series-1": ("#0b5f73", "#5ec3d8"),
-    "series-2": ("#c9650c", "#f2a25c"),
-    "series-3": ("#7a4ea8", "#c5a5ee"),
-    "series-4": ("#7f8c99", "#9fadba"),
-    "series-5": ("#b02a63", "#f48fb8"),
-    "series-6": ("#4f7a28", "#a5cc72"),
+    "reference": ("#5d6975", "#c0c9d2"),
+    "series-1": ("#0f5662", "#93e1e9"),
+    "series-2": ("#d26b00", "#f6a524"),
+    "series-3": ("#6c56c8", "#8572e8"),
+    "series-4": ("#7f92a3", "#8f9bb0"),
+    "series-5": ("#6b0530", "#d0526f"),
+    "series-6": ("#5a6100", "#c6f187"),
     "good": ("#1b6e3c", "#6fcf97"),
     "bad": ("#b3261e", "#ff9a92"),
     "unsure": ("#8a5a00", "#f0bd5c"),
     "shade-1": ("#eef4f6", "#1b252c"),
     "shade-2": ("#cfe2e7", "#21404b"),
-    "shade-3": ("#a3cad4", "#2a6171"),
-    "shade-4": ("#6aa9b8", "#4190a4"),
+    "shade-3": ("#a3cad4", "#25525f"),
+    "shade-4": ("#6aa9b8", "#2f7183"),
     "shade-5": ("#2f7f92", "#7fc6d7"),
     "shade-6": ("#0a4a5a", "#c9edf5"),
 }
@@ -111,8 +111,12 @@ RC = {
 
 
 def series(n: int) -> tuple[str, str, Dashes]:
-    """Give the colour, marker and dashes of the n-th line, from 0, over again after the last."""
-    return SERIES[n % len(SERIES)], MARKERS[n % len(MARKERS)], DASHES[n % len(DASHES)]
+    """Give the colour, marker and dashes of the n-th line, from 0.
+
+    Marker and colour tell the first six apart; those after them are dashed as well.
+    """
+    again, place = divmod(n, len(SERIES))
+    return SERIES[place], MARKERS[place], DASHES[again % len(DASHES)]
 
 
 def shade(share: float) -> str:
@@ -122,7 +126,7 @@ def shade(share: float) -> str:
 
 def on_shade(share: float) -> str:
     """Give the colour of text on such a cell."""
-    return INK if shade(share) in SHADES[:3] else PAPER
+    return INK if shade(share) in SHADES[:4] else PAPER
 
 
 def declared(theme: int, names: Sequence[str] = tuple(COLOURS)) -> str:
