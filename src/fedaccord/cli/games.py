@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._json import json_text
-from fedaccord.cli.base import AsJson, app, check_destination
+from fedaccord.cli.base import (
+    AsJson,
+    ReportFile,
+    app,
+    check_destination,
+    check_report,
+    command_line,
+)
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
 
@@ -20,11 +28,19 @@ if TYPE_CHECKING:
     from fedaccord.audit import Audit
     from fedaccord.equilibria.base import Solution
     from fedaccord.games.base import Game
+    from fedaccord.games.catalog import Entry
+    from fedaccord.report.page import Page
 
 CONCEPTS = ("optimal", "stable", "envy-free")
 VERDICTS = ("feasible", "stable", "envy-free")
 
 GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
+
+
+def _write_report(report: str, make: Callable[[], Page]) -> None:
+    with progress(f"writing {report}"):
+        make().save(report)
+    complain(f"the page is in {report}")
 
 
 # solve
@@ -47,6 +63,7 @@ def solve(
             help="Write the stable allocation (or that of the only concept) for 'check'.",
         ),
     ] = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Find the cheapest, the cheapest stable and the cheapest envy-free allocation of a game.
@@ -63,6 +80,7 @@ def solve(
     chosen = "stable" if "stable" in concepts else concepts[0]
     if save is not None:
         _check_destination(save, game_file, concepts)
+    check_report(report, keep=game_file)
     with progress(f"reading {game_file}"):
         game = read_game(game_file)
     solutions = {name: _solve(game, name, time_limit) for name in concepts}
@@ -76,6 +94,11 @@ def solve(
         emit_text(json_text(_solve_dict(solutions, audits, prices)))
     else:
         _emit_solutions(game, solutions, audits, prices, chosen)
+    if report is not None:
+        from fedaccord.report.pages_games import solve_page
+
+        typed = command_line()
+        _write_report(report, lambda: solve_page(game, solutions, audits, prices, command=typed))
     if save is not None and solutions[chosen].contributions is None:
         complain(f"there is no {chosen} allocation, so nothing was saved to {save}")
         return 1
@@ -205,6 +228,7 @@ def check(
         float,
         typer.Option(help="What counts as nothing, relative to the largest contribution."),
     ] = 1e-6,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Check an allocation against a game: feasible, stable, envy-free, and why.
@@ -216,12 +240,18 @@ def check(
     from fedaccord.games.files import read_game
 
     required = _checked_verdicts(require)
+    for file in (game_file, allocation_file):
+        check_report(report, keep=file)
     with progress("checking the allocation"):
         found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:
         _emit_audit(found)
+    if report is not None:
+        from fedaccord.report.pages_games import check_page
+
+        _write_report(report, lambda: check_page(found, command=command_line()))
     said = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
     return 0 if all(said[name] is Answer.TRUE for name in required) else 1
 
@@ -258,15 +288,19 @@ def catalog(
         Path | None,
         typer.Option(metavar="GAME.json", help="Write the game there instead of printing it."),
     ] = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List the games whose answers are known, or print one of them as a GAME.json."""
     if parameter and name is None:
         raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
+    check_report(report)
     from fedaccord.games import catalog as games
 
     if name is not None:
-        _give_game(games.build(name, **_parameters(parameter or ())), save)
+        chosen = _parameters(parameter or ())
+        _give_game(games.build(name, **chosen), save)
+        _report_catalog(report, [_chosen_entry(games.ENTRIES[name], chosen)])
         return
     if save is not None:
         raise InputError("--save needs the NAME of a game; 'fedaccord catalog' lists them")
@@ -276,6 +310,18 @@ def catalog(
         from fedaccord.report import tables
 
         emit(tables.catalog_table(games.ENTRIES.values()))
+    _report_catalog(report, list(games.ENTRIES.values()))
+
+
+def _chosen_entry(entry: Entry, parameters: dict[str, int | str]) -> Entry:
+    return dataclasses.replace(entry, parameters={**entry.parameters, **parameters})
+
+
+def _report_catalog(report: str | None, entries: list[Entry]) -> None:
+    if report is not None:
+        from fedaccord.report.pages_games import catalog_page
+
+        _write_report(report, lambda: catalog_page(entries, command=command_line()))
 
 
 def _give_game(game: Game, save: Path | None) -> None:

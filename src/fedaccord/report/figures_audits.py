@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from fedaccord._arrays import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style
-from fedaccord.report.drawing import Axes, finish, label_names, new_axes, short, styled
+from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
 from fedaccord.report.figures_parts import (
     FEW,
     NAMED,
@@ -20,6 +21,9 @@ from fedaccord.report.figures_parts import (
     write_beside,
 )
 from fedaccord.report.words_games import amount, count, is_off, off_mark, ranked, worst_envy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Up to this many agents and pairs envy is drawn as arrows.
 ARROWS = 12

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +21,14 @@ from fedaccord._arrays import Indices, Vector
 from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import Axes, finish, label_names, new_axes, short, styled
+from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
 from fedaccord.report.figures_audits import plot_envy, plot_spare
 from fedaccord.report.figures_overlap import plot_overlap
 from fedaccord.report.figures_parts import NAMED, WIDTH, draw_legend, finish_samples, write_beside
 from fedaccord.report.words_games import amount, price_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"]
 

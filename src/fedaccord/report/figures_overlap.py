@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patches import Patch, PathPatch
@@ -13,7 +12,7 @@ from fedaccord._arrays import Indices, Matrix
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import Axes, finish, label_names, new_axes, short, styled
+from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
 from fedaccord.report.figures_parts import WIDTH
 from fedaccord.report.overlap import (
     Blocks,
@@ -25,6 +24,9 @@ from fedaccord.report.overlap import (
     why_nothing,
 )
 from fedaccord.report.words_games import amount, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Cells have their numbers written in them while they are this few a side.
 WRITTEN = 10
@@ -57,7 +59,14 @@ def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes(overlap_size(found)) if ax is None else ax
     with styled():
-        _draw(found, game, ax)
+        if isinstance(found, SharedPoints):
+            _draw_points(found, game, ax)
+        elif isinstance(found, Pairs):
+            _draw_pairs(found, game, ax)
+        elif isinstance(found, Blocks):
+            _draw_blocks(found, game, ax)
+        else:
+            _draw_others(found, game, ax)
     return finish(ax)
 
 
@@ -71,16 +80,10 @@ def overlap_size(found: Overlap) -> tuple[float, float]:
     return WIDTH, 6.4 if isinstance(found, Blocks) else 3.4
 
 
-@singledispatch
-def _draw(found: Any, game: Game, ax: Axes) -> None:
-    raise TypeError(f"{type(found).__name__} cannot be drawn")
-
-
 # Agents and the points they share.
 
 
-@_draw.register
-def _(found: SharedPoints, game: Game, ax: Axes) -> None:
+def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
     agents, groups = untangled(found.masses)
     left = dict(zip(agents.tolist(), range(len(agents)), strict=True))
     heights = _spread(len(groups), len(agents))
@@ -155,8 +158,7 @@ def _by_mean_place(ties: Any, others: Indices) -> Indices:
 # Matrices.
 
 
-@_draw.register
-def _(found: Pairs, game: Game, ax: Axes) -> None:
+def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     size = len(found.values)
     _draw_cells(ax, found.values)
     names = [game.name(agent) for agent in range(size)]
@@ -178,8 +180,7 @@ def _(found: Pairs, game: Game, ax: Axes) -> None:
     _square(ax, size)
 
 
-@_draw.register
-def _(found: Blocks, game: Game, ax: Axes) -> None:
+def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     _draw_cells(ax, found.values)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -237,8 +238,7 @@ def _draw_key(ax: Axes, largest: float) -> None:
 # Very many agents.
 
 
-@_draw.register
-def _(found: Others, game: Game, ax: Axes) -> None:
+def _draw_others(found: Others, game: Game, ax: Axes) -> None:
     starts, heights = counted(found)
     widths = np.diff(starts)
     ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)

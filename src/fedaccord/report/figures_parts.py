@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fedaccord.report.drawing import Axes
+from typing import TYPE_CHECKING
+
 from fedaccord.report.words_games import amount
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # In inches.
 WIDTH = 7.6

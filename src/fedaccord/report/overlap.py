@@ -172,8 +172,7 @@ def _side_by_side(ties: Matrix) -> Indices:
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-        order: Indices = reverse_cuthill_mckee(csr_array(ties), symmetric_mode=True)
-        return order.astype(np.intp)
+        return np.asarray(reverse_cuthill_mckee(csr_array(ties), symmetric_mode=True), np.intp)
     from scipy.linalg import eigh
 
     # The second eigenvector parts the agents best along a line.

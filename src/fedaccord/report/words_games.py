@@ -166,6 +166,11 @@ def lowered(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
+def raised(sentence: str) -> str:
+    """Begin a sentence with a capital letter, the rest as it is."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def _total(game: Game, given: Vector) -> str:
     if not has_costs(game):
         return samples(float(given.sum()))
@@ -209,8 +214,8 @@ def _holds(concept: str, found: Audit) -> str:
         Answer.BORDERLINE: "whether anybody envies anybody is too close to call",
     }[found.envy_free]
     first, second = (envy, stable) if concept == "envy-free" else (stable, envy)
-    agree = found.stable is found.envy_free
-    return f"{first}, {'and' if agree else 'but'} {second}"
+    differ = {found.stable, found.envy_free} == {Answer.TRUE, Answer.FALSE}
+    return f"{first}, {'but' if differ else 'and'} {second}"
 
 
 def _could_cut(found: Audit, agents: int) -> str:

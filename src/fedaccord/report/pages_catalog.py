@@ -1,0 +1,120 @@
+"""The page of the catalogue: games whose answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fedaccord.equilibria.base import Interval
+from fedaccord.games import catalog
+from fedaccord.games.catalog import Entry
+from fedaccord.games.known import Answers
+from fedaccord.report.facts_games import run_facts
+from fedaccord.report.page import Cell, Mark, Page, Part, Section, Table
+from fedaccord.report.pictures_games import overlap_picture, prices_picture
+from fedaccord.report.words_games import amount, count, raised
+
+# The flowers whose prices are drawn, from 5 to 10,001 agents.
+PETALS = (4, 9, 25, 100, 400, 1_600, 10_000)
+CONCEPTS = ("optimal", "stable", "envy_free")
+
+
+def catalog_page(entries: Iterable[Entry], *, command: str = "") -> Page:
+    """Make a page of games of the catalogue, with what is known of each.
+
+    entries: which games; their parameters are those of the entries.
+    command: what was typed.
+    """
+    shown = list(entries)
+    sections = [_overview(shown)]
+    if any(entry.name == "flower" for entry in shown):
+        sections.append(_flowers())
+    sections += [_entry_section(entry) for entry in shown]
+    return Page(
+        title="Games whose answers are known",
+        verdict=_verdict(shown),
+        tone="plain",
+        sections=tuple(sections),
+        facts=tuple(run_facts()),
+        command=command,
+    )
+
+
+def _answers(entry: Entry) -> Answers:
+    return catalog.answers(entry.name, **entry.parameters)
+
+
+def _verdict(entries: Sequence[Entry]) -> str:
+    if len(entries) != 1:
+        return (
+            f"{count(len(entries), 'game')} from the paper and beside it, each with the least "
+            "totals that are known of it."
+        )
+    entry = entries[0]
+    known = _answers(entry)
+    told = []
+    for concept in CONCEPTS:
+        cell = _cell(known, concept)
+        if cell is not None:
+            text = cell.text if isinstance(cell, Mark) else amount(float(cell))
+            told.append(f"{concept.replace('_', '-')} {text}")
+    return f"Known least totals of the game {entry.name}: {', '.join(told) or 'none'}."
+
+
+def _cell(known: Answers, concept: str) -> Mark | float | None:
+    value: float | None = getattr(known, concept)
+    if concept == "stable" and not known.stable_exists:
+        return Mark("none exists", "bad")
+    if concept == "envy_free" and value is not None and not known.envy_free_attained:
+        return Mark(f"{amount(value)}, never reached", "unsure")
+    return None if value is None else float(value)
+
+
+def _overview(entries: Sequence[Entry]) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for entry in entries:
+        known = _answers(entry)
+        totals = (_cell(known, concept) for concept in CONCEPTS)
+        rows.append((entry.name, *totals, entry.summary))
+    return Section(
+        "The games at a glance",
+        (
+            "The least total of each kind of plan, where it is known; – where it is not.",
+            Table(
+                "Games and their known totals",
+                ("game", "optimal", "stable", "envy-free", "what it is"),
+                tuple(rows),
+            ),
+        ),
+    )
+
+
+def _flowers() -> Section:
+    prices: dict[str, dict[int, Interval]] = {"price of stability": {}, "price of fairness": {}}
+    for petals in PETALS:
+        known = catalog.answers("flower", petals=petals)
+        if known.optimal and known.stable and known.envy_free:
+            for name, total in zip(prices, (known.stable, known.envy_free), strict=True):
+                prices[name][petals + 1] = Interval(total / known.optimal, total / known.optimal)
+    said = (
+        "In the flower one agent could serve everybody, and has no reason to: what stability and "
+        "fairness cost grows like the square root of the number of agents (Theorem 4)."
+    )
+    picture = prices_picture(prices)
+    return Section("How prices grow in the flower", (said, *([picture] if picture else [])))
+
+
+def _entry_section(entry: Entry) -> Section:
+    return Section(raised(entry.name), tuple(_entry_parts(entry)))
+
+
+def _entry_parts(entry: Entry) -> Iterator[Part]:
+    known = _answers(entry)
+    yield f"{raised(entry.summary)}."
+    yield f"From: {entry.source}. Totals: {known.source}."
+    options = "".join(f" --parameter {key}={value}" for key, value in entry.parameters.items())
+    yield f"To make it: fedaccord catalog {entry.name}{options} --save {entry.name}.json"
+    picture = overlap_picture(
+        catalog.build(entry.name, **entry.parameters), f"overlap-{entry.name}"
+    )
+    if picture is not None:
+        yield picture
