@@ -32,6 +32,9 @@ from fedaccord.report.drawing import (
     tick_text,
 )
 
+# After fedaccord.report.drawing, which says what to install where matplotlib is missing.
+from matplotlib.ticker import FuncFormatter  # isort: skip
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -160,7 +163,7 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
 
 def _set_logarithmic(ax: Axes) -> None:
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(tick_text)
+    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
     ax.xaxis.set_minor_formatter(lambda value, _: "")
 
 
@@ -215,7 +218,7 @@ def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
         ax.set_xlabel("learning rate")
         ax.set_title("accuracy on the validation pool")
         ax.set_ylim(0, 1)
-        ax.yaxis.set_major_formatter(percent_text)
+        ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
         ax.grid(axis="y")
         put_legend(ax)
     return finish(ax)

@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
+from fedaccord.federation.charts import defector, defector_share
 from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line, number
 from fedaccord.report.terminal import plain
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         DefectionAudit,
         DefectionCurve,
         DefectionLevel,
-        Satisfaction,
     )
     from fedaccord.federation.history import History
     from fedaccord.federation.intervals import Proportion
@@ -71,7 +71,8 @@ def shortened(name: str) -> str:
     return head.plain
 
 
-def _share(share: Proportion) -> str:
+def share_text(share: Proportion) -> str:
+    """Write a share with its interval."""
     if not share.trials:
         return "-"
     return f"{share.p:.2f} [{share.low:.2f}, {share.high:.2f}]"
@@ -180,12 +181,14 @@ def _common_goal(audit: DefectionAudit) -> str:
 def curves_table(audit: DefectionAudit) -> Sheet:
     """Lay out how often a random agent that brings less is satisfied, by level and algorithm."""
     heads = (shortened(curve.algorithm) for curve in audit.curves)
-    sheet = Sheet(f"{_who(audit, *audit.curves)} brings", *heads)
+    sheet = Sheet(f"{defector(audit, *audit.curves)} brings", *heads)
     for point in audit.curves[0].levels:
         levels = (curve.at(point.level) for curve in audit.curves)
-        shares = (_share(_defector(audit, level.at_end)) for level in levels)
+        shares = (share_text(defector_share(audit, level.at_end)) for level in levels)
         sheet.add_row(percent_of(point.level), *shares)
-    sheet.add_sum("everybody satisfied at 100 %", *(_share(c.all_satisfied) for c in audit.curves))
+    sheet.add_sum(
+        "everybody satisfied at 100 %", *(share_text(c.all_satisfied) for c in audit.curves)
+    )
     used = (counted(curve.total_samples) for curve in audit.curves)
     sheet.add_sum("different points used, all in full", *used)
     drawn = (counted(curve.total_draws) for curve in audit.curves)
@@ -193,16 +196,6 @@ def curves_table(audit: DefectionAudit) -> Sheet:
     if any(curve.diverged for curve in audit.curves):
         sheet.add_sum("runs that diverged", *(f"{curve.diverged:,}" for curve in audit.curves))
     return sheet
-
-
-def _defector(audit: DefectionAudit, found: Satisfaction) -> Proportion:
-    """Give the share of the one who cut: under P2, of those who have something to cut."""
-    return found.random if audit.protocol == "P1" else found.contributors
-
-
-def _who(audit: DefectionAudit, *curves: DefectionCurve) -> str:
-    idle = any(0 in curve.contributions for curve in curves)
-    return "a random contributor" if idle and audit.protocol == "P2" else "a random agent"
 
 
 def agents_table(audit: DefectionAudit, curve: DefectionCurve) -> Sheet:
@@ -228,7 +221,7 @@ def agents_table(audit: DefectionAudit, curve: DefectionCurve) -> Sheet:
             else "-"
             for agent in shown
         )
-        sheet.add_row(percent_of(point.level), *own, _share(found.others) if cuts else "-")
+        sheet.add_row(percent_of(point.level), *own, share_text(found.others) if cuts else "-")
     return sheet
 
 
@@ -246,19 +239,24 @@ def audit_sentences(audit: DefectionAudit) -> Iterator[Text]:
         yield line(_comparison(audit, curve))
 
 
+def spoken_level(curve: DefectionCurve) -> DefectionLevel:
+    """Give the level that sentences are about."""
+    return min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
+
+
 def _comparison(audit: DefectionAudit, curve: DefectionCurve) -> str:
     """Compare the level that sentences are about with full contribution, where that is known."""
-    point = min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
+    point = spoken_level(curve)
     whole = next((p for p in curve.levels if p.level == 1 and p is not point), None)
-    share = _defector(audit, point.at_end)
+    share = defector_share(audit, point.at_end)
     if not share.trials:
         return f"Under {curve.algorithm} nothing is asked of anybody."
     what = ("all of its data", "its data")
     if audit.protocol == "P2":
         what = ("all that is asked of it", "what is asked of it")
-    text = f"Under {curve.algorithm} {_who(audit, curve)} reaches its goal in "
+    text = f"Under {curve.algorithm} {defector(audit, curve)} reaches its goal in "
     if whole is not None:
-        at_full = percent(_defector(audit, whole.at_end).p)
+        at_full = percent(defector_share(audit, whole.at_end).p)
         text += f"{at_full} of runs with {what[0]} and in {percent(share.p)} with "
         text += f"{percent_of(point.level)} of it"
     else:

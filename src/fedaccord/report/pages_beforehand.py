@@ -1,0 +1,185 @@
+"""Pages of what comes before training: difficulty, pre-training, the search of hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedaccord.report import figures_training as figures
+from fedaccord.report.drawing import NARROW, picture_of
+from fedaccord.report.facts import Facts, settings_text, surroundings
+from fedaccord.report.page import Cell, Mark, Page, Part, Picture, Section, Table
+from fedaccord.report.training import percent
+
+if TYPE_CHECKING:
+    from fedaccord.federation.difficulty import Bands, Scores
+    from fedaccord.federation.pretraining import Draw, PretrainedWeights
+
+
+def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str = "") -> Page:
+    """Make a page of how hard points are.
+
+    scores: the scores.
+    bands: which parts of the scores are hard and easy.
+    command: what was typed.
+    """
+    summary = scores.summary()
+    pools = {} if bands is None else dict(zip(("hard", "easy"), bands.pools(scores), strict=True))
+    means = [f"the {n} ones {scores.values[p].mean():.3g}" for n, p in pools.items()]
+    verdict = (
+        f"{summary['points']:,} points have scores from {summary['least']:.3g} to "
+        f"{summary['most']:.3g}, {summary['mean']:.3g} on average"
+        + (f"; {' and '.join(means)}." if means else ".")
+    )
+    doubt = _doubt(scores)
+    return Page(
+        title="How hard the points are",
+        verdict=verdict,
+        tone="unsure" if doubt else "plain",
+        sections=(
+            Section(
+                "Scores",
+                (
+                    f"A point's score is {figures.score_words(scores)}: the higher, the harder.",
+                    *doubt,
+                    _difficulty_picture(scores, bands),
+                    _scores_table(scores, pools),
+                ),
+            ),
+        ),
+        facts=(
+            *_provenance(scores.provenance),
+            ("Points", f"sha256 {scores.pool}"),
+            *surroundings(),
+        ),
+        command=command,
+    )
+
+
+def _doubt(scores: Scores) -> tuple[str, ...]:
+    """Say what makes the scores less certain than they look."""
+    known = scores.provenance
+    if known.get("good_enough") is False:
+        return (
+            f"The network that gives the losses reached an accuracy of {known['accuracy']:.3f}, "
+            f"less than the {known['until']:g} it was to reach.",
+        )
+    if known.get("capped"):
+        return (f"{known['capped']:,} of {known['trials']:,} trials ended without being good.",)
+    return ()
+
+
+def _difficulty_picture(scores: Scores, bands: Bands | None) -> Picture:
+    values = scores.values[~np.isnan(scores.values)]
+    edges, _ = figures.bin_edges(values)
+    counts, _ = np.histogram(values, edges)
+    rows = tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+    peak = int(counts.argmax())
+    return Picture(
+        name="difficulty",
+        title="How many points are how hard",
+        alt=f"A histogram of {len(values):,} scores; most, {counts[peak]:,}, lie between "
+        f"{edges[peak]:.3g} and {edges[peak + 1]:.3g}.",
+        draw=lambda ax: figures.plot_difficulty(scores, bands, ax),
+        data=Table("Points by score", ("score from", "to", "points"), rows),
+        narrow=NARROW,
+    )
+
+
+def _scores_table(scores: Scores, pools: Mapping[str, Any]) -> Table:
+    groups = {"all": np.flatnonzero(~np.isnan(scores.values)), **pools}
+    rows: list[tuple[Cell, ...]] = []
+    for name, places in groups.items():
+        own = scores.values[places]
+        numbers = (own.mean(), own.std(), own.min(), own.max())
+        rows.append((name, len(places), *(float(f"{number:.4g}") for number in numbers)))
+    heads = ("points", "how many", "mean", "standard deviation", "least", "most")
+    return Table("Scores of all points, and of the bands", heads, tuple(rows))
+
+
+def _provenance(known: Mapping[str, Any]) -> Facts:
+    return tuple(
+        (
+            name.replace("_", " ").capitalize(),
+            settings_text(v) if isinstance(v, Mapping) else f"{v}",
+        )
+        for name, v in known.items()
+        if name not in ("versions", "pool")
+    )
+
+
+def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
+    """Make a page of pre-training.
+
+    weights: what it gave.
+    command: what was typed.
+    """
+    known = weights.provenance
+    batches = f"{weights.batches:,} {'batch' if weights.batches == 1 else 'batches'}"
+    verdict = f"After {batches} on {known['points']:,} points "
+    if not weights.record:
+        verdict += "the network's accuracy is not known: there are no points to measure it on."
+    else:
+        verdict += f"the network is right on {percent(weights.accuracy)} of the validation pool."
+    until = known.get("until")
+    missed = until is not None and not weights.accuracy >= until
+    rows = tuple((batches, round(accuracy, 4)) for batches, accuracy in weights.record)
+    parts: list[Part] = [Table("Accuracy by batches", ("after batches", "accuracy"), rows)]
+    if len(weights.record) > 1:
+        parts.insert(0, picture_of(figures.pretraining_chart(weights)))
+    if missed:
+        parts.insert(0, f"It was to reach {until:g}, and did not.")
+    return Page(
+        title="What the network knows before any federation",
+        verdict=verdict,
+        tone="unsure" if missed else "plain",
+        sections=(Section("Pre-training", tuple(parts)),),
+        facts=_provenance(known) + surroundings(),
+        command=command,
+    )
+
+
+def search_page(draws: Sequence[Draw], *, command: str = "") -> Page:
+    """Make a page of a search of hyperparameters.
+
+    draws: what was tried, the best first.
+    command: what was typed.
+    """
+    diverged = sum(bool(np.isnan(draw.accuracy)) for draw in draws)
+    best = draws[0]
+    choices = f"{len(draws):,} {'choice' if len(draws) == 1 else 'choices'}"
+    if diverged == len(draws):
+        verdict = f"All of {choices} diverged."
+    else:
+        verdict = (
+            f"The best of {choices} is a learning rate of {best.learning_rate:.2g} with batches of "
+            f"{best.batch_size:,}: right on {percent(best.accuracy)} of the validation pool."
+        )
+    rows = tuple((d.learning_rate, d.batch_size, d.batches, _accuracy(d.accuracy)) for d in draws)
+    data = Table(
+        "What was tried, the best first",
+        ("learning rate", "batch size", "batches trained", "accuracy"),
+        rows,
+    )
+    picture = Picture(
+        name="search",
+        title="Accuracy by learning rate and batch size",
+        alt=f"{verdict} {diverged:,} diverged." if diverged else verdict,
+        draw=lambda ax: figures.plot_search(draws, ax),
+        data=data,
+        narrow=NARROW,
+    )
+    return Page(
+        title="Which learning rate and batch size",
+        verdict=verdict,
+        tone="bad" if diverged == len(draws) else "plain",
+        sections=(Section("What was tried", (picture, data)),),
+        facts=surroundings(),
+        command=command,
+    )
+
+
+def _accuracy(value: float) -> Cell:
+    return Mark("diverged", "bad") if np.isnan(value) else round(value, 4)
