@@ -14,7 +14,7 @@ from itertools import product
 from math import floor
 from typing import Any, TypeAlias
 
-Amounts: TypeAlias = Sequence[Fraction] | Sequence[int]
+Amounts: TypeAlias = Sequence[int | Fraction]
 # The utility of an agent under an allocation.
 Utility: TypeAlias = Callable[[int, Amounts], Fraction]
 # How likely a world is, and per agent the (point, label, probability) that it may draw there.
@@ -182,16 +182,17 @@ class Listing:
         """The total up to which all allocations are listed."""
         if self.limits is not None:
             return sum(self.limits)
-        alone = [
-            self._first(i, lambda n, i=i: [n if j == i else 0 for j in range(self.size)])
-            for i in range(self.size)
-        ]
-        level = max(self._first(i, lambda n: [n] * self.size) for i in range(self.size))
-        return max(sum(alone), self.size * level)
+        alone = sum(self._first(i, [i]) for i in range(self.size))
+        level = max(self._first(i, range(self.size)) for i in range(self.size))
+        return max(alone, self.size * level)
 
-    def _first(self, agent: int, allocation: Callable[[int], list[int]]) -> int:
+    def _first(self, agent: int, givers: Sequence[int]) -> int:
+        """Give the least amount that satisfies an agent if these givers give it each."""
         count = 0
-        while self.utility(agent, allocation(count)) < self.requirements[agent]:
+        while (
+            self.utility(agent, [count * (j in givers) for j in range(self.size)])
+            < (self.requirements[agent])
+        ):
             count += 1
         return count
 
