@@ -11,13 +11,13 @@ from fedaccord._arrays import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
+from fedaccord.report.drawing import finish, new_axes, put_legend, short, styled
 from fedaccord.report.figures_parts import (
     FEW,
     NAMED,
     WIDTH,
-    draw_legend,
-    finish_samples,
+    count_samples,
+    name_rows,
     write_beside,
 )
 from fedaccord.report.words_games import amount, count, is_off, off_mark, ranked, worst_envy
@@ -86,11 +86,9 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
         )  # fmt: skip
     for y, agent in enumerate(shown.tolist()):
         write_beside(ax, float(given[y] + lacks[y]), y, off_mark(audit, agent).text)
-    label_names(ax, "y", places.tolist(), [audit.game.name(i) for i in shown.tolist()])
-    ax.set_ylim(len(shown) - 0.5, -0.5)
-    ax.set_xlim(0, largest * 1.24)
-    finish_samples(ax, "samples")
-    draw_legend(ax, columns=3)
+    name_rows(ax, (audit.game.name(i) for i in shown.tolist()))
+    count_samples(ax, "samples", (0, largest, 0.24))
+    put_legend(ax)
 
 
 # Who envies whom.
@@ -111,6 +109,11 @@ def _fits_arrows(audit: Audit) -> bool:
     return audit.game.size <= ARROWS and pairs <= ARROWS
 
 
+def is_envy_matrix(audit: Audit) -> bool:
+    """Say whether envy is drawn as a matrix, with a column for each agent."""
+    return audit.game.size <= NAMED and not _fits_arrows(audit)
+
+
 def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
     """Draw who would rather have whose burden, and would still reach its requirement.
 
@@ -129,7 +132,7 @@ def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
         else:
             _draw_pairs(ax, audit)
         if audit.envy or audit.borderline:
-            draw_legend(ax, columns=2)
+            put_legend(ax)
         else:
             ax.set_title("nobody envies anybody")
     return finish(ax)
@@ -161,11 +164,9 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
         if pairs:
             said = "envies" if pairs is audit.envy else "may envy: too close to call"
             ax.plot([], [], color=colour, linestyle=line, label=f"→ {said}")
-    label_names(ax, "y", range(len(order)), [audit.game.name(i) for i in order.tolist()])
+    name_rows(ax, (audit.game.name(i) for i in order.tolist()))
     largest = float(given.max()) or 1.0
-    ax.set_xlim(-0.06 * largest, 1.1 * largest)
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    finish_samples(ax, "samples given")
+    count_samples(ax, "samples given", (-0.06 * largest, largest, 0.1))
     ax.grid(axis="y")
 
 
@@ -223,7 +224,5 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
         name = short(audit.game.name(envy.other), 18)
         said = f"envies {others}" if envy.pairs > 1 else f"envies {name}"
         write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
-    label_names(ax, "y", places.tolist(), [audit.game.name(envy.agent) for envy in shown])
-    ax.set_ylim(len(shown) - 0.5, -0.5)
-    ax.set_xlim(-0.03 * largest, largest * 1.28)
-    finish_samples(ax, "samples given")
+    name_rows(ax, (audit.game.name(envy.agent) for envy in shown))
+    count_samples(ax, "samples given", (-0.03 * largest, largest, 0.3))

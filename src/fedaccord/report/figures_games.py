@@ -16,15 +16,24 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import FuncFormatter
 
 from fedaccord._arrays import Indices, Vector
 from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
+from fedaccord.report.drawing import (
+    finish,
+    new_axes,
+    put_legend,
+    set_labels,
+    short,
+    styled,
+    tick_text,
+)
 from fedaccord.report.figures_audits import plot_envy, plot_spare
 from fedaccord.report.figures_overlap import plot_overlap
-from fedaccord.report.figures_parts import NAMED, WIDTH, draw_legend, finish_samples, write_beside
+from fedaccord.report.figures_parts import NAMED, WIDTH, count_samples, name_rows, write_beside
 from fedaccord.report.words_games import amount, price_value
 
 if TYPE_CHECKING:
@@ -85,11 +94,12 @@ def plot_allocations(
         else:
             (_draw_dots if game.size <= DOTS else _draw_bands)(ax, given)
             _set_scale(ax, given)
-            ax.set_xlabel("agents, from the largest stand-alone need to the smallest")
+            label = "agents, from the largest stand-alone need to the smallest"
+            set_labels(ax, x=label, top="samples")
             ax.set_xlim(0, game.size + 1)
-            ax.set_ylabel("samples")
+            ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
             ax.grid(axis="y")
-        draw_legend(ax, columns=2)
+        put_legend(ax)
     return finish(ax)
 
 
@@ -116,10 +126,8 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
                 write_beside(ax, 0.0, y, "alone no amount suffices")
             elif game.size <= THICK:
                 write_beside(ax, value, y, amount(value))
-    label_names(ax, "y", places.tolist(), [game.name(i) for i in range(game.size)])
-    ax.set_ylim(game.size - 0.5, -0.5)
-    ax.set_xlim(0, largest * 1.12)
-    finish_samples(ax, "samples")
+    name_rows(ax, (game.name(i) for i in range(game.size)))
+    count_samples(ax, "samples", (0, largest, 0.12))
 
 
 def by_need(given: Mapping[str, Vector]) -> Indices:
@@ -181,7 +189,7 @@ def _set_scale(ax: Axes, given: Mapping[str, Vector]) -> None:
     least, most = np.quantile(positive, (0.02, 1.0)) if positive.size else (1.0, 1.0)
     if most > 100 * least:
         ax.set_yscale("symlog", linthresh=10 ** np.floor(np.log10(least)), linscale=0.5)
-    ax.yaxis.set_major_formatter(lambda value, _: amount(value))
+    ax.yaxis.set_major_formatter(FuncFormatter(tick_text))
     ax.set_ylim(0, most * 1.05)
 
 
@@ -211,16 +219,15 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
         ax.set_xscale("log")
         ax.set_yscale("log")
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(lambda value, _: amount(value))
+            axis.set_major_formatter(FuncFormatter(tick_text))
             axis.set_minor_formatter(lambda value, _: "")
         ax.set_xlim(*ends)
         top = max([float(np.sqrt(ends[1])), *_finite_ends(prices)])
         ax.set_ylim(0.93, top * 1.15)
         ax.set_yticks([t for t in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000) if t <= top * 1.1])
-        ax.set_xlabel("k, the number of agents")
-        ax.set_title("price: total over the least total")
+        set_labels(ax, x="k, the number of agents", top="price: total over the least total")
         ax.grid(axis="both")
-        ax.legend(loc="upper left")
+        put_legend(ax)
     return finish(ax)
 
 

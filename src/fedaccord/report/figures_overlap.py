@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter
 
 from fedaccord._arrays import Indices, Matrix
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, label_names, new_axes, short, styled
-from fedaccord.report.figures_parts import WIDTH
+from fedaccord.report.drawing import (
+    finish,
+    label_names,
+    new_axes,
+    set_labels,
+    short,
+    styled,
+    tick_text,
+)
+from fedaccord.report.figures_parts import WIDTH, is_narrow, name_rows
 from fedaccord.report.overlap import (
     Blocks,
     Others,
@@ -23,7 +32,7 @@ from fedaccord.report.overlap import (
     overlap_of,
     why_nothing,
 )
-from fedaccord.report.words_games import amount, count
+from fedaccord.report.words_games import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +115,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
         _write(ax, heights[n], f"{count(int(found.sizes[group]), 'point')} of {held_by}")
     ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
     label_names(ax, "y", range(len(agents)), [_named(game, found, a) for a in agents.tolist()])
-    ax.set_xlim(-0.02, 1.42)
+    ax.set_xlim(-0.02, 2.0 if is_narrow(ax) else 1.42)
     ax.set_ylim(len(agents) - 0.4, -0.6)
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
@@ -162,7 +171,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     size = len(found.values)
     _draw_cells(ax, found.values)
     names = [game.name(agent) for agent in range(size)]
-    label_names(ax, "y", range(size), names)
+    name_rows(ax, names)
     upright = max(len(short(name)) for name in names) * size > 60
     shown = [short(name, 18) for name in names]
     ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
@@ -176,7 +185,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
             )  # fmt: skip
     else:
         _draw_key(ax, largest)
-    ax.set_xlabel(found.what)
+    set_labels(ax, x=found.what)
     _square(ax, size)
 
 
@@ -185,7 +194,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
-    ax.set_xlabel(found.what)
+    set_labels(ax, x=found.what)
     _draw_key(ax, float(found.values.max()))
     _square(ax, len(found.values))
     ax.set_aspect("equal")
@@ -242,10 +251,9 @@ def _draw_others(found: Others, game: Game, ax: Axes) -> None:
     starts, heights = counted(found)
     widths = np.diff(starts)
     ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
-    ax.set_xlabel("others that an agent shares data with")
     asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
-    ax.set_title(f"agents{asked}")
-    ax.xaxis.set_major_formatter(lambda value, _: amount(value))
+    set_labels(ax, x="others that an agent shares data with", top=f"agents{asked}")
+    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
     ax.grid(axis="y")
 
 

@@ -209,9 +209,7 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
     rows = tuple(
         (
             concept,
-            finite(solution.total),
-            finite(solution.bounds.lower),
-            finite(solution.bounds.upper),
+            *(_tidy(x) for x in (solution.total, solution.bounds.lower, solution.bounds.upper)),
             Mark(solution.status.key, STATUS_TONES[solution.status]),
             solution.method,
         )
@@ -236,6 +234,11 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
     )
 
 
+def _tidy(value: float) -> float | None:
+    """Take rounding noise off: 1931.25 and 1931.2500000000005 should read alike."""
+    return float(f"{value:.12g}") if np.isfinite(value) else None
+
+
 def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
     if not audits:
         return None
@@ -243,15 +246,16 @@ def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
         "A plan holds if nobody could give less while the others keep to it and still reach its "
         "requirement. That is asked of every agent by code that trusts no solver."
     )
-    plans = (
-        Section(f"Under the {plan} plan", tuple(_defection_parts(found, plan)))
-        for plan, found in audits.items()
-    )
-    return Section("Who would give less, and by how much", (intro, *plans))
+    said = Listing(tuple(f"{raised(plan)}: {found.sentence()}" for plan, found in audits.items()))
+    plans = (_subsection(plan, tuple(_defection_parts(a, plan))) for plan, a in audits.items())
+    return Section("Who would give less, and by how much", (intro, said, *filter(None, plans)))
+
+
+def _subsection(plan: str, parts: tuple[Part, ...]) -> Section | None:
+    return Section(f"Under the {plan} plan", parts) if parts else None
 
 
 def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
-    yield found.sentence()
     picture = spare_picture(found, plan)
     if picture is None:
         return
@@ -272,15 +276,12 @@ def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
         "An agent envies another if it gives more, and would still reach its requirement after "
         "the two changed places."
     )
-    plans = (
-        Section(f"Under the {plan} plan", tuple(_envy_parts(found, plan)))
-        for plan, found in audits.items()
-    )
-    return Section("Who envies whom", (intro, *plans))
+    said = Listing(tuple(f"{raised(plan)}: {_envy_sentence(a)}" for plan, a in audits.items()))
+    plans = (_subsection(plan, tuple(_envy_parts(a, plan))) for plan, a in audits.items())
+    return Section("Who envies whom", (intro, said, *filter(None, plans)))
 
 
 def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
-    yield _envy_sentence(found)
     picture = envy_picture(found, plan)
     if picture is not None:
         yield picture
@@ -348,7 +349,7 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
         Section("What was asked", (_verdicts_table(audit),)),
         Section("What each gives and needs", tuple(_check_parts(audit))),
         _reasons_section(audit, "checked"),
-        Section("Who envies whom", tuple(_envy_parts(audit, "checked"))),
+        Section("Who envies whom", (_envy_sentence(audit), *_envy_parts(audit, "checked"))),
         _overlap_section(game),
     )
     return Page(

@@ -12,8 +12,10 @@ from fedaccord.audit import Audit
 from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.games.envy import LISTED
+from fedaccord.report.drawing import NARROW
 from fedaccord.report.figures_audits import (
     envy_size,
+    is_envy_matrix,
     most_off,
     plot_envy,
     plot_spare,
@@ -55,6 +57,11 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+def narrowed(size: tuple[float, float]) -> tuple[float, float]:
+    """Give the size for a narrow screen: the legend takes more lines."""
+    return NARROW[0], size[1] + 0.4
+
+
 # Who gives how much.
 
 
@@ -77,6 +84,7 @@ def allocations_picture(game: Game, solutions: Mapping[str, Solution]) -> Pictur
         draw=lambda ax: plot_allocations(game, solutions, ax=ax),
         data=_allocations_data(game, given),
         size=allocations_size(game, solutions),
+        narrow=narrowed(allocations_size(game, solutions)),
         note=note,
     )
 
@@ -143,6 +151,7 @@ def spare_picture(audit: Audit, plan: str) -> Picture | None:
         draw=lambda ax: plot_spare(audit, ax),
         data=spare_table(audit, shown, "What each gives and needs"),
         size=spare_size(audit),
+        narrow=narrowed(spare_size(audit)),
         note=f"The {len(agents)} furthest off; {hidden:,} more are off too." if hidden else "",
     )
 
@@ -197,6 +206,7 @@ def envy_picture(audit: Audit, plan: str) -> Picture | None:
         draw=lambda ax: plot_envy(audit, ax),
         data=envy_table(audit),
         size=envy_size(audit),
+        narrow=None if is_envy_matrix(audit) else narrowed(envy_size(audit)),
         note=_envy_note(audit, envious),
     )
 
@@ -263,6 +273,7 @@ def prices_picture(prices: Mapping[str, Mapping[int, Interval]]) -> Picture | No
                 for k, price in series.items()
             ),
         ),
+        narrow=NARROW,
     )
 
 
@@ -286,8 +297,14 @@ def overlap_picture(game: Game, name: str = "overlap") -> Picture | None:
         draw=lambda ax: plot_found(game, found, ax=ax),
         data=_overlap_data(game, found),
         size=overlap_size(found),
+        narrow=None if _is_wide(found) else narrowed(overlap_size(found)),
         note=note,
     )
+
+
+def _is_wide(found: Overlap) -> bool:
+    """Say whether a matrix has more names than a narrow screen has room for."""
+    return isinstance(found, Pairs) and len(found.values) > 15
 
 
 def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
