@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import click
 import typer
@@ -26,8 +26,12 @@ from fedaccord.report.terminal import (
     discard_output,
     emit_text,
     prepare_streams,
+    progress,
     writing,
 )
+
+if TYPE_CHECKING:
+    from fedaccord.report.page import Page
 
 # First what is asked of games, then what is asked of training, then the paper.
 ORDER = (
@@ -116,6 +120,18 @@ def check_report(report: str | None, *, keep: str | Path | None = None) -> None:
     if report is not None:
         check_destination(report, (".html",), keep=keep, what="report", option="--report")
         imported("fedaccord.report.html")
+
+
+def write_report(report: str | None, make: Callable[[], Page]) -> None:
+    """Write a page where one was asked for, and say where it is.
+
+    report: the file's name; None for no report.
+    make: makes the page.
+    """
+    if report is not None:
+        with progress(f"writing {report}"):
+            make().save(report)
+        complain(f"the page is in {report}")
 
 
 def command_line() -> str:

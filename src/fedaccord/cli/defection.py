@@ -10,7 +10,15 @@ import typer
 from fedaccord._json import json_text
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
-from fedaccord.cli.base import AsJson, Interrupted, app
+from fedaccord.cli.base import (
+    AsJson,
+    Interrupted,
+    ReportFile,
+    app,
+    check_report,
+    command_line,
+    write_report,
+)
 from fedaccord.cli.configs import (
     CACHE,
     CacheFolder,
@@ -79,6 +87,7 @@ def audit_defection(
     ] = "fedaccord.sqlite",
     cache: CacheFolder = None,
     as_json: AsJson = False,
+    report: ReportFile = None,
 ) -> None:
     """Train again and again with one agent giving less: is it satisfied all the same?
 
@@ -99,6 +108,7 @@ def audit_defection(
     )
     prescribed = _read_plan(settings)
     check_folder(results, "--results")
+    check_report(report)
     engines = imported("fedaccord.federation.engines")
     workers = checked_workers(cores() if workers is None else workers)
     if engine not in engines.ENGINES:
@@ -111,6 +121,8 @@ def audit_defection(
     found = _audited(source, algorithms, settings, prescribed, workers, engine, results, count)
     _emit(found, as_json=as_json)
     complain(count.kept(found.reused))
+    pages = "fedaccord.report.pages_training"
+    write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
 
 
 class _Count:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._json import json_text
-from fedaccord.cli.base import AsJson, Interrupted, app, check_destination
+from fedaccord._lazy import imported
+from fedaccord.cli.base import (
+    AsJson,
+    Interrupted,
+    ReportFile,
+    app,
+    check_destination,
+    check_report,
+    command_line,
+    write_report,
+)
 from fedaccord.cli.configs import (
     CACHE,
     CacheFolder,
@@ -24,7 +34,7 @@ from fedaccord.report.terminal import emit, emit_text, progress
 
 if TYPE_CHECKING:
     from fedaccord.federation.config import Config
-    from fedaccord.federation.difficulty import Scores
+    from fedaccord.federation.difficulty import Bands, Scores
 
 
 @app.command()
@@ -49,6 +59,7 @@ def train(
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
+    report: ReportFile = None,
 ) -> int:
     """Train a federation once, and tell who is satisfied.
 
@@ -66,6 +77,7 @@ def train(
     brought = None if contributions is None else Allocation.load(contributions)
     if save is not None:
         check_destination(save, (".csv",), keep=contributions, what="history")
+    check_report(report)
     federation = building_of(config, cache or CACHE).source(start).deal(trial)
 
     from fedaccord.federation.streams import derived_seed
@@ -83,6 +95,7 @@ def train(
         from fedaccord.report import training
 
         emit(training.history_table(history), training.history_sentence(history, name))
+    write_report(report, lambda: _pages().train_page(history, name, command=command_line()))
     return 0 if history.satisfied.all() else 1
 
 
@@ -100,6 +113,7 @@ def difficulty(
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
+    report: ReportFile = None,
 ) -> None:
     """Score how hard the agents' points are, and tell what bands of the scores would be.
 
@@ -109,6 +123,7 @@ def difficulty(
     settings = _difficulty(config, method, trials)
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of scores")
+    check_report(report)
     building = building_of(config, cache or CACHE)
     try:
         scores = building.new_scores(settings.method, settings.options)
@@ -117,15 +132,18 @@ def difficulty(
         raise Interrupted(f"interrupted{kept if settings.method == 'trials' else ''}") from None
     if save is not None:
         scores.save(save)
-    bands = _bands(config, scores)
+    bands = _bands(config)
+    found = _band_facts(bands, scores)
     if as_json:
-        found = {"summary": scores.summary(), "bands": bands, "provenance": scores.provenance}
-        emit_text(json_text({"method": settings.method, **found}))
-        return
-    from fedaccord.report import training
+        facts = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
+        emit_text(json_text({"method": settings.method, **facts}))
+    else:
+        from fedaccord.report import training
 
-    rows = {**scores.summary(), **{f"{name}, mean": band["mean"] for name, band in bands.items()}}
-    emit(training.pairs_table(f"difficulty by {settings.method}", rows))
+        means = {f"{name}, mean": band["mean"] for name, band in found.items()}
+        head = f"difficulty by {settings.method}"
+        emit(training.pairs_table(head, {**scores.summary(), **means}))
+    write_report(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
 
 
 def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
@@ -139,10 +157,14 @@ def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
     return overridden(settings, trials=trials)
 
 
-def _bands(config: Config, scores: Scores) -> dict[str, Any]:
+def _bands(config: Config) -> Bands:
     from fedaccord.federation.difficulty import Bands
 
-    hard, easy = Bands(config.agents.hard, config.agents.easy).pools(scores)
+    return Bands(config.agents.hard, config.agents.easy)
+
+
+def _band_facts(bands: Bands, scores: Scores) -> dict[str, Any]:
+    hard, easy = bands.pools(scores)
     return {
         name: {"points": len(pool), "mean": float(scores.values[pool].mean())}
         for name, pool in (("hard", hard), ("easy", easy))
@@ -157,6 +179,7 @@ def pretrain(
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
+    report: ReportFile = None,
 ) -> None:
     """Train the network on the pre-training pool, before any federation."""
     config = read_config(config_file)
@@ -164,6 +187,7 @@ def pretrain(
         raise InputError("[pretraining] batches is 0 in this config; give how many to train")
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of weights")
+    check_report(report)
     weights = building_of(config, cache or CACHE).new_weights()
     if save is not None:
         weights.save(save)
@@ -171,11 +195,12 @@ def pretrain(
         record = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
         facts = {"accuracy": weights.accuracy, "batches": weights.batches}
         emit_text(json_text({**facts, "record": record, "provenance": dict(weights.provenance)}))
-        return
-    from fedaccord.report import training
+    else:
+        from fedaccord.report import training
 
-    rows = {"points": weights.provenance["points"], "batches": weights.batches}
-    emit(training.pairs_table("pre-training", {**rows, "accuracy": weights.accuracy}))
+        rows = {"points": weights.provenance["points"], "batches": weights.batches}
+        emit(training.pairs_table("pre-training", {**rows, "accuracy": weights.accuracy}))
+    write_report(report, lambda: _pages().pretrain_page(weights, command=command_line()))
 
 
 @app.command()
@@ -195,6 +220,7 @@ def search(
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
+    report: ReportFile = None,
 ) -> None:
     """Try random learning rates and batch sizes on the pre-training pool, the best first."""
     config = read_config(config_file)
@@ -204,6 +230,7 @@ def search(
         raise InputError(f"--epochs must be a number above 0; got {epochs:g}")
     if results is not None:
         check_folder(results, "--results")
+    check_report(report)
     building = building_of(config, cache or CACHE)
     from fedaccord.report.live import counted
 
@@ -215,7 +242,13 @@ def search(
         raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
     if as_json:
         emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
-        return
-    from fedaccord.report import training
+    else:
+        from fedaccord.report import training
 
-    emit(training.search_table(found))
+        emit(training.search_table(found))
+    seed = config.pools.seed
+    write_report(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
+
+
+def _pages() -> Any:
+    return imported("fedaccord.report.pages_training")

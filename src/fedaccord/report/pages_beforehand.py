@@ -51,7 +51,7 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
         ),
         facts=(
             *_provenance(scores.provenance),
-            ("Points", f"sha256 {scores.pool}"),
+            ("Points scored", f"sha256 {scores.pool}"),
             *surroundings(),
         ),
         command=command,
@@ -100,14 +100,18 @@ def _scores_table(scores: Scores, pools: Mapping[str, Any]) -> Table:
 
 
 def _provenance(known: Mapping[str, Any]) -> Facts:
+    """Write what is known of how numbers came about, a fact for each name."""
     return tuple(
-        (
-            name.replace("_", " ").capitalize(),
-            settings_text(v) if isinstance(v, Mapping) else f"{v}",
-        )
-        for name, v in known.items()
-        if name not in ("versions", "pool")
+        (name.replace("_", " ").capitalize(), _written(value))
+        for name, value in known.items()
+        if name not in ("versions", "pool") and value is not None
     )
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return settings_text(value) if isinstance(value, Mapping) else str(value)
 
 
 def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
@@ -141,10 +145,11 @@ def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
     )
 
 
-def search_page(draws: Sequence[Draw], *, command: str = "") -> Page:
+def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str = "") -> Page:
     """Make a page of a search of hyperparameters.
 
     draws: what was tried, the best first.
+    seed: of the search; not told where left out.
     command: what was typed.
     """
     diverged = sum(bool(np.isnan(draw.accuracy)) for draw in draws)
@@ -157,28 +162,34 @@ def search_page(draws: Sequence[Draw], *, command: str = "") -> Page:
             f"The best of {choices} is a learning rate of {best.learning_rate:.2g} with batches of "
             f"{best.batch_size:,}: right on {percent(best.accuracy)} of the validation pool."
         )
-    rows = tuple((d.learning_rate, d.batch_size, d.batches, _accuracy(d.accuracy)) for d in draws)
-    data = Table(
-        "What was tried, the best first",
-        ("learning rate", "batch size", "batches trained", "accuracy"),
-        rows,
-    )
+    # Learning rates are orders apart: in full for the CSV, and short for the eye.
+    full = _search_table(draws, [draw.learning_rate for draw in draws])
+    short = _search_table(draws, [f"{draw.learning_rate:.2e}" for draw in draws])
     picture = Picture(
         name="search",
         title="Accuracy by learning rate and batch size",
         alt=f"{verdict} {diverged:,} diverged." if diverged else verdict,
         draw=lambda ax: figures.plot_search(draws, ax),
-        data=data,
+        data=full,
         narrow=NARROW,
     )
     return Page(
         title="Which learning rate and batch size",
         verdict=verdict,
         tone="bad" if diverged == len(draws) else "plain",
-        sections=(Section("What was tried", (picture, data)),),
-        facts=surroundings(),
+        sections=(Section("What was tried", (picture, short)),),
+        facts=(*(() if seed is None else (("Seed", str(seed)),)), *surroundings()),
         command=command,
     )
+
+
+def _search_table(draws: Sequence[Draw], rates: Sequence[Cell]) -> Table:
+    rows = tuple(
+        (rate, draw.batch_size, draw.batches, _accuracy(draw.accuracy))
+        for rate, draw in zip(rates, draws, strict=True)
+    )
+    heads = ("learning rate", "batch size", "batches trained", "accuracy")
+    return Table("What was tried, the best first", heads, rows)
 
 
 def _accuracy(value: float) -> Cell:

@@ -420,9 +420,9 @@ def _drawn_parts(history: History) -> Iterator[Part]:
 
 def _one_run(history: History) -> str:
     looked = history.algorithm.get("evaluate_every", 1)
-    every = "every round" if looked == 1 else f"every {looked:,} rounds"
+    every = "every round" if looked == 1 else f"one round in {looked:,}, and the last,"
     return (
-        f"Accuracies are measured {every} and after the last. "
+        f'For "first in round" {every} counts. '
         "This is one run: with another seed an agent close to its goal may end on its other side. "
         "How often it does, and whether it could bring less, is what 'fedaccord audit' tells."
     )
