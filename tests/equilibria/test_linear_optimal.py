@@ -17,8 +17,12 @@ from fedaccord.equilibria.linear_optimal import (
     first_order_optimal,
     highs_optimal,
     milp_optimal,
-    multiplicative_weights_optimal,
     repaired,
+)
+from fedaccord.equilibria.linear_weights import (
+    FIRST_WINDOW,
+    _Players,
+    multiplicative_weights_optimal,
 )
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.errors import InputError
@@ -167,6 +171,38 @@ def test_multiplicative_weights_let_those_give_who_need_nothing():
     nobody = LinearGame(np.eye(2), [0, 0], minimums=[0.5, 0])
     solution = multiplicative_weights_optimal(nobody, tolerance=1e-2, deadline=Deadline(5))
     assert (solution.status, solution.total) == (Status.OPTIMAL, 0.5)
+
+
+def test_multiplicative_weights_close_where_columns_and_rows_tie():
+    # Several prices and several allocations are optimal here, and plain weights circle among them.
+    benefits = [[1, 0, 0.25], [0, 1, 0.75], [0.25, 0.75, 1]]
+    game = LinearGame(benefits, [1.625, 1.75, 2])
+    solution = multiplicative_weights_optimal(game, tolerance=1e-3, deadline=Deadline(20))
+    assert solution.status is Status.OPTIMAL
+    verify(solution, 3.375)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_multiplicative_weights_close_on_crowded_discovery_games(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(40, 0.3), size=60)
+    game = DiscoveryGame(rows, rng.uniform(0.02, 0.05, 60))
+    solution = multiplicative_weights_optimal(game, tolerance=2e-2, deadline=Deadline(30))
+    assert solution.status is Status.OPTIMAL
+    verify(solution, float(optimum(game).sum()))
+
+
+def test_weights_that_do_not_get_anywhere_take_smaller_steps():
+    players = _Players(flower(16))
+    for _ in range(FIRST_WINDOW):
+        players.step()
+    rate = players.rate
+    players.adapt(1.0)
+    assert players.rate == rate  # the first window has nothing to be compared with
+    for _ in range(FIRST_WINDOW):
+        players.step()
+    players.adapt(0.99)
+    assert players.rate == rate / 2
 
 
 @pytest.mark.parametrize("unit", [1e-7, 1e7])

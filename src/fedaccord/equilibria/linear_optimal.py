@@ -2,8 +2,8 @@
 
     minimise  c' theta   subject to  W theta >= mu,  low <= theta <= high
 
-HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method or
-multiplicative weights approach it, and any pair (theta, y) gives bounds that prove how closely.
+HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method approaches it
+(linear_weights.py has another), and any pair (theta, y) gives bounds that prove how closely.
 """
 
 from __future__ import annotations
@@ -290,65 +290,6 @@ class _Halpern:
             self._restart()
         else:
             self.last = moved
-
-
-def multiplicative_weights_optimal(
-    game: LinearGame, *, tolerance: float, deadline: Deadline, rate: float | None = None
-) -> Solution:
-    """Approach LP 1 as a covering program by multiplicative weights, MW-FED's counterpart.
-
-    Every agent has a weight, w_i = exp(-rate * u_i / mu_i): unsatisfied agents weigh more. In each
-    round the contributions that serve the weighted agents best for their cost grow by a factor, as
-    in the width-independent solvers of covering programs; weights divided by requirements are
-    prices, so every round also proves a lower bound.
-
-    rate: how sharply weights fall; 2 log(k) / max(tolerance, 1e-3) where left out.
-    """
-    wanted = np.flatnonzero(game.requirements > 0)
-    need = np.where(game.requirements > 0, game.requirements, np.inf)
-    rate = rate or 2.0 * np.log(max(wanted.size, 2)) / max(tolerance, 1e-3)
-    average = np.zeros(game.size)
-    # Growing by factors needs a start above zero, of those too who need nothing themselves.
-    needed = np.where(game.alone > 0, game.alone, game.alone.max())
-    theta = np.maximum(game.minimums, 1e-3 * needed / game.size)
-    best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
-    rounds = 0
-    closed = wanted.size == 0
-    while not closed and not deadline.passed:
-        rounds += 1
-        utility = game.apply(theta)
-        cover = utility / need
-        weights = np.zeros(game.size)
-        weights[wanted] = np.exp(-rate * (cover[wanted] - cover[wanted].min()))
-        trial = weights / need
-        worth = game.apply_transposed(trial) / game.costs
-        # The prices of all rounds, each scaled to what it proves, are better than any one round's.
-        average += trial / worth.max()
-        if rounds % 10 == 1:
-            level = max(float(cover[wanted].min()), 1e-300)
-            feasible, bounds = certified(game, theta / level, average / rounds)
-            if bounds.lower > lower:
-                lower, prices = bounds.lower, average / rounds
-            if feasible is not None and bounds.upper < upper:
-                best, upper = feasible, bounds.upper
-            closed = best is not None and upper - lower <= tolerance * upper
-        # Who has reached its limit cannot give more, however much it serves.
-        worth = np.where(theta < game.limits, worth, 0.0)
-        if not worth.any():
-            break
-        # A step that moves no coverage by more than 1/rate keeps the weights' first-order model.
-        gain = np.maximum(worth / worth.max() - (1 - 1e-1), 0.0) * 10.0
-        step = gain * theta
-        moved = float((game.apply(step) / need)[wanted].max()) or 1.0
-        theta = np.minimum(theta + step * min(1.0, 1.0 / (rate * moved)), game.limits)
-    if wanted.size == 0:
-        best = np.array(game.minimums)
-        lower = upper = game.total(best)
-    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
-    return Solution(
-        game, "optimal", "multiplicative-weights", status, Interval(min(lower, upper), upper), best,
-        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
-    )  # fmt: skip
 
 
 def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:

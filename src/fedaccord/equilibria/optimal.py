@@ -14,6 +14,7 @@ from fedaccord.equilibria.base import (
     answered,
 )
 from fedaccord.equilibria.general_optimal import general_optimal
+from fedaccord.equilibria.linear_weights import multiplicative_weights_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -76,7 +77,7 @@ def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline)
     if game.is_integer or method == "milp":
         raise InputError(f'method "{method}" does not fit {game.strategies} strategies; use "auto"')
     if method == "multiplicative-weights":
-        return linear.multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
+        return multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
     if method == "highs" or (method == "auto" and _nonzeros(game) <= linear.EXACT_LIMIT):
         # Half the time, so that what HiGHS cannot finish a first-order method can still bound.
         share = deadline if method == "highs" else Deadline(deadline.left / 2)
