@@ -7,6 +7,7 @@ import numpy as np
 from fedaccord._arrays import Vector
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.linear_optimal import certified
+from fedaccord.games.base import ROUNDING
 from fedaccord.games.linear import LinearGame
 
 # Rounds before it is first asked whether they get anywhere.
@@ -43,8 +44,10 @@ def multiplicative_weights_optimal(
         closed = best is not None and upper - lower <= tolerance * upper
         players.adapt(upper - lower)
     status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
+    # What is proved is proved up to rounding, and here the ends may meet.
+    bounds = Interval(min(lower, upper) * (1 - ROUNDING), upper * (1 + ROUNDING))
     return Solution(
-        game, "optimal", "multiplicative-weights", status, Interval(min(lower, upper), upper), best,
+        game, "optimal", "multiplicative-weights", status, bounds, best,
         certificate={"prices": prices, "rounds": players.rounds}, seconds=deadline.elapsed,
     )  # fmt: skip
 
