@@ -22,6 +22,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 NOTHING = "–"
 # A column with words longer than this needs room.
 WORDS = 40
+# And with none longer than this is not broken into lines.
+UNBROKEN = 30
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Shown:
 class Laid:
     """A table as it stands on a page.
 
-    kinds: of each column, number, words (which need room) or text.
+    kinds: of each column, number, short (never broken), text or words (which need room).
     rows, footer: the cells, as many in each row as there are columns.
     """
 
@@ -59,11 +61,19 @@ def laid_out(table: Table) -> Laid:
     places = [_places([row[n] for row in rows + footer]) for n in range(len(table.columns))]
     kinds = tuple(_kind([row[n] for row in rows]) for n in range(len(table.columns)))
 
-    def shown(row: Sequence[Cell]) -> tuple[Shown, ...]:
-        return tuple(map(_shown, row, places))
-
     return Laid(
-        table.caption, table.columns, kinds, tuple(map(shown, rows)), tuple(map(shown, footer))
+        table.caption,
+        table.columns,
+        kinds,
+        rows=tuple(tuple(map(_shown, row, places)) for row in rows),
+        # That there is no sum goes without saying.
+        footer=tuple(
+            tuple(
+                Shown("") if cell is None else _shown(cell, n)
+                for cell, n in zip(row, places, strict=True)
+            )
+            for row in footer
+        ),
     )
 
 
@@ -78,9 +88,12 @@ def is_number(cell: object) -> TypeGuard[float]:
 
 def _kind(cells: Sequence[Cell]) -> str:
     words = [_text(cell) for cell in cells if cell is not None and not is_number(cell)]
-    if max(map(len, words), default=0) > WORDS:
+    longest = max(map(len, words), default=0)
+    if longest > WORDS:
         return "words"
-    return "number" if 2 * len(words) < sum(cell is not None for cell in cells) else "text"
+    if 2 * len(words) < sum(cell is not None for cell in cells):
+        return "number"
+    return "short" if longest <= UNBROKEN else "text"
 
 
 def _places(cells: Sequence[Cell]) -> int:
@@ -106,7 +119,9 @@ def _shown(cell: Cell, places: int) -> Shown:
     if not is_number(cell):
         return Shown(str(cell))
     text = written(cell, places)
-    return Shown(text, key="" if _read(text) == float(cell) else f"{float(cell):.12g}")
+    # The page's script reads infinities as they are shown.
+    plain = not math.isfinite(cell) or _read(text) == float(cell)
+    return Shown(text, key="" if plain else f"{float(cell):.12g}")
 
 
 def written(number: float, places: int) -> str:

@@ -4,6 +4,7 @@
     with styled(): ...                   draw in that style; the user's settings come back after
     label_names(ax, "y", places, names)  names of agents as tick labels, as many as fit
     put_legend(ax)                       a legend above the axes, in as many columns as fit
+    set_labels(ax, x=..., top=...)       what the axes are, on as many lines as it takes
     finish(ax)                           no text is taken for maths
 
 Colours come from fedaccord.report.style, so that figures on a page follow light and dark. An
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal
@@ -30,7 +32,9 @@ imported("matplotlib.style")
 
 from matplotlib.axes import Axes as Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.font_manager import FontProperties  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
+from matplotlib.textpath import TextToPath  # noqa: E402
 from matplotlib.ticker import (  # noqa: E402
     FixedLocator,
     FuncFormatter,
@@ -45,23 +49,29 @@ SIZE = (7.6, 3.6)
 NARROW = (4.4, 3.6)
 LONGEST_NAME = 24
 LONGEST_LEGEND = 48
-# In inches: a line of text, a letter, what a legend puts before a name; and how much of a figure
-# its axes take up.
+# In inches: a line of text, the least space between two, what a legend puts round a name; and how
+# much of a figure its axes take up.
 NAME_HEIGHT = 0.2
-LETTER = 0.09
-HANDLE = 0.55
-PLOT_SHARE = 0.8
+GAP = 0.12
+HANDLE = 0.65
+PLOT_SHARE = 0.85
+# How much of a figure's width a name may take up.
+WIDEST_NAME = 0.4
 # With more lines than this nobody could tell them apart.
 MANY_LINES = 12
 # With more points than this intervals are bands, and only some points are marked.
 MANY_POINTS = 12
+FONT = FontProperties(family="DejaVu Sans", size=style.FONT_SIZE)
+TEXTS = TextToPath()
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
     """Draw in the house style inside this block, whatever the user's settings are."""
-    with matplotlib.style.context(["default", style.RC]):
+    with matplotlib.style.context(["default", style.RC]), warnings.catch_warnings():
+        # Browsers have signs for every script; that a PNG may lack one is not worth a word.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
         yield
 
 
@@ -71,7 +81,12 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
     size: width and height in inches.
     """
     with styled():
-        return Figure(figsize=size, layout="constrained").add_subplot()
+        ax = Figure(figsize=size, layout="constrained").add_subplot()
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(tick_text))
+            # Names at the ticks, where those are what is drawn, still take its place.
+            axis.isDefault_majfmt = True
+    return ax
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -96,6 +111,38 @@ def short(name: str, longest: int = LONGEST_NAME) -> str:
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
 
 
+def width_of(text: str, size: float = style.FONT_SIZE) -> float:
+    """Measure a line of text, in inches.
+
+    text: to be measured.
+    size: of its letters, in points.
+    """
+    width, _, _ = TEXTS.get_text_width_height_descent(text, FONT, False)
+    return float(width) * size / style.FONT_SIZE / 72
+
+
+def fitted(text: str, room: float, size: float = style.FONT_SIZE) -> str:
+    """Cut a line of text that is wider than there is room, in inches."""
+    shown = plain(text)
+    if width_of(shown, size) <= room:
+        return shown
+    while len(shown) > 1 and width_of(shown + "…", size) > room:
+        shown = shown[:-1]
+    return shown.rstrip() + "…"
+
+
+def wrapped(text: str, room: float, size: float = style.FONT_SIZE) -> str:
+    """Break text into lines no wider than there is room, in inches."""
+    lines = [""]
+    for word in plain(text).split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and width_of(longer, size) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join(fitted(line, room, size) for line in lines)
+
+
 def label_names(
     ax: Axes, axis: Literal["x", "y"], places: Sequence[float], names: Sequence[str]
 ) -> None:
@@ -107,34 +154,67 @@ def label_names(
     names: in full; what is too long is cut.
     """
     width, height = size_of(ax)
-    shown = [short(name) for name in names]
-    needed = NAME_HEIGHT if axis == "y" else LETTER * max(map(len, [*shown, "  "])) + LETTER
-    fit = max(int(PLOT_SHARE * (height if axis == "y" else width) / needed), 1)
+    if axis == "y":
+        room, needed = height, NAME_HEIGHT
+    else:
+        longest = max((short(name) for name in names), key=len, default="")
+        room, needed = width, min(width_of(longest), WIDEST_NAME * width) + GAP
+    fit = max(int(PLOT_SHARE * room / needed), 1)
     step = max(-(-len(places) // fit), 1)
+    shown = [fitted(short(name), WIDEST_NAME * width) for name in names[::step]]
     set_ticks = ax.set_yticks if axis == "y" else ax.set_xticks
-    set_ticks(places[::step], shown[::step], parse_math=False)
+    set_ticks(places[::step], shown, parse_math=False)
 
 
-def put_legend(ax: Axes, **options: Any) -> None:
+def set_labels(ax: Axes, *, x: str = "", top: str = "") -> None:
+    """Say what the axes are: x below, and above what is measured.
+
+    ax: where; call this before put_legend.
+    x: what the horizontal axis is.
+    top: what the heights, or the bars, are.
+    """
+    room = PLOT_SHARE * size_of(ax)[0]
+    if x:
+        ax.set_xlabel(wrapped(x, room), parse_math=False)
+    if top:
+        ax.set_title(wrapped(top, room), loc="left", parse_math=False)
+
+
+def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     """Put the legend above the axes, where it covers nothing, in as many columns as fit.
 
     ax: with labelled lines or bars.
+    order: the labels in the order they are to have; matplotlib's where left out.
     options: more for matplotlib's legend.
     """
     handles, labels = ax.get_legend_handles_labels()
     if not handles:
         return
-    shown = [short(label, LONGEST_LEGEND) for label in labels]
-    width = HANDLE + LETTER * (max(map(len, shown)) + 1)
-    columns = min(max(int(PLOT_SHARE * size_of(ax)[0] / width), 1), len(shown))
-    rows = -(-len(shown) // columns)
+    if order:
+        rank = {name: n for n, name in enumerate(order)}
+        places = sorted(range(len(labels)), key=lambda n: rank.get(labels[n], len(rank)))
+        handles, labels = ([some[n] for n in places] for some in (handles, labels))
+    room = PLOT_SHARE * size_of(ax)[0]
+    shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
+    columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
     place = {"loc": "lower left", "bbox_to_anchor": (0, 1.02), "ncols": columns}
     legend = ax.legend(handles, shown, **{**place, "borderaxespad": 0, **options})
     for text in legend.get_texts():
         text.set_parse_math(False)
     if (title := ax.get_title(loc="left")) and "loc" not in options:
-        # Above the legend: what the axis measures comes first.
+        # Above the legend: what is measured comes first.
+        rows = -(-len(shown) // columns)
         ax.set_title(title, loc="left", pad=14 + rows * 1.5 * style.SMALL, parse_math=False)
+
+
+def _columns(widths: Sequence[float], room: float) -> int:
+    """Choose the most columns that fit; entries run down each column before the next."""
+    for columns in range(len(widths), 1, -1):
+        rows = -(-len(widths) // columns)
+        parts = [widths[n : n + rows] for n in range(0, len(widths), rows)]
+        if len(parts) == columns and sum(map(max, parts)) <= room:
+            return columns
+    return 1
 
 
 def tick_text(value: float, _place: int | None = None) -> str:
@@ -143,7 +223,7 @@ def tick_text(value: float, _place: int | None = None) -> str:
         return "0"
     exponent = math.floor(math.log10(abs(value)) + 1e-9)
     if -4 <= exponent < 6:
-        return f"{value:,.0f}" if exponent >= 4 else f"{value:.6g}".replace("-", "−")
+        return f"{value:,.6g}".replace("-", "−")
     first = value / 10.0**exponent
     power = "10" + str(exponent).translate(SUPERSCRIPTS)
     return power if math.isclose(first, 1) else f"{first:.3g}·{power}".replace("-", "−")
@@ -174,12 +254,11 @@ def plot_chart(chart: Chart, ax: Axes | None = None) -> Axes:
     with styled():
         _put_lines(ax, chart)
         _set_scales(ax, chart)
-        ax.set_xlabel(plain(chart.x))
-        ax.set_title(plain(chart.y), loc="left")
+        set_labels(ax, x=chart.x, top=chart.y)
         if chart.goal is not None:
             _put_goal(ax, chart.goal, percent=chart.percent)
         if len(chart.lines) > 1 or any(line.reference for line in chart.lines):
-            put_legend(ax)
+            put_legend(ax, order=[line.name for line in chart.lines])
         if not any(line.x for line in chart.lines):
             ax.text(0.5, 0.5, "nothing to show", transform=ax.transAxes, ha="center")
     return finish(ax)
@@ -192,7 +271,7 @@ def _put_lines(ax: Axes, chart: Chart) -> None:
             ax.plot(line.x, line.y, color=style.SERIES[0], linewidth=0.8, alpha=0.45)
         ax.lines[0].set_label(f"{len(measured)} lines, told apart in the table")
     else:
-        for n, line in enumerate(measured):
+        for line, n in _numbered(measured):
             _put_line(ax, line, n, shift=_shift(chart, measured, n))
     for n, line in enumerate(line for line in chart.lines if line.reference):
         dashes = style.DASHES[1 + n % (len(style.DASHES) - 1)]
@@ -201,13 +280,29 @@ def _put_lines(ax: Axes, chart: Chart) -> None:
         )
 
 
+def _numbered(lines: Sequence[Line]) -> list[tuple[Line, int]]:
+    """Number lines; one that is a detail of another before it has the other's number."""
+    numbers: dict[str, int] = {}
+    found: list[tuple[Line, int]] = []
+    count = 0
+    for line in lines:
+        if line.of in numbers:
+            found.append((line, numbers[line.of]))
+            continue
+        numbers[line.name] = count
+        found.append((line, count))
+        count += 1
+    return found
+
+
 def _shift(chart: Chart, lines: Sequence[Line], n: int) -> float:
     """Move lines a little sideways, so that their intervals do not cover each other."""
     places = [x for line in lines for x in line.x]
+    groups = 1 + max(number for _, number in _numbered(lines))
     barred = [line for line in lines if line.low and len(line.x) <= MANY_POINTS]
     if chart.logarithmic or len(barred) < 2:
         return 0.0
-    return 0.008 * (max(places) - min(places)) * (2 * n - len(lines) + 1) / (len(lines) - 1)
+    return 0.008 * (max(places) - min(places)) * (2 * n - groups + 1) / (groups - 1)
 
 
 def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
@@ -220,6 +315,8 @@ def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
         "linestyle": dashes,
         "label": line.name,
     }
+    if line.of:
+        look |= {"marker": "", "linestyle": (0, (4, 3)), "linewidth": 1.2}
     if many:
         # Not the same places on every line, or marks would hide each other.
         step = len(places) // 6

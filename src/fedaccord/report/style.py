@@ -88,6 +88,8 @@ RC = {
     "axes.unicode_minus": True,
     "figure.facecolor": PAPER,
     "figure.dpi": 100,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.06,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "xtick.color": REFERENCE,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from fedaccord.report.style import COLOURS, FONTS, INK
+from fedaccord.report.style import COLOURS, FONTS, INK, PAPER
 
 # What XML cannot hold, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -120,5 +120,6 @@ def standalone(source: str, *, title: str, alt: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" '
         f'width="{width:g}pt" height="{height:g}pt" viewBox="0 0 {width:g} {height:g}">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(alt)}</desc>\n"
-        f"<style>{escape(rules(classes, themed=False))}</style>\n{drawing.body}\n</svg>\n"
+        f"<style>{escape(rules(classes, themed=False))}</style>\n"
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>{drawing.body}\n</svg>\n'
     )
