@@ -2,7 +2,7 @@
 #
 #   make install   everything, for development, in .venv
 #   make demo      three hospitals: their plans, and a proposal checked (installs only what that needs)
-#   make test      all tests, the slow ones too
+#   make test      all tests, the slow ones too; installs Chromium, which opens the report pages
 #   make check     formatting, lint, types
 #   make bench     how long the solvers and a round of training take
 #   make clean     remove caches and what the demo made; distclean removes the environments too
@@ -24,7 +24,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 OFFLINE := FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 RAY_USAGE_STATS_ENABLED=0
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check bench clean distclean
+.PHONY: help install demo browser test check bench clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -77,7 +77,21 @@ demo: $(DEMO)/.installed
 	@echo
 	$(DEMO)/bin/fedaccord check $(HOSPITALS) demo/equal-shares.csv || test $$? -eq 1
 
-test: $(VENV)/.installed
+# Where it cannot be installed, the tests that need it are skipped and say so.
+CHROMIUM := chromium chromium-driver fonts-dejavu-core
+APT := apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0
+browser:
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
+	  as_root=; test "$$(id -u)" = 0 || as_root="sudo -n"; \
+	  command -v apt-get >/dev/null && $$as_root true 2>/dev/null \
+	  && echo "installing Chromium, in which the tests open the report pages" \
+	  && export DEBIAN_FRONTEND=noninteractive \
+	  && { $$as_root $(APT) install $(CHROMIUM) >/dev/null 2>&1 \
+	    || { $$as_root $(APT) update && $$as_root $(APT) install $(CHROMIUM); } >/dev/null; }; \
+	} || echo "To test the report pages too, install Chromium and its driver" \
+	  "(on Debian: sudo apt-get install chromium chromium-driver)." >&2
+
+test: $(VENV)/.installed browser
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/.installed
