@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Up to this many agents and pairs envy is drawn as arrows.
 ARROWS = 12
+# Up to this many agents those who are not off are shown too.
+ALL = 12
 
 # Who would defect.
 
@@ -38,7 +40,7 @@ def spare_size(audit: Audit) -> tuple[float, float]:
 
 def most_off(audit: Audit, most: int = FEW) -> Indices:
     """Choose whom to show: all in order, or of many those furthest off, the worst first."""
-    if audit.game.size <= NAMED:
+    if audit.game.size <= ALL:
         return np.arange(audit.game.size)
     off = np.maximum(audit.short, audit.spare)
     return ranked(off, min(most, int(is_off(audit, off).sum())))
@@ -47,7 +49,7 @@ def most_off(audit: Audit, most: int = FEW) -> Indices:
 def plot_spare(audit: Audit, ax: Axes | None = None) -> Axes:
     """Draw what each agent gives and needs: who could give less, who is short, and by how much.
 
-    Of more than thirty agents, those that are off, the worst first.
+    Of more than a dozen agents, those that are off, the worst first.
 
     audit: what was found of a plan.
     ax: where to draw.

@@ -209,16 +209,18 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
     rows = tuple(
         (
             concept,
-            *(_tidy(x) for x in (solution.total, solution.bounds.lower, solution.bounds.upper)),
+            finite(solution.total),
+            _bound(solution.bounds.lower, solution.total),
+            _bound(solution.bounds.upper, solution.total),
             Mark(solution.status.key, STATUS_TONES[solution.status]),
             solution.method,
         )
         for concept, solution in solutions.items()
     )
-    said = tuple(
-        " ".join(filter(None, (f"{raised(concept)}:", solution.status.value, solution.note)))
-        for concept, solution in solutions.items()
-    )
+    said: dict[str, list[str]] = {}
+    for concept, solution in solutions.items():
+        words = " ".join(filter(None, (solution.status.value, solution.note)))
+        said.setdefault(words, []).append(concept)
     return Section(
         "What is proved",
         (
@@ -229,14 +231,14 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
                 ("plan", total, "at least", "at most", "status", "method"),
                 rows,
             ),
-            Listing(said),
+            Listing(tuple(f"{raised(', '.join(who))}: {words}" for words, who in said.items())),
         ),
     )
 
 
-def _tidy(value: float) -> float | None:
-    """Take rounding noise off: 1931.25 and 1931.2500000000005 should read alike."""
-    return float(f"{value:.12g}") if np.isfinite(value) else None
+def _bound(bound: float, total: float) -> float | None:
+    """Give a bound, or the total if they differ by rounding alone: they should read alike."""
+    return finite(total if abs(bound - total) <= 1e-12 * abs(total) else bound)
 
 
 def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
@@ -247,12 +249,8 @@ def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
         "requirement. That is asked of every agent by code that trusts no solver."
     )
     said = Listing(tuple(f"{raised(plan)}: {found.sentence()}" for plan, found in audits.items()))
-    plans = (_subsection(plan, tuple(_defection_parts(a, plan))) for plan, a in audits.items())
-    return Section("Who would give less, and by how much", (intro, said, *filter(None, plans)))
-
-
-def _subsection(plan: str, parts: tuple[Part, ...]) -> Section | None:
-    return Section(f"Under the {plan} plan", parts) if parts else None
+    parts = (part for plan, found in audits.items() for part in _defection_parts(found, plan))
+    return Section("Who would give less, and by how much", (intro, said, *parts))
 
 
 def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
@@ -262,10 +260,10 @@ def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
     yield picture
     off = np.maximum(found.short, found.spare)
     number = int(is_off(found, off).sum())
-    shown = ranked(off, number if number <= ROWS else SHOWN)
     if number > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off of {number:,}. {REST}"
-    if found.game.size > len(picture.data.rows):
+    if number > len(picture.data.rows):
+        shown = ranked(off, number if number <= ROWS else SHOWN)
         yield spare_table(found, shown, f"Those who are off under the {plan} plan, the worst first")
 
 
@@ -277,8 +275,8 @@ def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
         "the two changed places."
     )
     said = Listing(tuple(f"{raised(plan)}: {_envy_sentence(a)}" for plan, a in audits.items()))
-    plans = (_subsection(plan, tuple(_envy_parts(a, plan))) for plan, a in audits.items())
-    return Section("Who envies whom", (intro, said, *filter(None, plans)))
+    parts = (part for plan, found in audits.items() for part in _envy_parts(found, plan))
+    return Section("Who envies whom", (intro, said, *parts))
 
 
 def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
@@ -323,10 +321,11 @@ def _price_sentence(name: str, price: Interval) -> str:
     value = price_value(price)
     said = f"{raised(name)}: {value}"
     if np.isfinite(price.upper) and not note:
-        more = 100 * (price.upper - 1)
         kind = "stable" if "stability" in name else "envy-free"
         up_to = "up to " if price.upper > price.lower * (1 + 1e-6) else ""
-        said += f", so the {kind} plan costs {up_to}{more:.3g} % more than the optimal one"
+        more = f"{up_to}{100 * (price.upper - 1):.3g} % more than"
+        said += f", so the {kind} plan costs {more if price.upper > 1.00005 else 'as much as'} "
+        said += "the optimal one"
     return f"{said} ({note.rstrip('.')})." if note else f"{said}."
 
 

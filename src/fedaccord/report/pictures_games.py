@@ -152,8 +152,17 @@ def spare_picture(audit: Audit, plan: str) -> Picture | None:
         data=spare_table(audit, shown, "What each gives and needs"),
         size=spare_size(audit),
         narrow=narrowed(spare_size(audit)),
-        note=f"The {len(agents)} furthest off; {hidden:,} more are off too." if hidden else "",
+        note=_spare_note(audit.game.size, len(shown), len(agents), hidden),
     )
+
+
+def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
+    if hidden:
+        return f"The {off} furthest off; {hidden:,} more are off too."
+    rest = size - shown
+    if not rest:
+        return ""
+    return "The other one is not off." if rest == 1 else f"The other {rest:,} are not off."
 
 
 def _listed(told: Iterable[str], total: int) -> str:

@@ -32,6 +32,8 @@ def amount(value: float) -> str:
         return "no finite number"
     if abs(value) < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
         return f"{round(value):,}"
+    if 1e5 <= abs(value) < 1e15:
+        return f"{value:,.0f}"
     if 1000 <= abs(value) < 1e15:
         return f"{value:,.1f}".removesuffix(".0")
     return f"{value:.4g}"
