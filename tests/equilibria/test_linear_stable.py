@@ -177,6 +177,18 @@ def test_cp1_agrees(seed):
     assert within(ends[0], solution.bounds)
 
 
+def test_cp1_says_when_the_conic_solver_gives_up(monkeypatch):
+    cvxpy = pytest.importorskip("cvxpy")
+
+    def give_up(problem, **options):
+        raise cvxpy.error.SolverError("no progress")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", give_up)
+    solution = solve_stable(flower(4), method="cp1")
+    assert (solution.status, solution.contributions) == (Status.FAILED, None)
+    assert "no progress" in solution.note
+
+
 def test_cp1_refuses_what_it_cannot_say():
     pytest.importorskip("cvxpy")
     game = LinearGame(PAPER_LIKE, [1, 1, 1])

@@ -10,6 +10,7 @@ solutions then have the same utilities, so one of them shows all.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -256,14 +257,14 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
     if limited.size:
         constraints.append(theta[limited] <= game.limits[limited])
     problem = cvxpy.Problem(cvxpy.Minimize(game.costs @ theta), constraints)
-    with warnings.catch_warnings():
-        # That it is inaccurate is known, and measured below.
+    # That it is inaccurate is known, and measured below; now and then the solver gives up.
+    with warnings.catch_warnings(), contextlib.suppress(cvxpy.error.SolverError):
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
     if theta.value is None:
         return Solution(
             game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The conic solver said: {problem.status}.", seconds=deadline.elapsed,
+            note=f"The conic solver said: {problem.status or 'it made no progress'}.", seconds=deadline.elapsed,
         )  # fmt: skip
     found = np.clip(theta.value, game.minimums, game.limits)
     regret = relative_regret(game, found)
