@@ -262,9 +262,10 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
     if theta.value is None:
+        said = problem.status or "it made no progress"
         return Solution(
             game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The conic solver said: {problem.status or 'it made no progress'}.", seconds=deadline.elapsed,
+            note=f"The conic solver said: {said}.", seconds=deadline.elapsed,
         )  # fmt: skip
     found = np.clip(theta.value, game.minimums, game.limits)
     regret = relative_regret(game, found)
