@@ -103,7 +103,7 @@ def envy_size(audit: Audit) -> tuple[float, float]:
         return WIDTH, 1.4 + 0.3 * max(len(worst_envy(audit, FEW)), 2)
     if _fits_arrows(audit):
         return WIDTH, 1.2 + 0.42 * agents
-    return WIDTH, 1.9 + 0.24 * agents
+    return WIDTH, 2.4 + 0.24 * len(_sides(audit)[0])
 
 
 def _fits_arrows(audit: Audit) -> bool:
@@ -179,31 +179,42 @@ def _write_below(ax: Axes, x: float, y: float, text: str) -> None:
     )  # fmt: skip
 
 
-def _draw_pairs(ax: Axes, audit: Audit) -> None:
-    """Draw a matrix: a row for each agent, marked in the columns of those it envies."""
+def _sides(audit: Audit) -> tuple[Indices, Indices]:
+    """Give those who envy and those who are envied, the largest burden first."""
+    pairs = np.array([*audit.envy, *audit.borderline], dtype=np.intp).reshape(-1, 2)
     order = _by_burden(audit)
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
+    return order[np.isin(order, pairs[:, 0])], order[np.isin(order, pairs[:, 1])]
+
+
+def _draw_pairs(ax: Axes, audit: Audit) -> None:
+    """Draw a matrix: a row for each agent that envies, marked in the columns of those it envies."""
+    rows, columns = _sides(audit)
     kinds: tuple[tuple[Sequence[tuple[int, int]], str, str, str], ...] = (
         (audit.envy, "s", style.BAD, "the row's agent envies the column's"),
         (audit.borderline, "D", style.UNSURE, "too close to call"),
     )
     for pairs, marker, colour, label in kinds:
         if pairs:
-            first, second = np.array(pairs).T
+            across = [int(np.flatnonzero(columns == j)[0]) for _, j in pairs]
+            down = [int(np.flatnonzero(rows == i)[0]) for i, _ in pairs]
             ax.plot(
-                place[second], place[first], marker, color=colour, label=label,
-                markersize=9 if len(order) <= 20 else 7,
+                across, down, marker, color=colour, label=label,
+                markersize=9 if len(columns) <= 20 else 7,
             )  # fmt: skip
-    names = [short(audit.game.name(i), 18) for i in order.tolist()]
-    burdens_shown = [amount(float(audit.contributions[i])) for i in order.tolist()]
-    both = [f"{name}  {burden}" for name, burden in zip(names, burdens_shown, strict=True)]
-    ax.set_yticks(range(len(order)), both, parse_math=False)
-    ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
-    ax.set_xlim(-0.5, len(order) - 0.5)
-    ax.set_ylim(len(order) - 0.5, -0.5)
+    ax.set_yticks(range(len(rows)), _with_burdens(audit, rows), parse_math=False)
+    names = _with_burdens(audit, columns)
+    ax.set_xticks(range(len(columns)), names, rotation=90, parse_math=False)
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(axis="both")
     ax.spines["bottom"].set_visible(False)
+
+
+def _with_burdens(audit: Audit, agents: Indices) -> list[str]:
+    return [
+        f"{short(audit.game.name(i), 16)}: {amount(audit.contributions[i])}"
+        for i in agents.tolist()
+    ]
 
 
 def _draw_gaps(ax: Axes, audit: Audit) -> None:

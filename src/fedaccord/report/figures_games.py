@@ -223,7 +223,7 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
             axis.set_minor_formatter(lambda value, _: "")
         ax.set_xlim(*ends)
         top = max([float(np.sqrt(ends[1])), *_finite_ends(prices)])
-        ax.set_ylim(0.93, top * 1.15)
+        ax.set_ylim(top**-0.06, top * 1.15)
         marks = (1, 1.5, 2, 3, 5, 10, 20) if top <= 20 else 10.0 ** np.arange(10)
         ax.set_yticks([mark for mark in marks if mark <= top * 1.1])
         set_labels(ax, x="k, the number of agents", top="price: total over the least total")

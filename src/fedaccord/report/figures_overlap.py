@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from fedaccord.report.drawing import (
     styled,
     tick_text,
 )
-from fedaccord.report.figures_parts import WIDTH, is_narrow, name_rows
+from fedaccord.report.figures_parts import SHORT_NAME, WIDTH, is_narrow, name_rows
 from fedaccord.report.overlap import (
     Blocks,
     Others,
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 # Cells have their numbers written in them while they are this few a side.
 WRITTEN = 10
+NARROW_WRITTEN = 5
+LONGEST_COLUMN = 18
+# Shades up to this part of the scale are light enough to write on.
+LIGHT = 0.66
 SWEEPS = 8
 
 
@@ -169,24 +174,38 @@ def _by_mean_place(ties: Any, others: Indices) -> Indices:
 
 def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     size = len(found.values)
-    _draw_cells(ax, found.values)
     names = [game.name(agent) for agent in range(size)]
     name_rows(ax, names)
-    upright = max(len(short(name)) for name in names) * size > 60
-    shown = [short(name, 18) for name in names]
+    longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
+    shown = [short(name, longest) for name in names]
+    upright = max(map(len, shown)) * size > (24 if is_narrow(ax) else 60)
     ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
     ax.xaxis.tick_top()
-    largest = float(found.values.max()) or 1.0
-    if size <= WRITTEN:
-        for (row, column), value in np.ndenumerate(found.values):
-            ax.text(
-                column, row, f"{value:.2g}", ha="center", va="center_baseline",
-                color=style.on_shade(value / largest),
-            )  # fmt: skip
+    if size <= (NARROW_WRITTEN if is_narrow(ax) else WRITTEN):
+        _write_cells(ax, found.values)
+        ax.set_xlabel(_wrapped(ax, found.what))
     else:
-        _draw_key(ax, largest)
-    set_labels(ax, x=found.what)
+        _draw_cells(ax, found.values)
+        _draw_key(ax, float(found.values.max()) or 1.0, found.what)
     _square(ax, size)
+
+
+def _write_cells(ax: Axes, values: Matrix) -> None:
+    """Draw cells with their numbers in them, in shades light enough for that."""
+    largest = float(values.max()) or 1.0
+    for (row, column), value in np.ndenumerate(values):
+        shade = style.shade(LIGHT * float(value) / largest)
+        box = _box(column, column + 1, row, 0.03)
+        ax.add_patch(PathPatch(box, facecolor=shade, edgecolor=shade))
+        ax.text(
+            column, row, _cell_text(float(value)), ha="center", va="center_baseline",
+        )  # fmt: skip
+
+
+def _cell_text(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<.01"
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"
 
 
 def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
@@ -194,8 +213,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
-    set_labels(ax, x=found.what)
-    _draw_key(ax, float(found.values.max()))
+    _draw_key(ax, float(found.values.max()) or 1.0, found.what)
     _square(ax, len(found.values))
     ax.set_aspect("equal")
 
@@ -211,37 +229,46 @@ def _draw_cells(ax: Axes, values: Matrix) -> None:
     """Draw cells as one patch a shade, neighbours in a row together: that keeps files small."""
     largest = float(values.max()) or 1.0
     shades = np.array([[style.shade(v / largest) if v > 0 else "" for v in row] for row in values])
-    gap = 0.03 if len(values) <= WRITTEN else 0.0
     for shade in style.SHADES:
         boxes = []
         for y, row in enumerate(shades == shade):
             edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
             ends = np.array([edges[::2], edges[1::2]]).T.tolist()
-            if gap:
-                ends = [(x, x + 1) for start, stop in ends for x in range(start, stop)]
-            boxes += [_box(start, stop, y, gap) for start, stop in ends]
+            boxes += [_box(start, stop, y) for start, stop in ends]
         if boxes:
             path = Path.make_compound_path(*boxes)
             ax.add_patch(PathPatch(path, facecolor=shade, edgecolor=shade, linewidth=0.2))
 
 
-def _box(start: int, stop: int, row: int, gap: float) -> Path:
+def _box(start: int, stop: int, row: int, gap: float = 0.0) -> Path:
     left, right, top, bottom = start - 0.5 + gap, stop - 0.5 - gap, row - 0.5 + gap, row + 0.5 - gap
     corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
     return Path(corners, closed=True)
 
 
-def _draw_key(ax: Axes, largest: float) -> None:
+def _draw_key(ax: Axes, largest: float, what: str) -> None:
+    """Say below a matrix what its numbers are, and which shade stands for which."""
     steps = len(style.SHADES)
     patches = [
         Patch(facecolor=shade, label=f"{largest * (n + 1) / steps:.2g}")
         for n, shade in enumerate(style.SHADES)
     ]
     ax.legend(
-        handles=patches, ncols=steps, loc="upper left", bbox_to_anchor=(0, -0.06), title="up to",
-        alignment="left", handlelength=1.2, handleheight=1.2, columnspacing=1.0,
+        handles=patches,
+        ncols=3 if is_narrow(ax) else steps,
+        loc="upper left",
+        bbox_to_anchor=(0, -0.01),
+        title=_wrapped(ax, f"{what}, up to"),
         title_fontsize=style.SMALL,
-    )  # fmt: skip
+        alignment="left",
+        handlelength=1.2,
+        handleheight=1.2,
+        columnspacing=1.0,
+    )
+
+
+def _wrapped(ax: Axes, what: str) -> str:
+    return "\n".join(wrap(what, 30 if is_narrow(ax) else 70))
 
 
 # Very many agents.

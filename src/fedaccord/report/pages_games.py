@@ -289,8 +289,12 @@ def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
 
 def _envy_sentence(found: Audit) -> str:
     envious = len({i for i, _ in found.envy})
-    if envious:
-        who = "One agent envies another." if envious == 1 else f"{envious:,} agents envy another."
+    if envious == 1:
+        agent, other = found.envy[0]
+        whom = found.game.name(other) if len(found.envy) == 1 else f"{len(found.envy):,} others"
+        who = f"{found.game.name(agent)} envies {whom}."
+    elif envious:
+        who = f"{envious:,} agents envy another."
     elif found.borderline:
         who = ENVY[Answer.BORDERLINE]
     else:
