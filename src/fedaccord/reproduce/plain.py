@@ -166,11 +166,13 @@ class Listing:
     utility: what each agent gets.
     requirements: what each wants.
     limits: the most that each may give; no limit where left out.
+    up_to: the total up to which to list them, where that above is more than is wanted.
     """
 
     utility: Utility
     requirements: tuple[Fraction, ...]
     limits: Whole | None = None
+    up_to: int | None = None
 
     @property
     def size(self) -> int:
@@ -180,6 +182,8 @@ class Listing:
     @cached_property
     def most(self) -> int:
         """The total up to which all allocations are listed."""
+        if self.up_to is not None:
+            return self.up_to
         if self.limits is not None:
             return sum(self.limits)
         alone = sum(self._first(i, [i]) for i in range(self.size))

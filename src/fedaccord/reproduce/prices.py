@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from fedaccord.games.behaved import Certified
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged
+from fedaccord.reproduce.plain import Listing, fractions, linear_utility
 
 CLAIMS = Claims()
 # Square roots of the numbers of petals, quick and more in full.
@@ -320,17 +322,34 @@ def theorem_4_linear(setting: Setting) -> Finding:
     """Measure linear flowers; prove the envy-free totals by symmetry, and small ones by MILP."""
     roots = range(2, 13) if setting.full else (2, 3, 4, 5, 7, 10)
     proofs: Vector = np.array([_program_and_symmetry(root) for root in roots])
+    listed = _least_listed(4)
     agree = bool(np.abs(proofs[:, 0] - proofs[:, 1]).max() <= 1e-6 * proofs[:, 1].max())
     return _judge(
         setting,
         "linear",
         "Fairness of the large ones is proved by symmetry: petals must give alike and the core no "
-        f"more, which leaves two numbers; for {len(proofs)} flowers of up to {max(roots) ** 2} "
-        "petals a mixed-integer program that knows nothing of it proves the same least totals.",
-        agree,
+        f"more, which leaves two numbers. For {len(proofs)} flowers of up to {max(roots) ** 2} "
+        "petals a mixed-integer program proves the same least totals, and for 4 petals no "
+        f"allocation in steps of 1/4 is envy-free below {listed:g}.",
+        agree and bool(listed == proofs[0, 1]),
         by_program=proofs[:, 0].tolist(),
         by_symmetry=proofs[:, 1].tolist(),
+        by_listing=listed,
     )
+
+
+def _least_listed(steps: int) -> float:
+    """Try all allocations of the flower with 4 petals in steps of 1/steps, up to all one half.
+
+    Contributions are counted in steps, and so is the requirement.
+    """
+    game = catalog.build("flower", petals=4)
+    assert isinstance(game, LinearGame)
+    utility = linear_utility(fractions(game.dense_benefits.tolist()))
+    needs = (Fraction(steps),) * 5
+    listing = Listing(utility, needs, up_to=5 * steps // 2)
+    least = listing.least(listing.envy_free)
+    return math.inf if least is None else least / steps
 
 
 def _program_and_symmetry(root: int) -> tuple[float, float]:
