@@ -29,11 +29,13 @@ from PIL import Image  # noqa: E402
 
 # With more rows than this a table can be searched, and scrolls by itself.
 LONG = 30
+# With more rows than this the numbers of a figure are printed only where the reader opened them.
+MOST_PRINTED = 100
 # With more sections than this a page has a list of them.
 FEW_SECTIONS = 3
 # With more headings than this that list leaves out those below the first level.
 MOST_LISTED = 40
-DPI = 200
+DPI = 160
 # How many pixels a point of a picture may take up at most.
 PIXELS = 1.36
 LAST = "How this was made"
@@ -187,6 +189,7 @@ def page_html(page: Page) -> str:
         sections=sections,
         outline=_outline(page.sections, sections),
         last=LAST,
+        most_printed=MOST_PRINTED,
         css=Markup(css),
         script=Markup(script),
         policy=_policy(css, script),

@@ -150,7 +150,7 @@
   const readyPrinting = () => {
     let opened = [];
     const before = () => {
-      opened = [...opened, ...document.querySelectorAll("details:not([open])")];
+      opened = [...opened, ...document.querySelectorAll("details:not([open], .many)")];
       opened.forEach((details) => (details.open = true));
     };
     const after = () => {

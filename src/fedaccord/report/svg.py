@@ -17,6 +17,11 @@ from fedaccord.report.style import COLOURS, FONTS, INK, PAPER
 UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 REFERENCE = re.compile(r"(?<=url\(#)[\w-]+|(?<=^#)[\w-]+")
 NUMBER = re.compile(r"-?\d+\.\d+")
+# Between a letter and a number a path needs none.
+SPACES = re.compile(r"(?<=[A-Za-z]) | (?=[A-Za-z])")
+POLYGON = re.compile(r"M[-\d.]+ [-\d.]+(L[-\d.]+ [-\d.]+)+z?")
+# Two and more shapes in a row that are clipped alike.
+RUN = re.compile(r'<path\b[^>]*?( clip-path="[^"]+")[^>]*/>(?:<path\b[^>]*?\1[^>]*/>)+')
 HEX = re.compile(r"#[0-9a-f]{6}\b")
 VARIABLES = {light: f"var(--{name},{light})" for name, (light, _) in COLOURS.items()}
 # Black is what matplotlib does not mention.
@@ -37,17 +42,17 @@ class Drawing:
 
     def __init__(self, source: str, *, prefix: str, classes: dict[str, str]) -> None:
         root = ElementTree.fromstring(UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", source))
-        self._prefix = prefix
         self._classes = classes
-        self._wanted = {
+        referred = (
             name
             for element in root.iter()
             for key, value in element.attrib.items()
             if key.endswith("href") or "url(" in value
             for name in REFERENCE.findall(value)
-        }
+        )
+        self._names = {name: f"{prefix}-{n}" for n, name in enumerate(dict.fromkeys(referred))}
         _, _, self.width, self.height = map(float, root.attrib["viewBox"].split())
-        self.body = "".join(map(self._written, root))
+        self.body = RUN.sub(_clipped_once, "".join(map(self._written, root)))
 
     def _written(self, element: ElementTree.Element) -> str:
         tag = element.tag.rpartition("}")[2]
@@ -69,15 +74,13 @@ class Drawing:
             elif key in ("fill", "stroke"):
                 css.append(f"{key}:{value}")
             elif key == "id":
-                kept += [(key, self._own(value))] if value in self._wanted else []
+                kept += [(key, self._names[value])] if value in self._names else []
             else:
-                kept.append((key, self._renamed(_shortened(value) if key in LENGTHS else value)))
+                value = _shortened(value) if key in LENGTHS else value
+                kept.append((key, _squared(value) if key == "d" else self._renamed(value)))
         if named := self._class_of(";".join(css)):
             kept.append(("class", named))
         return [(key, value) for key, value in kept if not value.startswith("rotate(0")]
-
-    def _own(self, name: str) -> str:
-        return f"{self._prefix}-{name}"
 
     def _class_of(self, css: str) -> str:
         told = [part.strip() for part in css.split(";")]
@@ -86,12 +89,27 @@ class Drawing:
         return self._classes.setdefault(found, f"d{len(self._classes)}") if found else ""
 
     def _renamed(self, value: str) -> str:
-        return REFERENCE.sub(lambda found: self._own(found[0]), value)
+        return REFERENCE.sub(lambda found: self._names[found[0]], value)
 
 
 def _shortened(value: str) -> str:
-    rounded = NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", value)
-    return " ".join(rounded.split()).replace("-0 ", "0 ")
+    rounded = NUMBER.sub(lambda found: f"{round(float(found[0]), 2):.7g}", value)
+    return SPACES.sub("", " ".join(rounded.split()).replace("-0 ", "0 "))
+
+
+def _clipped_once(run: re.Match[str]) -> str:
+    return f"<g{run[1]}>{run[0].replace(run[1], '')}</g>"
+
+
+def _squared(path: str) -> str:
+    """Write lines that run level or upright, as those of bars do, with one number each."""
+    if not POLYGON.fullmatch(path):
+        return path
+    first, *points = (tuple(point.split(" ")) for point in path[1:].rstrip("z").split("L"))
+    written = [f"M{first[0]} {first[1]}"]
+    for (x, y), (before_x, before_y) in zip(points, [first, *points], strict=False):
+        written.append(f"V{y}" if x == before_x else f"H{x}" if y == before_y else f"L{x} {y}")
+    return "".join(written) + ("z" if path.endswith("z") else "")
 
 
 def rules(classes: Mapping[str, str], *, themed: bool) -> str:

@@ -1,0 +1,105 @@
+"""Cells: written alike in a column, in full in the CSV, and never a formula."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedaccord.report.cells import laid_out, table_csv
+from fedaccord.report.page import Mark, Table
+
+
+def column(*cells, footer=()):
+    table = Table("c", ("name", "v"), tuple(("row", cell) for cell in cells), footer)
+    return laid_out(table)
+
+
+def texts(*cells):
+    return [row[1].text for row in column(*cells).rows]
+
+
+def test_the_numbers_of_a_column_have_as_many_digits_behind_the_point():
+    assert texts(1228.125, 703.1, 0) == ["1,228.1", "703.1", "0.0"]
+    assert texts(1440, 300.0) == ["1,440", "300"]
+    assert texts(0.4998231, 0.49) == ["0.49982", "0.49000"]
+    assert texts(123456.7, 2.0) == ["123,457", "2"]
+    assert texts(-2.5, 1) == ["−2.5", "1.0"]
+
+
+def test_what_would_be_written_as_nothing_is_written_with_a_power():
+    assert texts(10000, 1e-7) == ["10,000", "1e−07"]
+    assert texts(1e20) == ["1e+20"]
+
+
+def test_gaps_infinities_and_numbers_of_numpy_are_written():
+    assert texts(None, math.nan, math.inf, -math.inf) == ["–", "–", "∞", "−∞"]
+    assert texts(np.float32(0.5), np.int64(3)) == ["0.5", "3.0"]
+
+
+def test_a_cell_keeps_what_it_is_sorted_by_only_where_that_is_not_to_be_seen():
+    first, second = (row[1] for row in column(1228.1254, 3.0).rows)
+    assert first.key == "1228.1254"
+    assert second.key == ""
+
+
+def test_kinds_of_columns():
+    def kind(*cells):
+        return column(*cells).kinds[1]
+
+    assert kind(1, 2.5, None) == "number"
+    assert kind(1, 2, "none") == "number"
+    assert kind("a", "b") == "short"
+    assert kind(Mark("x" * 35, "bad")) == "text"
+    assert kind("word " * 20, 3) == "words"
+
+
+def test_short_rows_are_filled_and_gaps_in_sums_are_not_marked():
+    laid = laid_out(Table("c", ("name", "v", "w"), (("a",),), (("all", 3.0),)))
+    assert [cell.text for cell in laid.rows[0]] == ["a", "–", "–"]
+    assert [cell.text for cell in laid.footer[0]] == ["all", "3", ""]
+
+
+def read(table):
+    return list(csv.reader(io.StringIO(table_csv(table))))
+
+
+def test_the_csv_has_every_number_in_full_and_the_sums():
+    third = 1 / 3
+    table = Table(
+        "c", ("n", "v"), (("a", third), ("b", 10**17), ("c", None)), (("all", np.int64(4)),)
+    )
+    assert read(table) == [
+        ["n", "v"],
+        ["a", repr(third)],
+        ["b", "1" + 17 * "0"],
+        ["c", ""],
+        ["all", "4"],
+    ]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "＝", "-1+1"])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(start):
+    rows = read(Table(start + "1", (start + "h",), ((start + "cmd|calc",), (Mark(start, "bad"),))))
+    assert all(row[0].startswith("'") for row in rows)
+
+
+def test_negative_numbers_and_common_names_get_none():
+    rows = read(Table("c", ("n", "v"), (("St. Mary's = best", -1.5), ("a@b", -7))))
+    assert rows[1:] == [["St. Mary's = best", "-1.5"], ["a@b", "-7"]]
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=8))
+def test_any_numbers_are_written_and_read_back_from_the_csv(numbers):
+    table = Table("c", ("v",), tuple((number,) for number in numbers))
+    assert [float(row[0]) for row in read(table)[1:]] == numbers
+    assert all(cell.text for row in laid_out(table).rows for cell in row)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_comes_back_from_the_csv(text):
+    found = read(Table("c", ("n", "v"), ((text, 1),)))[1][0]
+    assert found.removeprefix("'") == text.replace("\0", "").removeprefix("'")
