@@ -15,7 +15,7 @@ from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.curves import Contributions
 from fedaccord.federation.design import cut
-from fedaccord.federation.engines import LocalEngine, Source
+from fedaccord.federation.engines import ENGINES, Source
 from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
 
 
@@ -26,7 +26,7 @@ class SoloCurves:
     clients: their names.
     requirements: the accuracy that each wants.
     rounds: after which accuracy was measured.
-    accuracy: by level, one entry per trial, look and client; NaN where training diverged.
+    accuracy: by level, one entry per trial, look and client; 0 where training diverged.
     seconds: how long the runs took, whenever they were made.
     """
 
@@ -106,7 +106,7 @@ def _finished(
     found = {run.key: store.get(run) for run in runs}
     missing = [run for run in runs if found[run.key] is None]
     progress(len(runs) - len(missing), len(runs))
-    with LocalEngine(source, workers=workers) as engine:
+    with ENGINES["local"](source, workers=workers) as engine:
         for left, made in enumerate(engine.finished(missing), start=1 - len(missing)):
             outcome = Outcome.of(made.history, package_versions())
             found[made.run.key] = store.put(made.run, outcome, made.history)
@@ -118,5 +118,5 @@ def _accuracies(
     store: RunStore, run: Run, names: Sequence[str], looks: Sequence[int]
 ) -> list[list[float]]:
     """Give a run's accuracies, a row per look and a column per client."""
-    found = {(row[0], row[1]): row[5] for row in store.rows(run)}
-    return [[found.get((n, name), math.nan) for name in names] for n in looks]
+    found = {(row[0], row[1]): row[5] for row in store.rows(run) if not math.isnan(row[5])}
+    return [[found.get((n, name), 0.0) for name in names] for n in looks]

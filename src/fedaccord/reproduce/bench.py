@@ -1,0 +1,245 @@
+"""Where the paper's experiment is made again: on digits in minutes, on EMNIST in hours.
+
+Every finished run of training goes into a file of the folder that is given, and is not made
+again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord._lazy import imported
+from fedaccord.errors import InputError
+from fedaccord.reproduce.claims import Setting, Unavailable
+
+if TYPE_CHECKING:
+    from fedaccord.federation.building import Building
+    from fedaccord.federation.config import Config
+    from fedaccord.federation.curves import DefectionAudit
+    from fedaccord.federation.solo import SoloCurves
+    from fedaccord.federation.store import Outcome
+
+RUNS = "runs.sqlite"
+CACHE = "cache"
+BALANCED = 131_600
+
+
+@dataclass(frozen=True)
+class Audited:
+    """An audit of defection with what came of its runs.
+
+    audit: the curves.
+    outcomes: by algorithm and level, per trial, per defector: who defected, and the outcome.
+    samples: by algorithm, per trial, round and client: the samples drawn, all in full.
+    accuracy: the same for the accuracy, NaN in rounds without an evaluation.
+    """
+
+    audit: DefectionAudit
+    outcomes: Mapping[tuple[str, float], list[list[tuple[int, Outcome]]]]
+    samples: Mapping[str, Vector]
+    accuracy: Mapping[str, Vector]
+
+    def satisfied(self, algorithm: str, level: float) -> Vector:
+        """Give each trial's share of defectors that were satisfied at the last evaluation."""
+        return np.array(
+            [
+                np.mean([outcome.satisfied[client] for client, outcome in trial])
+                for trial in self.outcomes[algorithm, level]
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A federation to experiment with.
+
+    config: what it is.
+    building: makes it.
+    data: what its data are, for a reader who wonders whether they are the paper's.
+    setting: where finished runs go, and how many are made at a time.
+    """
+
+    config: Config
+    building: Building
+    data: str
+    setting: Setting
+
+    @property
+    def file(self) -> Path:
+        """The file of finished runs."""
+        self.setting.folder.mkdir(parents=True, exist_ok=True)
+        return self.setting.folder / RUNS
+
+    def kept(self, name: str) -> Path:
+        """Give the file of finished pieces of other work, one for each scale."""
+        scale = "full" if self.setting.full else "quick"
+        return self.file.with_name(f"{name}-{scale}.sqlite")
+
+    def described(self) -> dict[str, str]:
+        """Tell the data and the network, on which all work depends."""
+        from fedaccord.federation.pretraining import model_digest
+
+        return {
+            "data": self.building.data.sha256,
+            "pools": repr(self.config.pools),
+            "model": model_digest(self.building.model),
+        }
+
+    def audited(self, what: str) -> Audited:
+        """Audit defection as the config has it.
+
+        what: for whoever waits.
+        """
+        from fedaccord.federation.defection import defection_curves
+        from fedaccord.federation.store import RunStore
+
+        wanted, algorithms = self.config.audit, self.config.algorithms
+        source = self.building.source(wanted.seed)
+        with RunStore(self.file) as store:
+            audit = defection_curves(
+                *(source, algorithms),
+                levels=wanted.levels,
+                trials=wanted.trials,
+                defectors=wanted.defectors,
+                seed=wanted.seed,
+                workers=self.setting.workers,
+                store=store,
+                progress=lambda now: self.setting.tell(what, now.done, now.total),
+            )
+            return _with_outcomes(audit, source, self.config, store)
+
+    def alone(self, what: str, *, levels: tuple[float, ...] | None = None) -> SoloCurves:
+        """Train every agent alone, all with the same part of their points.
+
+        what: for whoever waits.
+        levels: the parts; the config's where left out.
+        """
+        from fedaccord.federation.solo import solo_curves
+
+        wanted = self.config.audit
+        return solo_curves(
+            *(self.building.source(wanted.seed), self.config.algorithms["Solo"]),
+            levels=levels or wanted.levels,
+            trials=wanted.trials,
+            seed=wanted.seed,
+            workers=self.setting.workers,
+            store=self.file,
+            progress=lambda done, of: self.setting.tell(what, done, of),
+        )
+
+
+def _with_outcomes(audit: DefectionAudit, source: Any, config: Config, store: Any) -> Audited:
+    """Take every run of an audit out of the store again."""
+    from fedaccord.federation.design import cut, designed
+
+    wanted = config.audit
+    design = designed(
+        *(source, config.algorithms),
+        levels=wanted.levels,
+        trials=wanted.trials,
+        protocol="P1",
+        defectors=wanted.defectors,
+        width=None,
+        seed=wanted.seed,
+    )
+    outcomes = {
+        (name, level): [
+            [
+                (client, store.get(design.run(name, cut(design.points, client, level), trial)))
+                for client in design.defectors_of(trial)
+            ]
+            for trial in range(wanted.trials)
+        ]
+        for name in config.algorithms
+        for level in wanted.levels
+    }
+    full = {
+        name: [
+            _by_round(store.rows(design.run(name, design.points, trial)), design.names)
+            for trial in range(wanted.trials)
+        ]
+        for name in config.algorithms
+    }
+    # A run that diverged is shorter; what is not there is NaN.
+    samples, accuracy = (
+        {name: _stacked([pair[place] for pair in found]) for name, found in full.items()}
+        for place in (0, 1)
+    )
+    return Audited(audit, outcomes, samples, accuracy)
+
+
+def _by_round(rows: list[tuple[Any, ...]], names: tuple[str, ...]) -> tuple[Vector, Vector]:
+    """Give the samples and the accuracies of a run: a row per round, a column per client."""
+    rounds, column = max(row[0] for row in rows), {name: i for i, name in enumerate(names)}
+    samples, accuracy = np.zeros((rounds, len(names))), np.zeros((rounds, len(names)))
+    for number, client, drawn, _, _, found in rows:
+        samples[number - 1, column[client]] = drawn
+        accuracy[number - 1, column[client]] = found
+    return samples, accuracy
+
+
+def _stacked(tables: list[Vector]) -> Vector:
+    longest = max(len(table) for table in tables)
+    padded = [
+        np.pad(table, ((0, longest - len(table)), (0, 0)), constant_values=np.nan)
+        for table in tables
+    ]
+    return np.array(padded)
+
+
+def bench(
+    setting: Setting, file: str, quick: Callable[[Config], Config] = lambda config: config
+) -> Bench:
+    """Prepare an experiment: at full scale that of a file, else one with digits.
+
+    setting: at which scale, and where finished runs go.
+    file: the config of the full scale.
+    quick: makes the config of the quick scale out of the built-in one.
+    """
+    config_module = imported("fedaccord.federation.config")
+    if not setting.full:
+        return _prepared(setting, quick(config_module.Config.default()))
+    from fedaccord.reproduce.running import blum2021
+
+    config = config_module.Config.load(blum2021() / file)
+    if config.data.path is not None and not Path(config.data.path).exists():
+        # The official archive will do as well, wherever it is looked for.
+        config = dataclasses.replace(config, data=dataclasses.replace(config.data, path=None))
+    return _prepared(setting, config)
+
+
+def _prepared(setting: Setting, config: Config) -> Bench:
+    building = imported("fedaccord.federation.building").Building(
+        config, cache=setting.folder / CACHE
+    )
+    try:
+        data = building.data
+    except InputError as error:
+        raise Unavailable(str(error)) from None
+    return Bench(config, building, described(config.data.source, len(data)), setting)
+
+
+def described(source: str, points: int) -> str:
+    """Say what data an experiment has, and whether they are the paper's.
+
+    source: as the config has it.
+    points: how many there are.
+    """
+    if source == "digits":
+        return "scikit-learn's digits (not the paper's data)"
+    if points == BALANCED:
+        return "EMNIST's balanced split"
+    return f"{points:,} EMNIST images of the paper's 47 classes (not the balanced split itself)"
+
+
+def with_section(config: Config, section: str, **values: Any) -> Config:
+    """Give a config in which some keys of a section have other values."""
+    changed = dataclasses.replace(getattr(config, section), **values)
+    return dataclasses.replace(config, **{section: changed})

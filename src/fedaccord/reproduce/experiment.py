@@ -1,0 +1,11 @@
+"""The paper's experiment: every statement of Section 6 and of its appendix that can be checked."""
+
+from __future__ import annotations
+
+from fedaccord.reproduce import alone, defecting, preparing
+from fedaccord.reproduce.claims import Claims
+
+CLAIMS = Claims()
+for _module in (alone, defecting, preparing):
+    for _claim in _module.CLAIMS.values():
+        CLAIMS.include(_claim)
