@@ -1,7 +1,7 @@
 # Every target sets itself up on a machine that has only Python 3.11 or newer, and make.
 #
 #   make install   everything, for development, in .venv
-#   make demo      three hospitals: their plans, and a proposal checked (installs only what that needs)
+#   make demo      four agents with digits: a plan, training with it, an audit, and a page of all that
 #   make test      all tests, the slow ones too; installs Chromium, which opens the report pages
 #   make check     formatting, lint, types
 #   make bench     how long the solvers and a round of training take
@@ -52,30 +52,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@touch $@
 
 $(DEMO_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
-	@echo "installing what the demo needs into $(DEMO_VENV), a minute or two the first time"
+	@echo "installing what the demo needs into $(DEMO_VENV), a few minutes the first time"
 	$(call new_venv,$(DEMO_VENV))
-	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[report]'
+	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,report]'
 	@touch $@
 
 install: $(VENV)/.installed
 
-# The last command asks about equal shares. Exit code 1 is its "no", which is an answer, not a fault.
-HOSPITALS := docs/tutorial/hospitals.json
 demo: $(DEMO)/.installed
-	@echo "Three hospitals share labelled X-rays. Notice: the cheapest plan is not the one they would keep to,"
-	@echo "since University could quietly give less; in the stable plan nobody can."
-	@echo
-	$(DEMO)/bin/fedaccord solve $(HOSPITALS)
-	@echo
-	@echo "Keep the stable plan in a file that any spreadsheet opens. Notice: it is two columns, agent and contribution."
-	@echo
-	$(DEMO)/bin/fedaccord solve $(HOSPITALS) --concept stable --save demo/plan.csv >/dev/null
-	@cat demo/plan.csv
-	@echo
-	@echo "City proposes equal shares of the same total instead. Notice: City itself would fall short,"
-	@echo "while the others would label cases that they do not need; the exit code 1 says no."
-	@echo
-	$(DEMO)/bin/fedaccord check $(HOSPITALS) demo/equal-shares.csv || test $$? -eq 1
+	@$(ONE_THREAD) $(DEMO)/bin/python demo/demo.py
 
 # Where it cannot be installed, the tests that need it are skipped and say so.
 CHROMIUM := chromium chromium-driver fonts-dejavu-core
@@ -104,7 +89,7 @@ bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
 
 clean:
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/plan.csv
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/game.json demo/plan.csv demo/report.html
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
