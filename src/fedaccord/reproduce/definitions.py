@@ -92,16 +92,26 @@ def _paper_games() -> dict[str, Game]:
     }
 
 
-@cache
-def _worked(count: int) -> list[Worked]:
-    """Give the paper's games and some random ones, each with its list."""
+def _games(count: int) -> dict[str, Game]:
+    """Give the paper's games and some random ones."""
     random = np.random.default_rng(SEED)
     games = _paper_games()
     for number in range(count):
         agents = int(random.integers(2, 4))
         draw = draws.linear_game if number % 2 else draws.coverage_game
         games[f"random {number}"] = draw(random, agents, strategies="integer")
-    return [Worked(name, game, _listing(game)) for name, game in games.items()]
+    return games
+
+
+@cache
+def _listings(count: int) -> dict[str, Listing]:
+    """List what several rows need; the games themselves, with all they remember, are made anew."""
+    return {name: _listing(game) for name, game in _games(count).items()}
+
+
+def _worked(count: int) -> list[Worked]:
+    listings = _listings(count)
+    return [Worked(name, game, listings[name]) for name, game in _games(count).items()]
 
 
 def _totals(listing: Listing) -> dict[str, int | None]:

@@ -1,0 +1,266 @@
+"""The definitions: each row's verdict, and that a subtly wrong package does not get it."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from claim_rows import row, verdict
+
+from fedaccord.equilibria.base import Status
+from fedaccord.equilibria.prices import Price
+from fedaccord.games.base import Game
+from fedaccord.games.coverage import CoverageGame
+from fedaccord.games.linear import DiscoveryGame
+from fedaccord.games.pac import PacGame
+from fedaccord.reproduce import canonical, definitions, plain
+from fedaccord.reproduce.claims import Verdict
+
+CLAIMS = definitions.CLAIMS
+HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
+
+EXPECTED = {
+    "definition-optimal": HOLDS,
+    "definition-stable": HOLDS,
+    "definition-envy-free": HOLDS,
+    "price-of-stability": HOLDS,
+    "price-of-fairness": CORRECTED,
+    "random-discovery": HOLDS,
+    "random-coverage": HOLDS,
+    "pac-utilities": CORRECTED,
+    "randomized-rounding": HOLDS,
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {id: row(CLAIMS, id) for id in CLAIMS}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The first few of the games that the rows are about: enough to see a fault."""
+    monkeypatch.setattr(definitions, "GAMES", (2, 2))
+    monkeypatch.setattr(definitions, "AUDITED", (10, 10))
+    monkeypatch.setattr(canonical, "GAMES", (4, 4))
+    monkeypatch.setattr(canonical, "DRAWS", (2000, 2000))
+    return monkeypatch
+
+
+def test_each_definition_comes_out_as_found_by_hand(rows) -> None:
+    assert {id: found.finding.verdict for id, found in rows.items()} == EXPECTED
+
+
+def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
+    for id, found in rows.items():
+        assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+
+
+def test_the_same_seed_gives_the_same_evidence(few) -> None:
+    first, second = (row(CLAIMS, "random-coverage").to_dict()["evidence"] for _ in range(2))
+    assert first == second
+
+
+# Planted faults.
+
+
+def one_more(solve):
+    """Let a solver ask one sample too much of the first agent."""
+
+    def faulty(game, **options):
+        solution = solve(game, **options)
+        if solution.contributions is None:
+            return solution
+        given = np.array(solution.contributions)
+        given[0] += 1
+        return dataclasses.replace(solution, contributions=given)
+
+    return faulty
+
+
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("definition-optimal", "solve_optimal"),
+        ("definition-stable", "solve_stable"),
+        ("definition-envy-free", "solve_envy_free"),
+    ],
+)
+def test_a_solver_that_asks_one_sample_too_much_is_noticed(id, name, few) -> None:
+    few.setattr(definitions, name, one_more(getattr(definitions, name)))
+    assert verdict(CLAIMS, id) is FAILS
+
+
+def test_a_total_that_the_paper_does_not_have_is_noticed(few) -> None:
+    totals = {"pac-cycle": 2, "two-agents": 1, "k4": 3, "flower-linear": 2, "flower-coverage": 3}
+    assert verdict(CLAIMS, "definition-optimal", totals=totals) is FAILS
+
+
+def test_an_equilibrium_that_the_cycle_does_not_have_is_noticed(few) -> None:
+    totals = {"pac-cycle": 2, "two-agents": 1, "k4": 2, "flower-linear": 4, "flower-coverage": 4}
+    assert verdict(CLAIMS, "definition-stable", totals=totals) is FAILS
+
+
+def test_a_response_that_rounds_ties_up_is_noticed(few) -> None:
+    def careless(self, agent, needed, contributions):
+        return float(np.floor(needed) + 1) if needed > 0 else needed
+
+    # Ties are rare: all the random games of a quick check.
+    few.setattr(definitions, "GAMES", (12, 12))
+    few.setattr(Game, "_whole_response", careless)
+    assert verdict(CLAIMS, "definition-stable") is FAILS
+
+
+def test_an_audit_that_overlooks_what_an_agent_could_spare_is_noticed(few) -> None:
+    audit = definitions.audit
+
+    def lenient(game, theta):
+        report = audit(game, theta)
+        return dataclasses.replace(report, stable=report.feasible)
+
+    few.setattr(definitions, "audit", lenient)
+    assert verdict(CLAIMS, "definition-stable") is FAILS
+
+
+def test_a_swap_that_leaves_the_other_as_it_was_is_noticed(few) -> None:
+    def half_a_swap(self, contributions, agent, others):
+        result = []
+        for other in others:
+            swapped = np.array(contributions)
+            swapped[agent] = contributions[other]
+            result.append(self.utilities(swapped)[agent])
+        return np.array(result)
+
+    few.setattr(CoverageGame, "swapped_utilities", half_a_swap)
+    assert verdict(CLAIMS, "definition-envy-free") is FAILS
+
+
+@pytest.mark.parametrize("name", ["stability", "fairness"])
+def test_a_price_that_is_a_little_off_is_noticed(name, few) -> None:
+    price = getattr(definitions, f"price_of_{name}")
+
+    def dearer(above, below):
+        found = price(above, below)
+        return Price(found.lower * 1.001, found.upper * 1.001)
+
+    few.setattr(definitions, f"price_of_{name}", dearer)
+    assert verdict(CLAIMS, f"price-of-{name}") is FAILS
+
+
+def test_the_price_of_the_costliest_equilibrium_is_noticed(few) -> None:
+    solve = definitions.solve_stable
+
+    def costliest(game):
+        # K4 has stars of three beside the matchings of two.
+        return dataclasses.replace(solve(game, select="costliest"), options={})
+
+    few.setattr(definitions, "solve_stable", costliest)
+    assert verdict(CLAIMS, "price-of-stability") is FAILS
+
+
+def test_a_solver_that_says_that_the_bound_is_attained_is_noticed(few) -> None:
+    solve = definitions.solve_envy_free
+
+    def certain(game):
+        solution = solve(game)
+        attained = solution.status is Status.NOT_ATTAINED
+        return dataclasses.replace(solution, status=Status.OPTIMAL) if attained else solution
+
+    few.setattr(definitions, "solve_envy_free", certain)
+    assert verdict(CLAIMS, "price-of-fairness") is FAILS
+
+
+def test_fairness_needs_no_correction_if_a_least_total_exists(few) -> None:
+    few.setattr(definitions, "_least_on_grid", lambda steps: Fraction(3))
+    assert verdict(CLAIMS, "price-of-fairness") is HOLDS
+
+
+def test_benefits_that_are_a_little_off_are_noticed(few) -> None:
+    apply = DiscoveryGame.apply
+    few.setattr(DiscoveryGame, "apply", lambda self, theta: (1 + 1e-9) * apply(self, theta))
+    assert verdict(CLAIMS, "random-discovery") is FAILS
+
+
+def test_points_that_are_added_up_instead_of_covered_are_noticed(few) -> None:
+    def added(self, agent, contributions):
+        table = self.distributions.toarray()
+        seen = np.minimum(np.array([float(c) for c in contributions]) @ table, 1)
+        return Fraction(str(round(0.5 + 0.5 * float(table[agent] @ seen), 12)))
+
+    few.setattr(CoverageGame, "exact_utility", added)
+    assert verdict(CLAIMS, "random-coverage") is FAILS
+
+
+def test_the_flower_by_drawing_notices_a_utility_that_is_off(few) -> None:
+    few.setattr(canonical, "DRAWS", (20_000, 20_000))
+    utilities = CoverageGame.utilities
+    assert canonical._flower_by_drawing(20_000) < canonical.MOST_ERRORS
+    few.setattr(CoverageGame, "utilities", lambda self, theta: utilities(self, theta) + 2e-3)
+    assert canonical._flower_by_drawing(20_000) > canonical.MOST_ERRORS
+
+
+def test_the_worst_classifier_in_place_of_the_best_is_noticed(few) -> None:
+    game = canonical._game
+    few.setattr(
+        canonical, "_game", lambda worlds, agents, **_: game(worlds, agents, classifier="worst")
+    )
+    assert verdict(CLAIMS, "pac-utilities") is FAILS
+
+
+def test_a_utility_that_falls_with_more_samples_is_noticed(few) -> None:
+    exact = PacGame.exact_utility
+
+    def tired(self, agent, contributions):
+        value = exact(self, agent, contributions)
+        return value - Fraction(1, 1000) if sum(contributions) > 4 else value
+
+    few.setattr(PacGame, "exact_utility", tired)
+    assert verdict(CLAIMS, "pac-utilities") is FAILS
+
+
+def test_any_classifier_would_do_if_the_careless_one_did_not_lose(few) -> None:
+    few.setattr(canonical, "_careless_learner", lambda: (Fraction(1, 10), Fraction(9, 10)))
+    assert verdict(CLAIMS, "pac-utilities") is HOLDS
+
+
+def test_the_smooth_reading_of_fractions_is_noticed(few) -> None:
+    few.setattr(CoverageGame, "utilities", CoverageGame.smooth_utilities)
+    assert verdict(CLAIMS, "randomized-rounding") is FAILS
+
+
+# The lists themselves, by hand.
+
+
+def test_a_list_of_two_agents_who_need_one_sample_between_them() -> None:
+    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = plain.Listing(utility, (Fraction(1), Fraction(1)))
+    assert listing.all_of(listing.feasible) == [(0, 1), (1, 0), (0, 2), (1, 1), (2, 0)]
+    assert listing.all_of(listing.stable) == [(0, 1), (1, 0)]
+    assert listing.all_of(listing.envy_free) == [(1, 1)]
+    assert listing.envy((2, 0)) == ((0, 1),)
+
+
+def test_a_swap_beyond_a_limit_is_no_envy() -> None:
+    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = plain.Listing(utility, (Fraction(1), Fraction(1)), limits=(1, 0))
+    assert listing.all_of(listing.envy_free) == [(1, 0)]
+
+
+def test_rounding_at_random_takes_the_mean_over_independent_draws() -> None:
+    product = plain.rounded_at_random(lambda agent, theta: Fraction(theta[0] * theta[1]))
+    assert product(0, [Fraction(1, 2), Fraction(3, 2)]) == Fraction(3, 4)
+    square = plain.rounded_at_random(lambda agent, theta: Fraction(theta[0] ** 2))
+    assert square(0, [Fraction(1, 2)]) == Fraction(1, 2)
+
+
+def test_both_ways_to_round_coverage_are_the_same() -> None:
+    table = [[Fraction(1, 4), Fraction(3, 4)], [Fraction(1), Fraction(0)]]
+    theta = [Fraction(7, 4), Fraction(1, 3)]
+    slow = plain.rounded_at_random(plain.coverage_utility(table))
+    for agent in range(2):
+        assert plain.rounded_coverage(table)(agent, theta) == slow(agent, theta)
+
+
+def test_one_sample_in_the_ring_tells_two_agents_their_labels() -> None:
+    utility = plain.learnt_utility(plain.cycle_worlds(1))
+    assert [utility(agent, (1, 0, 0)) for agent in range(3)] == [1, 1, Fraction(1, 2)]
