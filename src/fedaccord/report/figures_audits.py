@@ -127,12 +127,14 @@ def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes(envy_size(audit)) if ax is None else ax
     with styled():
-        if audit.game.size > NAMED:
-            _draw_gaps(ax, audit)
-        elif _fits_arrows(audit):
+        if _fits_arrows(audit):
             _draw_arrows(ax, audit)
-        else:
+        elif not audit.envy and not audit.borderline:
+            ax.set_axis_off()
+        elif audit.game.size <= NAMED:
             _draw_pairs(ax, audit)
+        else:
+            _draw_gaps(ax, audit)
         if audit.envy or audit.borderline:
             put_legend(ax)
         else:
@@ -221,6 +223,7 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
     """Draw the most envious of many agents: own burden, and the smallest that it envies."""
     shown = worst_envy(audit, FEW)
     if not shown:
+        ax.set_title(f"{count(len(audit.borderline), 'pair')} too close to call")
         ax.set_axis_off()
         return
     places = np.arange(len(shown))

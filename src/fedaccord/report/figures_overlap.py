@@ -142,8 +142,8 @@ def _write(ax: Axes, height: float, text: str) -> None:
 
 def _spread(groups: int, agents: int) -> list[float]:
     """Place groups at equal distances along the agents."""
-    if groups == 1:
-        return [(agents - 1) / 2]
+    if groups <= 1:
+        return [(agents - 1) / 2] * groups
     margin = (agents - 1) / (2 * groups) if groups < agents else 0.0
     return [float(y) for y in np.linspace(margin, agents - 1 - margin, groups)]
 

@@ -175,9 +175,9 @@ def _side_by_side(ties: Matrix) -> Indices:
         return np.asarray(reverse_cuthill_mckee(csr_array(ties), symmetric_mode=True), np.intp)
     from scipy.linalg import eigh
 
-    # The second eigenvector parts the agents best along a line.
-    size = len(ties)
-    vector = eigh(ties, subset_by_index=(size - 2, size - 2))[1][:, 0]
+    # Fiedler's vector: of all ways to lay the agents along a line, that with the shortest ties.
+    laplacian = np.diag(ties.sum(axis=1)) - ties
+    vector = eigh(laplacian, subset_by_index=(1, 1))[1][:, 0]
     return np.argsort(vector * np.sign(vector[np.argmax(np.abs(vector))]), kind="stable")
 
 
