@@ -26,7 +26,7 @@ from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, defection_curves, train
 from fedaccord.federation.streams import derived_seed
-from fedaccord.report.page import Listing, Page, Section, Table, joined
+from fedaccord.report.page import Page, Section, Table, joined
 from fedaccord.report.pages_games import solve_page
 from fedaccord.report.pages_training import audit_page, audit_tone, train_page
 from fedaccord.report.tables import Sheet, line
@@ -60,12 +60,14 @@ HOW = (
     "all learn at the same pace and that points of different agents add up, and it rests on few "
     "runs. Whether it holds is what the audit below is for."
 )
-COMMANDS = (
-    "fedaccord solve demo/game.json --save demo/plan.csv",
-    "fedaccord train demo/federation.toml --contributions demo/plan.csv",
-    "fedaccord audit demo/federation.toml --algorithm FedAvg --protocol P2 --plan demo/plan.csv",
-    "fedaccord audit demo/federation.toml",
-)
+COMMANDS = """\
+make demo
+
+# The same step by step, once that has made the game:
+fedaccord solve demo/game.json --save demo/plan.csv
+fedaccord train demo/federation.toml --contributions demo/plan.csv
+fedaccord audit demo/federation.toml --algorithm FedAvg --protocol P2 --plan demo/plan.csv
+fedaccord audit demo/federation.toml"""
 
 
 def pilots(config, times):
@@ -117,15 +119,13 @@ def solved(game):
 
 
 def first_page(game, counts, runs):
-    """Tell where the numbers of the game come from, and how to do the same by hand."""
+    """Tell where the numbers of the game come from."""
     rows = [(n, *game.benefits[i].tolist(), game.alone[i]) for i, n in enumerate(game.agents)]
     caption = "What a point of each is worth to the agent of the row, in points of its own"
     table = Table(caption, ("agent", *game.agents, "would need alone"), tuple(rows))
     how = HOW.format(least=counts.min(), most=counts.max(), runs=runs)
-    by_hand = ("After make demo, in the folder of the checkout:", Listing(COMMANDS))
     total = f"Alone the agents would need {game.alone.sum():,.0f} points in all."
-    sections = (Section("Pilot runs", (how, table)), Section("The same by hand", by_hand))
-    return Page("What was known beforehand", total, "plain", sections=sections)
+    return Page("What was known beforehand", total, "plain", (Section("Pilots", (how, table)),))
 
 
 def outcome(game, plan, tested):
@@ -184,7 +184,7 @@ def main(folder=HERE, *, times=PILOTS, trials=None, workers=None):
         audit_page(free),
     ]
     title = "Four agents and their digits: a plan, and what becomes of it"
-    page = joined(title, verdict, audit_tone(tested), pages=pages, command="make demo")
+    page = joined(title, verdict, audit_tone(tested), pages=pages, command=COMMANDS)
     page.save(folder / "report.html")
     at_half = percent(free.curve("FedAvg").at(HALF).at_end.random.p)
     emit(sheet, line(verdict), line(WITHOUT.format(source.points.sum(), at_half)))

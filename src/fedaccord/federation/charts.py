@@ -100,7 +100,7 @@ def _curve_lines(audit: DefectionAudit, curve: DefectionCurve) -> list[Line]:
         high=tuple(share.high for _, share in seen),
     )
     worst = worst_off(curve)
-    if worst is None or len(audit.clients) == 1:
+    if worst is None or np.count_nonzero(curve.contributions) == 1:
         return [mean]
     own = [(100 * p.level, p.at_end.clients[worst].p) for p in points if _tried(p, worst)]
     dashed = Line(

@@ -78,7 +78,9 @@ def plot_training(history: History, ax: Axes | None = None) -> Axes:
     if len(seen) and len(np.unique(history.requirements)) == 1:
         # From a little below the lowest: the half below it would be empty.
         lowest = min(float(seen.min()), float(history.requirements[0]))
-        ax.set_ylim(max(0.0, np.floor(10 * lowest - 0.5) / 10), 1.02)
+        bottom = max(0.0, np.floor(10 * lowest - 0.5) / 10)
+        ax.set_ylim(bottom, 1.02)
+        ax.set_yticks(np.arange(10, round(10 * bottom) - 1, -1 if bottom > 0.45 else -2) / 10)
     return ax
 
 

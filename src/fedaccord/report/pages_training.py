@@ -75,6 +75,10 @@ CONTRIBUTORS = (
     "Of some agents nothing is asked. They cannot give less, and are left out where a random "
     "contributor is spoken of."
 )
+DILUTED = (
+    "Agents of whom nothing is asked count here as well, as if they had cut something: what a "
+    "contributor that cuts does to the others is more than this."
+)
 
 
 # Audits of defection.
@@ -110,10 +114,10 @@ def audit_verdict(found: DefectionAudit) -> str:
     what = "its data" if found.protocol == "P1" else "what is asked of it"
     shares = _each_said(curves, [_at_spoken(found, curve).p for curve in curves])
     who = defector(found, *curves)
-    if level.level == 1:
-        return f"With all of {what} {who} reaches its goal in {shares}."
-    still = f"With {percent_of(level.level)} of {what} {who} still reaches its goal in {shares}"
-    return f"{still}; everybody giving in full, all reach theirs in {_all_said(curves)}."
+    brings = percent_of(level.level) if level.level < 1 else "all"
+    cut = f"{who} that brings {brings} of {what} reaches its goal in {shares}"
+    full = _each_said(curves, [curve.all_satisfied.p for curve in curves])
+    return f"{cut[0].upper()}{cut[1:]}; when everybody gives in full, all reach theirs in {full}."
 
 
 def _each_said(curves: Sequence[DefectionCurve], shares: Sequence[float]) -> str:
@@ -129,10 +133,6 @@ def _each_said(curves: Sequence[DefectionCurve], shares: Sequence[float]) -> str
     said = [f"{percent(first[1])} of runs under {first[0]}"]
     said += [f"{percent(share)} under {name}" for name, share in rest]
     return said[0] if not rest else f"{', '.join(said[:-1])} and {said[-1]}"
-
-
-def _all_said(curves: Sequence[DefectionCurve]) -> str:
-    return _each_said(curves, [curve.all_satisfied.p for curve in curves])
 
 
 def _at_spoken(found: DefectionAudit, curve: DefectionCurve) -> Proportion:
@@ -201,6 +201,8 @@ def _agent_parts(found: DefectionAudit) -> Iterator[Part]:
         yield Section(curve.algorithm, (_count_sentence(found, curve), _agents_table(found, curve)))
     if len(found.clients) > 1:
         yield _others_table(found)
+        if any(0 in curve.contributions for curve in found.curves):
+            yield DILUTED
 
 
 def least_enough(curve: DefectionCurve, agent: str) -> float | None:
@@ -226,7 +228,7 @@ def _count_sentence(found: DefectionAudit, curve: DefectionCurve) -> str:
         return "Nothing is asked of anybody."
     of = f"{len(less):,} of {len(asked):,} {'agent' if len(asked) == 1 else 'agents'}"
     if not less:
-        return f"{of} could give less."
+        return "Nobody could give less."
     lowest = min(less)
     said = f"{of} could give less, {less.count(lowest):,} of them {percent_of(lowest)} or less"
     worst = worst_off(curve)
@@ -410,12 +412,13 @@ def _drawn_parts(history: History) -> Iterator[Part]:
         f"in {int(history.samples.sum()):,} draws."
     )
     # Where all draw alike, a line for each would be one line.
-    if len(np.unique(history.samples.sum(axis=0))) > 1:
+    drawn = history.samples[:, history.contributions > 0]
+    if (drawn != drawn[:, :1]).any():
         yield dataclasses.replace(
             picture_of(draws_chart(history)), draw=lambda ax: figures.plot_draws(history, ax)
         )
     else:
-        yield "All agents drew alike."
+        yield "All agents that brought points drew alike."
 
 
 def _one_run(history: History) -> str:
