@@ -1,0 +1,278 @@
+"""Existence: each row's verdict, and that a subtly wrong package does not get it."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from claim_rows import row, verdict
+
+from fedaccord.equilibria.base import Status
+from fedaccord.games.base import Game
+from fedaccord.games.behaved import Certified, Refuted, Unknown
+from fedaccord.games.coverage import CoverageGame
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.pac import PacGame
+from fedaccord.reproduce import behaviour, existence
+from fedaccord.reproduce.claims import Verdict
+
+CLAIMS = existence.CLAIMS
+HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
+
+EXPECTED = {
+    "theorem-1": CORRECTED,
+    "definition-well-behaved": HOLDS,
+    "well-behaved-linear": HOLDS,
+    "well-behaved-coverage": CORRECTED,
+    "well-behaved-pac": HOLDS,
+    "fixed-point-lemma": HOLDS,
+    "theorem-2": HOLDS,
+    "theorem-3": HOLDS,
+    "theorem-3-general": HOLDS,
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {id: row(CLAIMS, id) for id in CLAIMS}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The first few of the games that the rows are about: enough to see a fault."""
+    monkeypatch.setattr(existence, "GAMES", (8, 8))
+    monkeypatch.setattr(behaviour, "GAMES", (8, 8))
+    return monkeypatch
+
+
+def test_each_claim_on_existence_comes_out_as_found_by_hand(rows) -> None:
+    assert {id: found.finding.verdict for id, found in rows.items()} == EXPECTED
+
+
+def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
+    for id, found in rows.items():
+        assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+
+
+def test_the_map_of_the_proof_cycles_in_some_games_that_have_an_equilibrium(rows) -> None:
+    evidence = rows["theorem-2"].finding.evidence
+    assert 0 < evidence["cycles"] < evidence["games"]
+    assert evidence["settled"]["half steps"] == evidence["games"]
+
+
+def test_the_same_seed_gives_the_same_evidence(few) -> None:
+    first, second = (row(CLAIMS, "theorem-2").to_dict()["evidence"] for _ in range(2))
+    assert first == second
+
+
+# Theorem 1.
+
+
+def test_shares_at_the_mean_of_a_feasible_allocation_are_noticed(few) -> None:
+    few.setattr(existence, "levelled", lambda theta, limits: np.full(len(theta), theta.mean()))
+    few.setattr(existence, "_limited_games", lambda count: (count, [], 0))
+    assert verdict(CLAIMS, "theorem-1") is FAILS
+
+
+def test_leaving_those_with_limits_as_they_were_is_noticed(few) -> None:
+    def timid(theta, limits):
+        return np.where(limits < theta.max(), np.minimum(theta, limits), theta.max())
+
+    few.setattr(existence, "GAMES", (40, 40))
+    few.setattr(existence, "levelled", timid)
+    assert verdict(CLAIMS, "theorem-1") is FAILS
+
+
+def test_theorem_1_needs_no_correction_if_the_budget_leaves_a_fair_allocation(few) -> None:
+    few.setattr(existence, "_budget_of_one", lambda steps: [((1, 0), True), ((0, 1), False)])
+    assert verdict(CLAIMS, "theorem-1") is HOLDS
+
+
+def test_with_a_budget_of_two_the_two_agents_can_share_alike() -> None:
+    assert existence._budget_of_one(10) == [((1, 0), True), ((0, 1), True)]
+    utility = existence.rounded_coverage([[Fraction(1, 2)] * 2] * 2)
+    assert utility(0, [Fraction(3, 5)] * 2) >= Fraction(3, 4)
+
+
+# What is well-behaved.
+
+
+def altered(verdict_of, **changes):
+    """Let a game certify constants that are a little off."""
+
+    def faulty(self, box=None):
+        found = verdict_of(self, box)
+        if not isinstance(found, Certified):
+            return found
+        return dataclasses.replace(
+            found, **{name: getattr(found, name) * by for name, by in changes.items()}
+        )
+
+    return faulty
+
+
+@pytest.mark.parametrize(
+    ("id", "model", "changes"),
+    [
+        ("definition-well-behaved", CoverageGame, {"own": 1.01}),
+        ("definition-well-behaved", PacGame, {"cross": 0.99}),
+        ("well-behaved-linear", LinearGame, {"own": 0.99}),
+        ("well-behaved-linear", LinearGame, {"cross": 0.99}),
+        ("well-behaved-coverage", CoverageGame, {"own": 0.99}),
+        ("well-behaved-coverage", CoverageGame, {"cross": 1.01}),
+        ("well-behaved-pac", PacGame, {"own": 0.99}),
+        ("fixed-point-lemma", LinearGame, {"cross": 0.99}),
+        ("fixed-point-lemma", LinearGame, {"own": 1.01}),
+    ],
+)
+def test_constants_that_are_one_per_cent_off_are_noticed(id, model, changes, few) -> None:
+    few.setattr(model, "well_behaved", altered(model.well_behaved, **changes))
+    assert verdict(CLAIMS, id) is FAILS
+
+
+@pytest.mark.parametrize("id", ["definition-well-behaved", "well-behaved-pac"])
+def test_a_cycle_that_is_called_well_behaved_up_to_1_is_noticed(id, few) -> None:
+    decide = PacGame.well_behaved
+
+    def blind(self, box=None):
+        found = decide(self, box)
+        some = np.full(3, 0.5)
+        return Certified(some, some, found.witness) if isinstance(found, Refuted) else found
+
+    few.setattr(PacGame, "well_behaved", blind)
+    assert verdict(CLAIMS, id) is FAILS
+
+
+def test_a_witness_where_own_samples_do_help_is_noticed(few) -> None:
+    decide = PacGame.well_behaved
+
+    def elsewhere(self, box=None):
+        found = decide(self, box)
+        if isinstance(found, Refuted):
+            return Refuted(found.agent, np.array([0.0, 0.5, 0.5]), found.why)
+        return found
+
+    few.setattr(PacGame, "well_behaved", elsewhere)
+    assert verdict(CLAIMS, "well-behaved-pac") is FAILS
+
+
+def test_coverage_needs_no_correction_if_certain_points_do_no_harm(few) -> None:
+    few.setattr(behaviour, "_sure_points", lambda: (False, 0.25))
+    assert verdict(CLAIMS, "well-behaved-coverage") is HOLDS
+
+
+def test_a_game_that_is_not_certified_is_noticed(few) -> None:
+    few.setattr(
+        CoverageGame, "well_behaved", lambda self, box=None: Unknown("it was not looked at")
+    )
+    for id in ("definition-well-behaved", "well-behaved-coverage", "fixed-point-lemma"):
+        assert verdict(CLAIMS, id) is FAILS
+
+
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_responses_that_are_not_the_least_that_satisfies_are_noticed(share, few) -> None:
+    respond = Game.best_responses
+    few.setattr(Game, "best_responses", lambda self, theta: share * respond(self, theta))
+    assert verdict(CLAIMS, "fixed-point-lemma") is FAILS
+
+
+# Theorem 2.
+
+
+def test_an_equilibrium_that_is_a_thousandth_off_is_noticed(few) -> None:
+    follow = existence.best_response_dynamics
+
+    def stray(game, **options):
+        path = follow(game, **options)
+        return dataclasses.replace(path, contributions=path.contributions * 1.001)
+
+    few.setattr(existence, "best_response_dynamics", stray)
+    assert verdict(CLAIMS, "theorem-2") is FAILS
+
+
+def test_responses_that_never_settle_are_noticed(few) -> None:
+    follow = existence.best_response_dynamics
+
+    def restless(game, **options):
+        return dataclasses.replace(follow(game, **options), ending=existence.Ending.LIMIT)
+
+    few.setattr(existence, "best_response_dynamics", restless)
+    assert verdict(CLAIMS, "theorem-2") is FAILS
+
+
+def test_an_equilibrium_where_limits_leave_none_is_noticed(few) -> None:
+    solve = existence.solve_stable
+
+    def hopeful(game, **options):
+        return dataclasses.replace(solve(game, **options), status=Status.LIMIT)
+
+    few.setattr(existence, "solve_stable", hopeful)
+    assert verdict(CLAIMS, "theorem-2") is FAILS
+
+
+# Theorem 3.
+
+
+def test_a_sample_that_tells_the_predecessor_is_noticed(few) -> None:
+    def backwards(agent, theta):
+        return Fraction(1) if theta[agent] or theta[(agent + 1) % 3] else Fraction(1, 2)
+
+    few.setattr(existence, "_printed_cycle", backwards)
+    assert verdict(CLAIMS, "theorem-3") is FAILS
+
+
+def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
+    solve = existence.solve_stable
+
+    def tired(game, **options):
+        return dataclasses.replace(solve(game, **options), status=Status.FAILED)
+
+    few.setattr(existence, "solve_stable", tired)
+    assert verdict(CLAIMS, "theorem-3") is FAILS
+
+
+def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
+    audit = existence.audit
+
+    def lenient(game, theta):
+        report = audit(game, theta)
+        return dataclasses.replace(report, stable=report.feasible)
+
+    few.setattr(existence, "audit", lenient)
+    assert verdict(CLAIMS, "theorem-3") is FAILS
+
+
+def test_another_number_of_feasible_allocations_is_noticed() -> None:
+    assert verdict(CLAIMS, "theorem-3", feasible=3) is FAILS
+
+
+SMALL = {"quick": [2, 3], "solved_up_to": 2}
+
+
+def test_a_small_ring_with_more_points_is_as_claimed() -> None:
+    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is HOLDS
+
+
+def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
+    def rounded(game):
+        return [game.alone // 2]
+
+    monkeypatch.setattr(existence, "all_equilibria", rounded)
+    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is FAILS
+
+
+def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
+    forwards = existence.ring_utility
+
+    def backwards(d):
+        return lambda agent, theta: forwards(d)(agent, [*theta[:agent], *theta[agent + 1 :], 0])
+
+    monkeypatch.setattr(existence, "ring_utility", backwards)
+    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is FAILS
+
+
+@pytest.mark.parametrize(
+    ("d", "requirement", "m"), [(2, "3/4", 1), (2, "7/8", 2), (3, "7/9", 2), (3, "8/9", 4)]
+)
+def test_thresholds_by_hand(d, requirement, m) -> None:
+    assert existence.threshold(d, Fraction(requirement)) == m
