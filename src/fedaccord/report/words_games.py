@@ -32,6 +32,8 @@ def amount(value: float) -> str:
         return "no finite number"
     if abs(value) < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
         return f"{round(value):,}"
+    # A half is rounded up, also where a sum has come out a hair below it.
+    value *= 1 + 1e-12
     if 1e5 <= abs(value) < 1e15:
         return f"{value:,.0f}"
     if 1000 <= abs(value) < 1e15:

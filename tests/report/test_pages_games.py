@@ -1,0 +1,499 @@
+"""Pages of games say what results say: the verdict, every number, and nothing that is not so."""
+
+import dataclasses
+import html
+import re
+
+import numpy as np
+import pytest
+from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
+
+from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.base import Interval, Status
+from fedaccord.equilibria.prices import Price
+from fedaccord.games.catalog import ENTRIES, build
+from fedaccord.games.function import FunctionGame
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.pac_sampled import SampledPacGame
+from fedaccord.report.page import Listing, Mark, Picture, Section, Table
+from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
+from fedaccord.report.words_games import amount, price_value, ranked, solve_verdict, worst_envy
+
+
+def parts(page, kind):
+    """List the parts of a kind, in order."""
+    found = []
+    waiting = list(page.sections)
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, Section):
+            waiting = [*part.parts, *waiting]
+        if isinstance(part, kind):
+            found.append(part)
+    return found
+
+
+def table(page, caption):
+    return next(t for t in parts(page, Table) if t.caption.startswith(caption))
+
+
+def words(page):
+    """Give all that stands on a page outside tables and figures."""
+    listed = [item for listing in parts(page, Listing) for item in listing.items]
+    return "\n".join([page.title, page.verdict, *parts(page, str), *listed])
+
+
+def picture_names(page):
+    return [picture.name for picture in parts(page, Picture)]
+
+
+# Verdicts.
+
+
+def verdict(concept, given, status=Status.OPTIMAL, game=None, **rest):
+    """Say what comes of one plan of the hospitals."""
+    game = game or hospitals()[0]
+    claim = solution(game, concept, given, status, **rest)
+    found = {} if given is None else {concept: audit(game, given)}
+    return solve_verdict(game, {concept: claim}, found)
+
+
+STABLE = [300, 1200, 600]
+
+
+def test_a_stable_plan_is_good_news():
+    said, tone = verdict("stable", STABLE)
+    assert said == (
+        "The stable plan asks 2,100 samples in all, 1,710 fewer than going alone; nobody could "
+        "give less, and nobody envies anybody."
+    )
+    assert tone == "good"
+
+
+def test_the_cheapest_plan_says_who_could_give_less():
+    said, tone = verdict("optimal", [1228.125, 703.125, 0])
+    assert said == (
+        "The cheapest plan asks 1,931.3 samples in all, 1,878.8 fewer than going alone; University "
+        "could give 210 less, and one agent envies another."
+    )
+    assert tone == "good"
+
+
+def test_an_envy_free_plan_speaks_of_envy_first():
+    said, _ = verdict("envy-free", [900, 900, 900])
+    assert said == (
+        "The envy-free plan asks 2,700 samples in all, 1,110 fewer than going alone; nobody envies "
+        "anybody, but Rural could give 690 less, and 2 others could too."
+    )
+
+
+def test_a_plan_that_is_not_proved_says_how_far_it_might_be_off():
+    said, tone = verdict("stable", STABLE, Status.LIMIT, bounds=(1900, 2100))
+    assert said.endswith(
+        "; that none of its kind is cheaper is not proved, only that none is below 1,900."
+    )
+    assert tone == "unsure"
+    said, tone = verdict("stable", STABLE, Status.LIMIT, bounds=(0, np.inf))
+    assert said.endswith("; how far it is from the cheapest of its kind is not known.")
+    assert tone == "unsure"
+
+
+def test_a_least_total_that_is_not_attained_is_not_claimed():
+    said, tone = verdict("envy-free", [900, 900, 900], Status.NOT_ATTAINED, bounds=(1993.5, 2700))
+    assert said.endswith(
+        "; such plans come as near to 1,993.5 samples in all as you like, and none has the least."
+    )
+    assert tone == "unsure"
+
+
+def test_a_proof_that_there_is_none_says_so_and_what_there_is():
+    game, claims, audits, _ = hospitals()
+    claims["stable"] = solution(game, "stable", None, Status.NONE_EXISTS)
+    del audits["stable"]
+    said, tone = solve_verdict(game, claims, audits)
+    assert said == (
+        "It is proved that no stable plan exists: whatever the plan, somebody is short or could "
+        "give less; the cheapest plan asks 1,931.3 samples in all."
+    )
+    assert tone == "bad"
+    said, tone = verdict("envy-free", None, Status.NONE_EXISTS)
+    assert said == (
+        "It is proved that no envy-free plan exists: whatever the plan, somebody is short or "
+        "envies another."
+    )
+
+
+def test_a_game_without_any_plan_says_what_to_do():
+    note = "City stays short: raise somebody's limit or lower its requirement."
+    said, tone = verdict("stable", None, Status.INFEASIBLE, note=note)
+    assert said == f"No plan meets every requirement, even at everybody's limit: {note}"
+    assert tone == "bad"
+
+
+def test_a_solver_that_failed_claims_nothing():
+    said, tone = verdict("stable", None, Status.FAILED, note="Give it more time.")
+    assert said == ("No stable plan was found, and none was proved impossible (Give it more time).")
+    assert tone == "unsure"
+
+
+def test_a_plan_that_the_audit_refutes_is_bad_news():
+    said, tone = verdict("stable", [900, 900, 900])
+    assert said.startswith("The stable plan that was found does not hold: feasible, not stable: ")
+    assert "Rural could give 690 less" in said
+    assert tone == "bad"
+
+
+def test_what_is_too_close_to_call_is_not_called():
+    game, claims, audits, _ = hospitals()
+    unsure = dataclasses.replace(
+        audits["stable"], stable=Answer.BORDERLINE, envy_free=Answer.BORDERLINE
+    )
+    said, tone = solve_verdict(game, {"stable": claims["stable"]}, {"stable": unsure})
+    assert said.endswith(
+        "; whether anybody could give less is too close to call, and whether anybody envies "
+        "anybody is too close to call."
+    )
+    assert tone == "unsure"
+
+
+def test_a_stable_plan_with_envy_says_who_many_envy():
+    game = build("twins")
+    said, tone = verdict("stable", [1, 0], game=game)
+    assert said == (
+        "The stable plan asks 1 sample in all, 1 fewer than going alone; nobody could give less, "
+        "but one agent envies another."
+    )
+    assert tone == "good"
+
+
+def test_where_samples_have_costs_the_verdict_counts_both():
+    game = hospitals()[0].replace(costs=[2, 1, 1])
+    said, _ = verdict("stable", STABLE, game=game)
+    # Alone 2 * 1440 + 1440 + 930 = 5250; the plan 600 + 1200 + 600 = 2400.
+    assert "asks 2,100 samples at a cost of 2,400 in all, 2,850 less than going alone" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([1440, 1440, 930], "3,810 samples in all, as many as going alone"),
+        ([2000, 1440, 930], "4,370 samples in all, 560 more than going alone"),
+    ],
+)
+def test_going_alone_may_be_as_good_or_better(given, words):
+    assert words in verdict("optimal", given)[0]
+
+
+def test_where_somebody_cannot_go_alone_that_is_said_instead():
+    game, claims, audits, _ = hospitals()
+    game.__dict__["alone"] = np.array([1440.0, np.inf, 930.0])
+    said, _ = solve_verdict(game, {"stable": claims["stable"]}, {"stable": audits["stable"]})
+    assert "in all, and alone no amount would suffice for one agent; nobody" in said
+
+
+def test_without_a_stable_concept_the_first_one_is_told():
+    game, claims, audits, _ = hospitals()
+    del claims["stable"]
+    assert solve_verdict(game, claims, audits)[0].startswith("The cheapest plan asks")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2100.0000000000005, "2,100"),
+        (1931.25, "1,931.3"),
+        (1931.2499999999998, "1,931.3"),
+        (3229.0001, "3,229"),
+        (2 / 3, "0.6667"),
+        (6207837.7, "6,207,838"),
+        (0.0, "0"),
+        (np.inf, "no finite number"),
+        (1e20, "1e+20"),
+    ],
+)
+def test_numbers_are_written_for_people(value, text):
+    assert amount(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.5, 1.5, "1.5"),
+        (1, 2, "from 1 to 2"),
+        (1.5, np.inf, "at least 1.5"),
+        (np.inf, np.inf, "none"),
+        (np.nan, np.nan, "unknown"),
+    ],
+)
+def test_prices_are_written_as_what_is_known(low, high, text):
+    assert price_value(Interval(low, high)) == text
+
+
+def test_the_largest_are_found_in_order_among_few_and_many():
+    weights = np.array([3.0, 1, 3, 2, 0] + [0.0] * 50)
+    assert ranked(weights, 4).tolist() == [0, 2, 3, 1]
+    assert ranked(weights[:5], 4).tolist() == [0, 2, 3, 1]
+    assert ranked(np.array([1.0, np.inf, 2.0] + [0.0] * 20), 2).tolist() == [1, 2]
+
+
+def test_the_most_envious_come_first_with_the_least_burden_they_envy():
+    game = LinearGame(np.eye(4), [0.5] * 4)
+    found = worst_envy(audit(game, [1, 3, 0.5, 0.75]), 2)
+    assert [(e.agent, e.other, e.pairs) for e in found] == [(1, 2, 3), (0, 2, 2)]
+
+
+# The page of plans.
+
+
+@pytest.fixture(scope="module")
+def page():
+    return solve_page(*hospitals(), command="fedaccord solve 'a b.json' --report p.html")
+
+
+def test_the_page_shows_every_plan_beside_what_each_needs_alone(page):
+    found = table(page, "Samples that each agent gives")
+    assert found.columns == (
+        "agent", "alone", "optimal", "stable", "envy-free", "stable saves", "requirement",
+    )  # fmt: skip
+    assert found.rows[0] == pytest.approx(
+        ("University", 1440, 1228.125, 300, 1347 / 1.52, 1140, 1440)
+    )
+    ((name, *sums),) = found.footer
+    assert name == "all"
+    assert sums == pytest.approx([3810, 1931.25, 2100, 1993.421, 1710], abs=1e-3)
+
+
+def test_the_page_shows_what_is_proved_of_each_plan(page):
+    found = table(page, "Totals and their proved bounds")
+    assert [row[0] for row in found.rows] == ["optimal", "stable", "envy-free"]
+    assert found.rows[1] == ("stable", 2100, 2100, 2100, Mark("optimal", "good"), "hand")
+    assert f"Optimal, stable, envy-free: {Status.OPTIMAL.value}" in words(page)
+
+
+def test_bounds_that_differ_from_the_total_by_rounding_read_like_it():
+    game, claims, audits, prices = hospitals()
+    total = claims["stable"].total
+    near = Interval(total * (1 - 1e-15), total)
+    claims["stable"] = dataclasses.replace(claims["stable"], bounds=near)
+    far = Interval(total * 0.9, total)
+    claims["optimal"] = dataclasses.replace(claims["optimal"], bounds=far)
+    rows = table(solve_page(game, claims, audits, prices), "Totals").rows
+    assert rows[1][1] == rows[1][2] == rows[1][3]
+    assert rows[0][2] == far.lower
+
+
+def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(page):
+    said = words(page)
+    assert "Optimal: Feasible, not stable: University could give 210 less" in said
+    assert "Stable: Feasible and stable, and nobody envies anybody." in said
+    assert picture_names(page) == [
+        "allocations", "defection-optimal", "defection-envy-free", "envy-optimal", "prices",
+        "overlap",
+    ]  # fmt: skip
+
+
+def test_the_page_explains_each_agents_number(page):
+    assert (
+        "City gives 1,200: alone it would need 1,440; the others supply 17 % of what it needs; "
+        "with 1,199 it would fall short." in words(page)
+    )
+
+
+def test_the_page_says_what_prices_mean_and_what_the_root_is_not(page):
+    said = words(page)
+    assert "Price of stability: 1.087, so the stable plan costs 8.74 % more" in said
+    assert "Price of fairness: at least 1.032." in said
+    assert "Here that root is 1.732." in said and "not a bound" in said
+
+
+def test_the_page_says_how_to_repeat_it(page):
+    assert page.command == "fedaccord solve 'a b.json' --report p.html"
+    facts = dict(page.facts)
+    assert facts["Game"] == "linear, 3 agents, real numbers of samples"
+    assert facts["Seed"] == "none: nothing here is drawn at random"
+    assert facts["Solved by"].startswith("optimal by hand in ")
+    assert "fedaccord " in facts["Versions"] and facts["Machine"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", facts["Date"])
+
+
+def test_every_picture_comes_with_its_numbers_and_words_for_those_who_do_not_see_it(page):
+    by_name = {picture.name: picture for picture in parts(page, Picture)}
+    assert by_name["allocations"].data.rows[2][3] == 600
+    assert "Stable: 2,100 in all, the most by City with 1,200" in by_name["allocations"].alt
+    assert by_name["defection-optimal"].data.rows[0][:5] == pytest.approx(
+        ("University", 1228.125, 1018.125, 0, 210)
+    )
+    assert by_name["defection-optimal"].alt == "Off what they need are University: 210 spare."
+    (pair,) = by_name["envy-optimal"].data.rows
+    assert pair == pytest.approx(("University", 1228.125, "too close to call", "City", 703.125))
+    assert by_name["prices"].data.rows[0][1:] == pytest.approx(
+        (3, 2100 / 1931.25, 2100 / 1931.25, 3**0.5)
+    )
+    assert "The most is 0.7, from Rural to University." in by_name["overlap"].alt
+
+
+def test_prices_of_plans_that_cost_the_same_or_do_not_exist_are_told_so():
+    game, claims, audits, _ = hospitals()
+    prices = {
+        "price_of_stability": Price(np.inf, np.inf, Status.NONE_EXISTS.value),
+        "price_of_fairness": Price(1.0, 1.0 + 1e-9),
+    }
+    said = words(solve_page(game, claims, audits, prices))
+    assert "Price of stability: none (Proved: no allocation of this kind exists)." in said
+    assert "Price of fairness: 1, so the envy-free plan costs as much as the optimal one." in said
+    nothing = solve_page(game, claims, audits, dict.fromkeys(prices))
+    assert "What stability and fairness cost" not in [s.heading for s in nothing.sections]
+
+
+def test_limits_minimums_costs_and_whole_numbers_are_shown():
+    game = hospitals()[0].replace(
+        limits=[None, 1300, None], minimums=[10, 0, 0], costs=[2, 1, 1], strategies="integer"
+    )
+    page = solve_page(game, *solved(game, stable=STABLE), {})
+    found = table(page, "Samples that each agent gives")
+    assert found.columns[-3:] == ("limit", "minimum", "cost of a sample")
+    assert found.rows[0][-3:] == (None, 10, 2)
+    assert found.footer[1][:3] == ("total cost", 5250, 2400)
+    assert table(page, "Totals").columns[1] == "total cost"
+    facts = dict(page.facts)
+    assert facts["Game"].endswith("whole numbers of samples")
+    assert facts["Limits and costs"] == (
+        "1 agent with a limit, 1 agent with a minimum, samples cost some more than others"
+    )
+    assert facts["Checked by"].endswith("decided exactly")
+
+
+def test_without_any_plan_the_page_still_says_what_is_known():
+    game = build("pac-cycle")
+    none = solution(game, "stable", None, Status.NONE_EXISTS, bounds=(np.inf, np.inf))
+    page = solve_page(game, {"stable": none}, {}, {})
+    assert page.tone == "bad"
+    assert f"There is no stable plan to show: {Status.NONE_EXISTS.value}" in words(page)
+    assert picture_names(page) == ["allocations", "overlap"]
+    assert table(page, "Totals").rows[0][1:5] == (None, None, None, Mark("none-exists", "bad"))
+
+
+def test_a_game_given_as_a_function_says_why_it_has_no_picture():
+    game = FunctionGame(lambda theta: theta, [1, 1])
+    page = solve_page(game, *solved(game, stable=[1, 1]), {})
+    assert "overlap" not in picture_names(page)
+    assert "does not tell whose data overlap" in words(page)
+
+
+def test_estimates_come_with_their_seed():
+    worlds = [{"prior": "1/2", "samples": [[["x", y, 1]]]} for y in ("plus", "minus")]
+    game = SampledPacGame(worlds, [0.9], draws=50, seed=7)
+    facts = dict(check_page(audit(game, [1])).facts)
+    assert facts["Seed"] == "Utilities are estimates from 50 draws, seed 7"
+
+
+def test_the_flower_page_tells_of_its_core():
+    game, claims, audits = flower()
+    prices = {"price_of_stability": Price(16 / 7, 16 / 7)}
+    page = solve_page(game, claims, audits, prices)
+    assert page.verdict.startswith("The stable plan asks 9.143 samples in all, 7.857 fewer")
+    said = words(page)
+    assert "Optimal: Feasible, not stable: core could give 3 less" in said
+    assert "Optimal: core envies 16 others." in said
+    assert "so the stable plan costs 129 % more" in said
+    by_name = {picture.name: picture for picture in parts(page, Picture)}
+    assert by_name["defection-optimal"].note == "The other 16 are not off."
+
+
+# Many agents.
+
+
+def test_four_hundred_agents_are_all_listed():
+    game, claims, audits = ring(400)
+    page = solve_page(game, claims, audits, {})
+    assert len(table(page, "Samples").rows) == 400
+    assert len(table(page, "Those who are off").rows) == 400
+    assert "The 12 who give most" in words(page)
+
+
+def test_a_million_agents_make_a_page_of_bounded_size():
+    game, claims, audits = ring(1_000_000)
+    page = solve_page(game, claims, audits, {})
+    tables = [*parts(page, Table), *(picture.data for picture in parts(page, Picture))]
+    assert max(len(t.rows) for t in tables) <= ROWS
+    assert len(table(page, "Samples").rows) == SHOWN
+    assert table(page, "Samples").footer[0][0] == "all 1,000,000 agents"
+    assert sum(map(len, words(page))) < 10_000
+    assert words(page).count("--json prints every number, and --save writes the plan") == 2
+    assert "999,999 others could too" in words(page)
+    checked = check_page(audits["envy-free"])
+    assert len(table(checked, "What each gives, needs and reaches").rows) == SHOWN
+
+
+# The page of a plan that was checked.
+
+
+def test_a_checked_plan_is_judged_and_listed():
+    game, *_ = hospitals()
+    page = check_page(audit(game, [700, 700, 700]), command="fedaccord check g.json p.csv")
+    assert page.verdict == "Not feasible: City is short by 250 samples."
+    assert page.tone == "bad"
+    assert [row[:2] for row in table(page, "The three verdicts").rows] == [
+        ("feasible", Mark("no", "bad")),
+        ("stable", Mark("no", "bad")),
+        ("envy-free", Mark("no", "bad")),
+    ]
+    found = table(page, "What each gives, needs and reaches")
+    assert found.columns[:5] == ("agent", "gives", "needs", "short", "spare")
+    assert found.rows[1][:6] == pytest.approx(("City", 700, 950, 250, 0, 1440))
+    assert found.footer == (("all", 2100),)
+    assert (
+        "City gives 700: alone it would need 1,440; with the others as they are it needs 950, so "
+    )
+    assert "the plan does not count as envy-free" in words(page)
+    assert picture_names(page) == ["defection-checked", "overlap"]
+
+
+def test_a_stable_plan_passes_the_check():
+    page = check_page(hospitals()[2]["stable"])
+    assert page.tone == "good"
+    assert "Nobody is short, and nobody could give less." in words(page)
+    assert {row[1] for row in table(page, "The three verdicts").rows} == {Mark("yes", "good")}
+
+
+# The catalogue.
+
+
+def test_the_catalogue_lists_every_game_with_what_is_known_of_it():
+    page = catalog_page(ENTRIES.values(), command="fedaccord catalog")
+    rows = {row[0]: row[1:4] for row in table(page, "Games and their known totals").rows}
+    assert list(rows) == list(ENTRIES)
+    assert rows["flower"] == pytest.approx((4, 64 / 7, 8.5))
+    assert rows["pac-cycle"] == (2, Mark("none exists", "bad"), 3)
+    assert rows["not-attained"][2] == Mark("3, never reached", "unsure")
+    assert rows["overlap"][2] is None
+    names = picture_names(page)
+    assert len(set(names)) == len(names)
+    prices = next(p for p in parts(page, Picture) if p.name == "prices").data.rows
+    flower_b100 = [row for row in prices if row[1] == 101]
+    assert [row[2] for row in flower_b100] == pytest.approx([100 / 19, 101 / 20])
+
+
+def test_one_game_of_the_catalogue_is_shown_with_the_parameters_chosen():
+    entry = dataclasses.replace(ENTRIES["star"], parameters={"leaves": 6})
+    page = catalog_page([entry])
+    assert page.verdict == (
+        "Known least totals of the game star: optimal 2, stable 6, envy-free 4.667."
+    )
+    assert "fedaccord catalog star --parameter leaves=6 --save star.json" in words(page)
+    (picture,) = parts(page, Picture)
+    assert len(picture.data.rows) == 7
+
+
+# Names.
+
+
+def test_names_that_mean_harm_stand_on_the_page_as_text():
+    names = (HOSTILE[0], HOSTILE[1], HOSTILE[3])
+    game, claims, audits, _ = hospitals(names)
+    kept = {"optimal": audits["optimal"]}
+    text = solve_page(game, {"optimal": claims["optimal"]}, kept, {}).html()
+    assert "<script>alert" not in text
+    assert html.escape(HOSTILE[0]) in text
+    assert HOSTILE[1] in text
+    assert "alone it would need" in text
