@@ -44,9 +44,9 @@ def defection_chart(audit: DefectionAudit) -> Chart:
     rest = "theirs" if audit.protocol == "P1" else "what is asked of them"
     return Chart(
         name="defection" if audit.protocol == "P1" else "defection-from-plan",
-        title="Runs in which the agent that gives less still reaches its goal, with 95 % intervals",
+        title="Runs in which the agent that gives less still reaches its goal",
         x=f"per cent of {what} that {defector(audit)} brings; the others bring all of {rest}",
-        y="runs in which it reaches its goal",
+        y="runs in which it still reaches its goal, with 95 % intervals",
         alt=_defection_alt(lines),
         lines=tuple(lines),
         percent=True,

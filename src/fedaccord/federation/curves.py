@@ -43,6 +43,16 @@ class Satisfaction:
             "others": self.others.to_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Satisfaction:
+        """Make shares of what to_dict gives."""
+        return cls(
+            random=Proportion.from_dict(data),
+            clients={n: Proportion.from_dict(share) for n, share in data["agents"].items()},
+            contributors=Proportion.from_dict(data["contributors"]),
+            others=Proportion.from_dict(data["others"]),
+        )
+
 
 @dataclass(frozen=True)
 class DefectionLevel:
@@ -64,6 +74,12 @@ class DefectionLevel:
         """Give the shares at the last evaluation, and beside them those by first passage."""
         first_passage = self.by_then.to_dict()
         return {"level": self.level, **self.at_end.to_dict(), "first_passage": first_passage}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DefectionLevel:
+        """Make a point of what to_dict gives."""
+        passed = Satisfaction.from_dict(data["first_passage"])
+        return cls(data["level"], Satisfaction.from_dict(data), passed)
 
 
 @dataclass(frozen=True)
@@ -115,6 +131,21 @@ class DefectionCurve:
             "diverged": self.diverged,
             "settings": dict(self.settings),
         }
+
+    @classmethod
+    def from_dict(cls, algorithm: str, data: Mapping[str, Any]) -> DefectionCurve:
+        """Make an algorithm's curve of what to_dict gives."""
+        return cls(
+            algorithm=algorithm,
+            settings=data["settings"],
+            contributions=tuple(data["contributions"]),
+            levels=tuple(map(DefectionLevel.from_dict, data["levels"])),
+            all_satisfied=Proportion.from_dict(data["all_satisfied"]),
+            all_by_then=Proportion.from_dict(data["first_passage"]["all_satisfied"]),
+            total_samples=data["total_samples"],
+            total_draws=data["total_draws"],
+            diverged=data["diverged"],
+        )
 
 
 @dataclass(frozen=True)
@@ -177,6 +208,26 @@ class DefectionAudit:
             "seed": self.seed,
             "versions": list(self.versions),
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DefectionAudit:
+        """Make an audit of what to_dict gives, or `fedaccord audit --json` prints."""
+        return cls(
+            protocol=data["protocol"],
+            defectors=data["defectors"],
+            clients=tuple(data["requirements"]),
+            curves=tuple(DefectionCurve.from_dict(n, c) for n, c in data["algorithms"].items()),
+            trials=data["trials"],
+            width=data["width"],
+            seed=data["seed"],
+            versions=tuple(data["versions"]),
+            source=data["source"],
+            requirements=tuple(data["requirements"].values()),
+            # How many runs were there already is not among the values: it says nothing of them.
+            reused=0,
+            run_seconds=data["run_seconds"],
+            seconds=data["seconds"],
+        )
 
 
 def summed_up(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
@@ -39,6 +40,12 @@ class Proportion:
     def to_dict(self) -> dict[str, Any]:
         """Give the share, the ends and the trials; a share that is not known as None."""
         return {**asdict(self), "p": self.p if self.trials else None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Proportion:
+        """Make a proportion of what to_dict gives."""
+        p = math.nan if data["p"] is None else float(data["p"])
+        return cls(p, data["low"], data["high"], data["trials"])
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
