@@ -282,6 +282,68 @@ def trial_scores(
     path: a SQLite file that keeps every finished trial, so that the same call can go on.
     progress: told how many trials are finished, of how many.
     """
+    made = run_trials(
+        pool,
+        model,
+        holdout=holdout,
+        trials=trials,
+        points=points,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        target=target,
+        cap=cap,
+        look_every=look_every,
+        seed=seed,
+        path=path,
+        progress=progress,
+    )
+    values, counts = mean_by_point(len(pool), made.members, made.times)
+    provenance = {
+        "method": "trials",
+        "trials": trials,
+        "capped": made.capped,
+        "iterations": {"mean": float(made.times.mean()), "sd": float(made.times.std())},
+        **made.description,
+    }
+    return Scores(values, counts, pool.sha256, provenance)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What came of the trials of the paper's procedure, one by one.
+
+    members: the points of each trial.
+    times: the batches that each took.
+    capped: how many did not reach the target.
+    description: all that they depend on.
+    """
+
+    members: tuple[Indices, ...] = field(repr=False)
+    times: Vector
+    capped: int
+    description: Mapping[str, Any] = field(repr=False)
+
+
+def run_trials(
+    pool: Dataset,
+    model: ModelMaker,
+    *,
+    holdout: Dataset,
+    trials: int,
+    points: int,
+    batch_size: int,
+    learning_rate: float,
+    target: float,
+    cap: int,
+    look_every: int,
+    seed: int,
+    path: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trials:
+    """Train networks on random parts of a pool and note how long each takes.
+
+    The arguments are those of `trial_scores`.
+    """
     _check_trials(pool, trials, points, target, cap, look_every)
     preparation = Preparation.fit(pool.inputs, pool.columns)
     tested = (preparation.apply(holdout.inputs), holdout.labels)
@@ -302,16 +364,12 @@ def trial_scores(
     }
     plan = _Trials(pool, model, tested, preparation, **options)
     rows = finish("trials", trials, plan.run, path=path, description=description, progress=progress)
-    times = np.array([row["iterations"] for row in rows], dtype=np.float64)
-    values, counts = mean_by_point(len(pool), (plan.members(t) for t in range(trials)), times)
-    provenance = {
-        "method": "trials",
-        "trials": trials,
-        "capped": sum(not row["reached"] for row in rows),
-        "iterations": {"mean": float(times.mean()), "sd": float(times.std())},
-        **description,
-    }
-    return Scores(values, counts, pool.sha256, provenance)
+    return Trials(
+        members=tuple(plan.members(trial) for trial in range(trials)),
+        times=frozen(np.array([row["iterations"] for row in rows], dtype=np.float64)),
+        capped=sum(not row["reached"] for row in rows),
+        description=description,
+    )
 
 
 def _check_trials(

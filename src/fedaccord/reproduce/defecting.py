@@ -174,12 +174,13 @@ def fedavg_draws(setting: Setting) -> Finding:
     """Compare the samples that agents drew, in every run of the audit."""
     place = bench(setting, "defection.toml")
     found = place.audited("auditing defection")
-    drawn = {
-        level: np.array(
-            [run.samples for trial in found.outcomes[FEDAVG, level] for _, run in trial]
-        )
+    runs = {
+        level: [run for trial in found.outcomes[FEDAVG, level] for _, run in trial]
         for level in place.config.audit.levels
     }
+    # With all points there is one run for all who might defect.
+    runs[1.0] = [trial[0][1] for trial in found.outcomes[FEDAVG, 1.0]]
+    drawn = {level: np.array([run.samples for run in some]) for level, some in runs.items()}
     return judged_draws(drawn, place.data, setting.expected)
 
 
@@ -237,14 +238,13 @@ def burdens(samples: Vector, accuracy: Vector, goals: Vector) -> Vector:
     """
     found = []
     for drawn, seen in zip(samples, accuracy, strict=True):
-        met = np.full(drawn.shape, False)
-        known, now = False, met[0]
-        parts = []
-        for n, row in enumerate(drawn):
-            if known and now.any() and not now.all() and row.sum() > 0:
-                parts.append(row[now].mean() / row.mean())
-            if not np.isnan(seen[n]).any():
-                known, now = True, seen[n] >= goals
+        # Until the first evaluation nobody is known to have met its goal.
+        met, parts = np.full(len(goals), False), []
+        for row, accuracies in zip(drawn, seen, strict=True):
+            if met.any() and not met.all() and row.sum() > 0:
+                parts.append(row[met].mean() / row.mean())
+            if not np.isnan(accuracies).any():
+                met = accuracies >= goals
         found.append(np.mean(parts) if parts else np.nan)
     return np.array(found)
 

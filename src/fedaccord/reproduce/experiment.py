@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fedaccord.reproduce import alone, defecting, preparing
+from fedaccord.reproduce import alone, defecting, hardness, preparing, printed
 from fedaccord.reproduce.claims import Claims
 
 CLAIMS = Claims()
-for _module in (alone, defecting, preparing):
+for _module in (alone, defecting, preparing, hardness, printed):
     for _claim in _module.CLAIMS.values():
         CLAIMS.include(_claim)
