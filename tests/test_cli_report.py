@@ -1,0 +1,166 @@
+"""--report on the commands about games: the page is written, and nothing else changes."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from commands import TWO_HOSPITALS, assert_refused, run, run_process, write
+
+from fedaccord.report.page import Page
+
+STABLE = {"contributions": [2 / 3, 2 / 3]}
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Path:
+    return write(tmp_path / "game.json", TWO_HOSPITALS)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
+    """Keep the pages that would be drawn, which takes seconds, and write a word instead."""
+    pages: list[Page] = []
+
+    def html(page: Page) -> str:
+        pages.append(page)
+        return "drawn"
+
+    monkeypatch.setattr(Page, "html", html)
+    return pages
+
+
+def test_a_page_of_plans_is_written_by_a_process_of_its_own(game: Path, tmp_path: Path) -> None:
+    report = tmp_path / "plans.html"
+    plain = run_process("solve", game, "--concept", "stable", cwd=tmp_path)
+    done = run_process("solve", game, "--concept", "stable", "--report", "plans.html", cwd=tmp_path)
+    assert (done.code, done.stdout) == (0, plain.stdout)
+    assert done.stderr == "fedaccord: the page is in plans.html.\n"
+    text = report.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "The stable plan asks 1.333 samples in all, 0.6667 fewer than going alone" in text
+    said = re.sub("<[^>]+>", "", text)
+    assert f"fedaccord solve {game} --concept stable --report plans.html" in said
+    assert list(tmp_path.glob(".plans*")) == []
+
+
+def test_json_and_a_saved_plan_come_with_the_page(
+    game: Path, tmp_path: Path, kept: list[Page]
+) -> None:
+    report, plan = tmp_path / "p.html", tmp_path / "plan.csv"
+    result = run("solve", game, "--json", "--save", plan, "--report", report)
+    assert result.code == 0
+    assert set(json.loads(result.stdout)["solutions"]) == {"optimal", "stable", "envy-free"}
+    assert plan.read_text().startswith("agent,contribution\nsite A,0.66")
+    assert report.read_text() == "drawn"
+    assert result.stderr == f"fedaccord: the page is in {report}.\n"
+    (page,) = kept
+    assert page.tone == "good"
+    assert "prices" in [picture.name for picture in page.pictures()]
+
+
+def test_the_page_repeats_what_was_typed(
+    game: Path, tmp_path: Path, kept: list[Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = ["fedaccord", "solve", str(game), "--report", "a b.html"]
+    monkeypatch.setattr(sys, "argv", typed)
+    monkeypatch.chdir(tmp_path)
+    assert run(*typed[1:]).code == 0
+    assert kept[0].command == f"fedaccord solve {game} --report 'a b.html'"
+
+
+@pytest.mark.parametrize(
+    ("contributions", "code", "tone"),
+    [([2 / 3, 2 / 3], 0, "good"), ([1, 1], 1, "bad"), ([0, 0], 1, "bad")],
+)
+def test_a_checked_plan_gets_a_page_whatever_the_answer(
+    contributions: list[float], code: int, tone: str, game: Path, tmp_path: Path, kept: list[Page]
+) -> None:
+    plan = write(tmp_path / "plan.json", {"contributions": contributions})
+    report = tmp_path / "check.html"
+    plain = run("check", game, plan)
+    result = run("check", game, plan, "--report", report)
+    assert (result.code, result.stdout) == (plain.code, plain.stdout)
+    assert result.code == code
+    assert result.stderr == f"fedaccord: the page is in {report}.\n"
+    assert (report.read_text(), kept[0].tone) == ("drawn", tone)
+
+
+def test_no_stable_plan_gets_a_page_too(tmp_path: Path, kept: list[Page]) -> None:
+    game = tmp_path / "cycle.json"
+    assert run("catalog", "pac-cycle", "--save", game).code == 0
+    save = tmp_path / "plan.csv"
+    result = run("solve", game, "--save", save, "--report", tmp_path / "cycle.html")
+    # Nothing to save is a no; the page is written all the same.
+    assert result.code == 1
+    assert "nothing was saved" in result.stderr and "the page is in" in result.stderr
+    assert kept[0].verdict.startswith("It is proved that no stable plan exists")
+
+
+def test_the_catalogue_and_one_game_of_it_get_pages(tmp_path: Path, kept: list[Page]) -> None:
+    everything = run("catalog", "--report", tmp_path / "all.html")
+    assert everything.code == 0 and "flower" in everything.stdout
+    one = run("catalog", "star", "--parameter", "leaves=2", "--report", tmp_path / "one.html")
+    assert json.loads(one.stdout)["agents"] == ["hub", "leaf 1", "leaf 2"]
+    assert one.stderr == f"fedaccord: the page is in {tmp_path / 'one.html'}.\n"
+    assert "optimal 2, stable 2, envy-free 2" in kept[1].verdict
+
+
+# Reports that cannot be written are refused before any work.
+
+
+@pytest.fixture
+def commands(game: Path, tmp_path: Path) -> list[list[Path | str]]:
+    plan = write(tmp_path / "plan.json", STABLE)
+    return [["solve", game], ["check", game, plan], ["catalog"], ["catalog", "star"]]
+
+
+def test_a_report_that_is_no_html_is_refused(
+    commands: list[list[Path | str]], tmp_path: Path
+) -> None:
+    for command in commands:
+        result = run(*command, "--report", tmp_path / "report.pdf")
+        assert_refused(result, "--report needs a file that ends in .html", "report.pdf")
+
+
+def test_a_report_in_a_folder_that_is_not_there_is_refused(
+    commands: list[list[Path | str]], tmp_path: Path
+) -> None:
+    for command in commands:
+        assert_refused(run(*command, "--report", tmp_path / "no" / "r.html"), "there is no folder")
+
+
+def test_a_report_over_the_game_or_the_plan_is_refused(tmp_path: Path) -> None:
+    game = write(tmp_path / "game.html", TWO_HOSPITALS)
+    plan = write(tmp_path / "plan.html", STABLE)
+    assert_refused(run("solve", game, "--report", game), "would overwrite", "game.html")
+    assert_refused(run("check", game, plan, "--report", plan), "would overwrite", "plan.html")
+    assert_refused(run("check", game, plan, "--report", game), "would overwrite", "game.html")
+    assert json.loads(game.read_text()) == TWO_HOSPITALS
+
+
+def test_without_matplotlib_the_extra_is_named(game: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "matplotlib"
+    missing.mkdir()
+    write(missing / "__init__.py", "raise ModuleNotFoundError('none here', name='matplotlib')")
+    source = Path(__file__).parents[1] / "src"
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])}
+    result = run_process("solve", game, "--report", tmp_path / "r.html", env=environment)
+    assert_refused(result, "matplotlib is needed", "pip install 'fedaccord[report]'")
+
+
+def test_an_old_page_survives_a_fault_in_drawing(
+    game: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = write(tmp_path / "r.html", "old")
+
+    def fail(page: Page) -> str:
+        raise MemoryError
+
+    monkeypatch.setattr(Page, "html", fail)
+    result = run("solve", game, "--report", report)
+    assert result.code == 2 and "too little memory" in result.stderr
+    assert report.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
