@@ -1,0 +1,204 @@
+"""Theorem 4: the rows' verdicts, and that subtly wrong solvers or games do not get them."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from claim_rows import row, verdict
+
+from fedaccord.equilibria.base import Interval
+from fedaccord.games import catalog
+from fedaccord.games.behaved import Unknown
+from fedaccord.games.coverage import CoverageGame
+from fedaccord.games.linear import LinearGame
+from fedaccord.reproduce import prices
+from fedaccord.reproduce.claims import Verdict
+from fedaccord.reproduce.running import expected_numbers
+
+CLAIMS = prices.CLAIMS
+HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
+LINEAR, COVERAGE = "theorem-4-linear", "theorem-4-coverage"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {id: row(CLAIMS, id) for id in CLAIMS}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Flowers of up to 1,600 petals."""
+    roots = (4, 20, 25, 32, 40)
+    monkeypatch.setattr(prices, "ROOTS", dict.fromkeys(("linear", "coverage"), (roots, ())))
+    return monkeypatch
+
+
+def small_verdict(id, **changes):
+    """Judge the small flowers by the numbers expected of them, and a looser fit."""
+    totals = [entry for entry in expected_numbers()[id]["totals"] if entry[0] == 16]
+    return verdict(CLAIMS, id, **{"totals": totals, "limit_tolerance": 0.01, **changes})
+
+
+def test_both_halves_of_theorem_4_hold(rows) -> None:
+    assert {id: found.finding.verdict for id, found in rows.items()} == {
+        LINEAR: HOLDS,
+        COVERAGE: HOLDS,
+    }
+
+
+@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
+def test_flowers_go_up_to_ten_thousand_petals_with_prices_that_are_proved(id, rows) -> None:
+    last = rows[id].finding.evidence["flowers"][-1]
+    assert last["petals"] == 10_000
+    for name in ("price_of_stability", "price_of_fairness"):
+        low, high = last[name]
+        assert 49 < low <= high < 51
+        assert high - low < 1e-3
+
+
+@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
+def test_the_chart_shows_both_prices_beside_half_the_root_of_k(id, rows) -> None:
+    (chart,) = rows[id].finding.charts
+    assert chart.logarithmic
+    assert [line.reference for line in chart.lines] == [False, False, True]
+    for line in chart.lines:
+        assert line.x[-1] == 10_001
+        assert line.y[-1] == pytest.approx(50, rel=0.01)
+
+
+@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
+def test_small_flowers_have_the_same_verdict(id, small) -> None:
+    assert small_verdict(id) is HOLDS
+
+
+# Planted faults.
+
+
+@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
+@pytest.mark.parametrize("name", ["solve_optimal", "solve_stable", "solve_envy_free"])
+def test_a_solver_whose_total_is_a_thousandth_off_is_noticed(id, name, small) -> None:
+    solve = getattr(prices, name)
+
+    def dearer(game, **options):
+        solution = solve(game, **options)
+        ends = solution.bounds
+        return dataclasses.replace(
+            solution,
+            contributions=solution.contributions * 1.001,
+            bounds=Interval(ends.lower * 1.001, ends.upper * 1.001),
+        )
+
+    small.setattr(prices, name, dearer)
+    assert small_verdict(id) is FAILS
+
+
+def test_an_envy_free_total_that_is_not_proved_is_noticed(small) -> None:
+    small.setattr(prices, "PAIRS_LIMIT", 0)
+    small.setattr(prices, "fair_bound", lambda game: 0.0)
+    small.setattr(prices, "_program_and_symmetry", lambda root: (2.5, 2.5))
+    assert small_verdict(LINEAR) is FAILS
+
+
+def test_a_bound_by_symmetry_above_what_the_program_proves_is_noticed(small) -> None:
+    bound = prices.fair_bound
+    small.setattr(prices, "fair_bound", lambda game: 1.001 * bound(game))
+    assert small_verdict(LINEAR) is FAILS
+
+
+def test_envy_that_the_list_overlooks_is_noticed(small) -> None:
+    small.setattr(prices, "_least_listed", lambda steps: 2.25)
+    assert small_verdict(LINEAR) is FAILS
+
+
+def test_requirements_that_are_a_little_too_high_are_noticed(small) -> None:
+    build = catalog.build
+
+    def demanding(name, **parameters):
+        game = build(name, **parameters)
+        return game.replace(requirements=game.requirements * 1.001)
+
+    small.setattr(prices.catalog, "build", demanding)
+    for id in (LINEAR, COVERAGE):
+        assert small_verdict(id) is FAILS
+
+
+@pytest.mark.parametrize(("id", "model"), [(LINEAR, LinearGame), (COVERAGE, CoverageGame)])
+def test_utilities_that_are_not_well_behaved_are_noticed(id, model, small) -> None:
+    small.setattr(model, "well_behaved", lambda self, box=None: Unknown("it was not looked at"))
+    assert small_verdict(id) is FAILS
+
+
+@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
+def test_prices_that_grow_more_slowly_than_the_root_are_noticed(id, small) -> None:
+    measure = prices.measured_flower
+
+    def flatter(model, root):
+        flower = measure(model, root)
+        by = flower.agents**-0.05
+        slow = [
+            Interval(price.lower * by, price.upper * by)
+            for price in (flower.stability, flower.fairness)
+        ]
+        return dataclasses.replace(flower, stability=slow[0], fairness=slow[1])
+
+    small.setattr(prices, "measured_flower", flatter)
+    assert small_verdict(id, least_share=0.1) is FAILS
+
+
+def test_other_whole_numbers_are_noticed(small) -> None:
+    assert small_verdict(COVERAGE, whole=[5.0, 17.0, 17.0]) is FAILS
+
+
+# The parts, by hand.
+
+
+@pytest.mark.parametrize("petals", [4, 9, 400])
+def test_the_bound_by_symmetry_is_half_of_all_agents(petals) -> None:
+    bound = prices.fair_bound(catalog.build("flower", petals=petals))
+    assert bound == pytest.approx((petals + 1) / 2, rel=1e-14)
+
+
+def test_no_bound_is_claimed_of_games_that_are_no_flower() -> None:
+    flower = catalog.build("flower", petals=9)
+    benefits = np.array(flower.dense_benefits)
+    benefits[4, 5] += 0.01
+    assert prices.fair_bound(LinearGame(benefits, np.ones(10))) == 0
+    assert prices.fair_bound(flower.replace(requirements=[1.0] * 9 + [1.1])) == 0
+    assert prices.fair_bound(LinearGame(np.eye(10), np.ones(10))) > 0
+    generous = np.array(flower.dense_benefits)
+    generous[1:, 0] = 0.5  # the core's samples are worth more to petals than theirs to it
+    assert prices.fair_bound(LinearGame(generous, np.ones(10))) == 0
+
+
+def made_flowers(power, width=0.0):
+    sizes = [root**2 for root in (10, 20, 30, 50, 100)]
+    return [
+        prices.Flower(
+            b,
+            {},
+            Interval((b + 1) ** power * (1 - width), (b + 1) ** power * (1 + width)),
+            Interval(1.0, 1.0),
+            True,
+        )
+        for b in sizes
+    ]
+
+
+@pytest.mark.parametrize("power", [0.3, 0.5])
+def test_the_fit_finds_a_power(power) -> None:
+    found = prices.fitted(made_flowers(power), "stable")
+    assert found.value == pytest.approx(power, abs=1e-12)
+    assert found.limit == pytest.approx(power, abs=1e-9)
+    assert found.high - found.low < 1e-9
+
+
+def test_what_is_not_proved_of_prices_widens_the_interval_of_the_exponent() -> None:
+    found = prices.fitted(made_flowers(0.5, width=0.05), "stable")
+    # The steepest line goes from the lower ends of small flowers to the upper ends of large ones.
+    assert 0.02 < found.high - 0.5 < 0.06
+    assert found.high - 0.5 == pytest.approx(0.5 - found.low, rel=1e-6)
+
+
+def test_the_least_listed_total_of_the_smallest_flower() -> None:
+    assert prices._least_listed(2) == Fraction(5, 2)
