@@ -165,6 +165,11 @@ def mixed(first: Sequence[Fraction], second: Sequence[Fraction], share: Fraction
     return tuple(share * a + (1 - share) * b for a, b in zip(first, second, strict=True))
 
 
+def floats(theta: Sequence[Fraction]) -> Vector:
+    """Give amounts in doubles."""
+    return np.array([float(t) for t in theta])
+
+
 def givers(theta: Sequence[Fraction]) -> list[int]:
     """List who gives anything."""
     return [i for i, amount in enumerate(theta) if amount > 0]

@@ -20,6 +20,7 @@ from fedaccord.reproduce.corners import (
     Amounts,
     ExactGame,
     equal_games,
+    floats,
     gram_benefits,
     mixed,
     proved_bounds,
@@ -30,7 +31,7 @@ from fedaccord.reproduce.corners import (
 CLAIMS = Claims()
 SEED = 5
 # How many small games, and how many agents the larger ones have, quick and full.
-GAMES = (60, 400)
+GAMES = (45, 400)
 LARGER = (60, 200)
 
 INDEFINITE = ExactGame.of([[1, 1, 0], [1, 1, 1], [0, 1, 1]], [1, 1, 1])
@@ -265,7 +266,7 @@ def mixtures_of(points: list[Amounts]) -> list[Amounts]:
 
 def audited_stable(exact: ExactGame, theta: Amounts) -> bool:
     """Ask the audit."""
-    return audit(exact.game(), [float(t) for t in theta]).stable is Answer.TRUE
+    return audit(exact.game(), floats(theta)).stable is Answer.TRUE
 
 
 def matrix_text(exact: ExactGame) -> str:

@@ -26,6 +26,7 @@ from fedaccord.reproduce.corners import (
     drawn_needs,
     equal_games,
     equal_needs,
+    floats,
     givers,
     mixed,
     padded,
@@ -35,7 +36,7 @@ from fedaccord.reproduce.corners import (
 
 CLAIMS = Claims()
 SEED = 52
-GAMES = (80, 600)
+GAMES = (60, 600)
 
 OVERLAP = (("1", "0.7", "0.7"), ("0.7", "1", "0.2"), ("0.7", "0.2", "1"))
 UNEQUAL = ExactGame.of(OVERLAP, ["2.4", "1.9", "1.9"])
@@ -332,8 +333,7 @@ def theorem_6(setting: Setting) -> Finding:
     points = [(game, theta) for game in games for theta in stable_points(game)]
     envious = sum(bool(game.envy(theta)) for game, theta in points)
     audited = sum(
-        audit(game.game(), [float(t) for t in theta]).envy_free is Answer.TRUE
-        for game, theta in points
+        audit(game.game(), floats(theta)).envy_free is Answer.TRUE for game, theta in points
     )
     said = sum(strictly_dominant_own_benefits(game.game()) is True for game in games)
     wrong = sum(solver_error(game) for game in games if symmetric(game))

@@ -17,6 +17,7 @@ from fedaccord.reproduce.corners import (
     Amounts,
     ExactGame,
     equal_games,
+    floats,
     proved_bounds,
     unequal_games,
 )
@@ -44,8 +45,7 @@ def spare(benefits: Matrix, needs: Vector, theta: Vector) -> Vector:
 
 def arrays(exact: ExactGame) -> tuple[Matrix, Vector]:
     """Give W and mu in doubles."""
-    benefits = np.array([[float(w) for w in row] for row in exact.benefits])
-    return benefits, np.array([float(need) for need in exact.needs])
+    return np.array([floats(row) for row in exact.benefits]), floats(exact.needs)
 
 
 # LP 1 and equilibria.
@@ -230,20 +230,21 @@ def mw_fed_linear(setting: Setting) -> Finding:
     )
     verdict = Verdict.FAILS if not holds else Verdict.CORRECTED if refuted else Verdict.HOLDS
     benefits, needs = arrays(EARLY)
-    idle = float(spare(benefits, needs, np.array(limit, dtype=float))[0] / limit[0])
+    idle = float(spare(benefits, needs, floats(limit))[0] / limit[0])
     return Finding(
         verdict,
         f"Where each sample of j adds W_ij to i, Algorithm 2 lets all who are short give alike "
         f"until they have enough (to within {max(apart):.1%} in {len(games)} games). What agents "
         f"could then take back is {np.mean(mw):.0%} of the total on average, against "
-        f"{np.mean(fed):.0%} after equal shares (FedAvg), and to within {expected['margin']:.0%} no "
-        f"more in {nearer} of {len(games)} games: nearer to an equilibrium, but none, even where all give in equilibrium: at W = "
-        f"(1, 0.4, 0.4; 0.4, 1, 0; 0.4, 0, 1) the first could save {idle:.0%}. Weights that also "
-        f"fall where somebody has more than enough end within {max(both):.0e} of an equilibrium.",
+        f"{np.mean(fed):.0%} after equal shares (FedAvg), and to within {expected['margin']:.0%} "
+        f"no more in {nearer} of {len(games)} games: nearer to an equilibrium, but none, even "
+        "where all give in equilibrium: at W = (1, 0.4, 0.4; 0.4, 1, 0; 0.4, 0, 1) the first could "
+        f"save {idle:.0%}. Weights that also fall where somebody has more than enough end within "
+        f"{max(both):.0e} of an equilibrium.",
         correction="MW-FED's rule, which only raises weights, ends nearer to an equilibrium than "
         "equal shares in most linear games, and at one only if nobody is helped any more once it "
-        "has enough. A rule that raises and lowers, theta_i times exp(rate (mu_i - u_i)), ends at an "
-        "equilibrium, with or without zeros; LP 1's weights end at the optimum.",
+        "has enough. A rule that raises and lowers, theta_i times exp(rate (mu_i - u_i)), ends at "
+        "an equilibrium, with or without zeros; LP 1's weights end at the optimum.",
         evidence={
             "games": len(games),
             "worst_distance_from_equal_rise": max(apart),
@@ -266,7 +267,7 @@ def trained(exact: ExactGame) -> tuple[float, float, float, float]:
     equal shares, and how far from a best response weights end that rise and fall.
     """
     benefits, needs = arrays(exact)
-    limit = np.array(equal_rise(exact), dtype=float)
+    limit = floats(equal_rise(exact))
     theta = mw_fed(benefits, needs)
     return (
         float(np.abs(theta - limit).max() / limit.max()),
