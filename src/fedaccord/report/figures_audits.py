@@ -11,12 +11,13 @@ from fedaccord._arrays import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, new_axes, put_legend, short, styled
+from fedaccord.report.drawing import finish, new_axes, short, styled
 from fedaccord.report.figures_parts import (
     FEW,
     NAMED,
     WIDTH,
     count_samples,
+    legend_beside_names,
     name_rows,
     write_beside,
 )
@@ -90,7 +91,7 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
         write_beside(ax, float(given[y] + lacks[y]), y, off_mark(audit, agent).text)
     name_rows(ax, (audit.game.name(i) for i in shown.tolist()))
     count_samples(ax, "samples", (0, largest, 0.24))
-    put_legend(ax)
+    legend_beside_names(ax)
 
 
 # Who envies whom.
@@ -136,7 +137,7 @@ def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
         else:
             _draw_gaps(ax, audit)
         if audit.envy or audit.borderline:
-            put_legend(ax)
+            legend_beside_names(ax)
         else:
             ax.set_title("nobody envies anybody")
     return finish(ax)

@@ -33,7 +33,14 @@ from fedaccord.report.drawing import (
 )
 from fedaccord.report.figures_audits import plot_envy, plot_spare
 from fedaccord.report.figures_overlap import plot_overlap
-from fedaccord.report.figures_parts import NAMED, WIDTH, count_samples, name_rows, write_beside
+from fedaccord.report.figures_parts import (
+    NAMED,
+    WIDTH,
+    count_samples,
+    legend_beside_names,
+    name_rows,
+    write_beside,
+)
 from fedaccord.report.words_games import amount, price_value
 
 if TYPE_CHECKING:
@@ -91,6 +98,7 @@ def plot_allocations(
     with styled():
         if game.size <= NAMED:
             _draw_bars(ax, game, given)
+            legend_beside_names(ax)
         else:
             (_draw_dots if game.size <= DOTS else _draw_bands)(ax, given)
             _set_scale(ax, given)
@@ -99,7 +107,7 @@ def plot_allocations(
             ax.set_xlim(0, game.size + 1)
             ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
             ax.grid(axis="y")
-        put_legend(ax)
+            put_legend(ax)
     return finish(ax)
 
 

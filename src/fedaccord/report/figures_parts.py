@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter
 
-from fedaccord.report.drawing import LONGEST_NAME, NARROW, label_names, short, size_of, tick_text
+from fedaccord.report import style
+from fedaccord.report.drawing import (
+    HANDLE,
+    LONGEST_NAME,
+    NARROW,
+    label_names,
+    put_legend,
+    short,
+    size_of,
+    tick_text,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# In inches.
+# In inches: how wide figures are, and what is left free at their sides.
 WIDTH = 7.6
+EDGES = 0.3
 # Up to this many agents are all shown by name; of more, these many.
 NAMED = 30
 FEW = 25
@@ -32,6 +44,15 @@ def name_rows(ax: Axes, names: Iterable[str]) -> None:
     shown = [short(name, longest) for name in names]
     label_names(ax, "y", range(len(shown)), shown)
     ax.set_ylim(len(shown) - 0.5, -0.5)
+
+
+def legend_beside_names(ax: Axes) -> None:
+    """Put the legend above the axes, in as many columns as fit beside the names of the rows."""
+    names = max((width_of(label.get_text()) for label in ax.get_yticklabels()), default=0.0)
+    labels = ax.get_legend_handles_labels()[1]
+    widest = max((HANDLE + width_of(label, style.SMALL) for label in labels), default=1.0)
+    fit = int((size_of(ax)[0] - names - EDGES) / widest)
+    put_legend(ax, ncols=min(max(fit, 1), len(labels)))
 
 
 def count_samples(ax: Axes, label: str, ends: Sequence[float]) -> None:
