@@ -145,11 +145,14 @@ def test_hundreds_of_lines_share_one_entry_of_the_legend():
 
 
 def test_drawing_changes_nothing_of_matplotlibs_settings():
-    before = dict(matplotlib.rcParams)
-    plot_chart(chart(LINE, percent=True))
-    with pytest.raises(ValueError, match="stop"), styled():
-        raise ValueError("stop")
-    assert dict(matplotlib.rcParams) == before
+    mine = {"font.size": 17.0, "svg.hashsalt": "mine", "text.parse_math": True}
+    with matplotlib.rc_context(mine):
+        before = dict(matplotlib.rcParams)
+        plot_chart(chart(LINE, percent=True))
+        with pytest.raises(ValueError, match="stop"), styled():
+            raise ValueError("stop")
+        assert dict(matplotlib.rcParams) == before
+        assert before.items() >= mine.items()
 
 
 def test_the_users_settings_change_nothing_of_pages():
