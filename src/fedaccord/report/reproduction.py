@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table as Grid
@@ -45,7 +45,7 @@ def rows_table(found: Reproduction) -> Grid:
     grid = Grid.grid(padding=(0, 2, 1, 0))
     grid.add_column(max_width=len(Verdict.CORRECTED.value))
     for row in found.rows.values():
-        if row.finding.verdict is Verdict.NOT_RUN and not row.seconds:
+        if _is_left_out(row):
             continue
         style = STYLES[TONES[row.finding.verdict]]
         head = Text.assemble((row.claim.id, "bold"), f"  {row.claim.place}, {span(row.seconds)}\n")
@@ -70,14 +70,15 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
     found: what came of the checks.
     command: what was typed.
     """
-    parts = dict.fromkeys(row.claim.part for row in found.rows.values())
+    run = [row for row in found.rows.values() if not _is_left_out(row)]
+    parts = dict.fromkeys(row.claim.part for row in run)
     return Page(
         title="One for One, or All for All: its claims, checked",
         verdict=found.sentence(),
         tone=_tone(found),
         sections=(
             Section("The claims at a glance", (_introduction(found), _overview(found))),
-            *(_part(part, found) for part in parts),
+            *(_part(part, run) for part in parts),
         ),
         facts=(
             ("Paper", "Blum, Haghtalab, Phillips, Shao: One for One, or All for All (ICML 2021)"),
@@ -93,7 +94,7 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
 def _tone(found: Reproduction) -> Tone:
     if found.count(Verdict.FAILS):
         return "bad"
-    return "unsure" if found.count(Verdict.CORRECTED) else "good"
+    return "plain" if found.count(Verdict.CORRECTED) else "good"
 
 
 def _introduction(found: Reproduction) -> str:
@@ -113,13 +114,13 @@ def _introduction(found: Reproduction) -> str:
 def _overview(found: Reproduction) -> Table:
     return Table(
         caption="Claims and verdicts",
-        columns=("claim", "where in the paper", "what it says", "verdict", "seconds"),
+        columns=("claim", "verdict", "where in the paper", "id", "seconds"),
         rows=tuple(
             (
-                row.claim.id,
-                row.claim.place,
                 row.claim.claim,
                 _verdict(row),
+                row.claim.place,
+                row.claim.id,
                 round(row.seconds, 1),
             )
             for row in found.rows.values()
@@ -131,9 +132,13 @@ def _verdict(row: Row) -> Mark:
     return Mark(row.finding.verdict.value, TONES[row.finding.verdict])
 
 
-def _part(part: str, found: Reproduction) -> Section:
-    rows = (row for row in found.rows.values() if row.claim.part == part)
-    return Section(part, tuple(_claim(row) for row in rows))
+def _part(part: str, rows: Sequence[Row]) -> Section:
+    return Section(part, tuple(_claim(row) for row in rows if row.claim.part == part))
+
+
+def _is_left_out(row: Row) -> bool:
+    """Tell a row that was not asked for from one that could not be run."""
+    return row.finding.verdict is Verdict.NOT_RUN and not row.seconds
 
 
 def _claim(row: Row) -> Section:
