@@ -1,0 +1,152 @@
+"""--report on the commands about training: the page is there, and nothing else changes."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from commands import assert_refused, run, run_process, write
+
+TINY = """
+[pools]
+pretraining = 100
+validation = 60
+[difficulty]
+batches = 5
+holdout = 20
+[agents]
+mixtures = [1, 0]
+names = ["<script>north</script>", "south"]
+points = 40
+requirement = {goal}
+hard = [50, 100]
+easy = [0, 50]
+[pretraining]
+batches = 8
+[training]
+rounds = 4
+batch_size = 8
+learning_rate = 0.01
+evaluate_every = 2
+[audit]
+trials = 1
+levels = [1, 0.5]
+"""
+COMMANDS = {
+    "train": ["train"],
+    "audit": ["audit", "--workers", "1"],
+    "difficulty": ["difficulty"],
+    "pretrain": ["pretrain"],
+    "search": ["search", "--draws", "2", "--epochs", "1"],
+}
+# What stands on each page, and nowhere else.
+WORDS = {
+    "train": "Who is satisfied after training with FedAvg",
+    "audit": "Could anybody give less?",
+    "difficulty": "How hard the points are",
+    "pretrain": "What the network knows before any federation",
+    "search": "Which learning rate and batch size",
+}
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A config in the current folder, where results go."""
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path / "tiny.toml", TINY.format(goal=0.15))
+
+
+def page(path="page.html"):
+    return Path(path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_writes_its_page_and_says_where(name, tiny, monkeypatch):
+    command, *options = COMMANDS[name]
+    typed = [command, str(tiny), *options, "--json", "--report", "page.html"]
+    monkeypatch.setattr(sys, "argv", ["fedaccord", *typed])
+    result = run(*typed)
+    assert result.code == 0
+    assert json.loads(result.stdout)
+    assert result.stderr.endswith("fedaccord: the page is in page.html.\n")
+    html = page()
+    assert WORDS[name] in html
+    assert f"fedaccord {command} {tiny}" in re.sub("</?span>", "", html)
+    assert "<script>north" not in html
+    assert ("&lt;script&gt;north&lt;/script&gt;" in html) == (name in ("train", "audit"))
+
+
+def test_the_page_changes_neither_what_is_printed_nor_what_is_saved(tiny):
+    without = run("train", tiny, "--save", "a.csv")
+    beside = run("train", tiny, "--save", "b.csv", "--report", "page.html")
+    assert beside.stdout == without.stdout
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    assert without.stderr == "" and beside.stderr == "fedaccord: the page is in page.html.\n"
+
+
+def test_the_exit_code_is_that_of_the_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = write(tmp_path / "high.toml", TINY.format(goal=1.0))
+    assert run("train", config, "--report", "page.html").code == 1
+    assert "0 of 2 agents are satisfied" in page()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("report", "word"),
+    [("page.txt", ".html"), ("none/page.html", "none"), ("folder.html", "no re")],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_any_work(
+    name, report, word, tiny, monkeypatch
+):
+    def worked(*arguments):
+        raise AssertionError("work was begun")
+
+    Path("folder.html").mkdir()
+    for module in ("training", "defection"):
+        monkeypatch.setattr(f"fedaccord.cli.{module}.building_of", worked)
+    command, *options = COMMANDS[name]
+    assert_refused(run(command, tiny, *options, "--report", report), word)
+
+
+@pytest.mark.parametrize("name", ["train", "audit"])
+def test_without_the_extra_a_page_is_refused_before_any_work(name, tiny, tmp_path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    write(
+        hidden / "sitecustomize.py",
+        "import sys\nsys.modules['matplotlib'] = None\n",
+    )
+    path = os.pathsep.join([str(hidden), str(Path(__file__).parents[1] / "src")])
+    result = run_process(name, tiny, "--report", "page.html", env={"PYTHONPATH": path})
+    assert_refused(result, "report", "pip install")
+    assert not Path("page.html").exists() and not Path("fedaccord.sqlite").exists()
+
+
+def test_a_fault_while_drawing_leaves_the_old_page(tiny, monkeypatch):
+    def broken(page):
+        raise OSError(28, "No space left on device")
+
+    write(Path("page.html"), "the old page")
+    monkeypatch.setattr("fedaccord.report.html.page_html", broken)
+    result = run("train", tiny, "--report", "page.html")
+    assert result.code == 2
+    assert "After 4 rounds" in result.stdout and "cannot write" in result.stderr
+    assert page() == "the old page"
+    assert sorted(path.name for path in Path().iterdir()) == ["page.html", "tiny.toml"]
+
+
+def test_kept_runs_make_the_same_page_again(tiny, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fedaccord", "audit"])
+    command = ["audit", tiny, "--workers", "1", "--report"]
+    first, second = run(*command, "a.html"), run(*command, "b.html")
+    assert first.stdout == second.stdout
+    assert "there already" in second.stderr
+
+    def verdict(path):
+        return page(path).partition('class="word"')[2].partition("</div>")[0]
+
+    assert "A random agent that brings 50 %" in verdict("a.html")
+    assert verdict("a.html") == verdict("b.html")
