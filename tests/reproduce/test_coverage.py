@@ -1,0 +1,280 @@
+"""Coverage games: each row's verdict, and that a subtly wrong package does not get it."""
+
+import dataclasses
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from claim_rows import row, verdict
+
+from fedaccord.equilibria.stable import solve_stable
+from fedaccord.games.coverage import CoverageGame
+from fedaccord.reproduce import coverage, rounding
+from fedaccord.reproduce.claims import Verdict
+from fedaccord.reproduce.corners import ExactGame
+from fedaccord.reproduce.plain import rounded_at_random
+
+CLAIMS = coverage.CLAIMS
+HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
+
+EXPECTED = {
+    "theorem-7": HOLDS,
+    "theorem-8": HOLDS,
+    "linear-envy-free-set": CORRECTED,
+    "coverage-hardness": CORRECTED,
+    "rounding-derivatives": HOLDS,
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {id: row(CLAIMS, id) for id in CLAIMS}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The first few of the games that the rows are about: enough to see a fault."""
+    monkeypatch.setattr(coverage, "GAMES", (6, 6))
+    monkeypatch.setattr(rounding, "GAMES", (6, 6))
+    return monkeypatch
+
+
+# The verdicts.
+
+
+def test_each_claim_on_coverage_comes_out_as_found_by_hand(rows) -> None:
+    assert {id: found.finding.verdict for id, found in rows.items()} == EXPECTED
+
+
+def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
+    for id, found in rows.items():
+        assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+
+
+@pytest.mark.parametrize("id", EXPECTED)
+def test_a_few_games_suffice_so_that_planted_faults_are_what_changes_verdicts(few, id) -> None:
+    assert verdict(CLAIMS, id) is EXPECTED[id]
+
+
+def test_the_same_seed_gives_the_same_evidence(few) -> None:
+    for id in ("linear-envy-free-set", "coverage-hardness", "rounding-derivatives"):
+        assert row(CLAIMS, id).to_dict()["evidence"] == row(CLAIMS, id).to_dict()["evidence"]
+
+
+def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it(rows) -> None:
+    assert rows["theorem-7"].finding.evidence["smooth_distance_from_requirement"] < 1e-15
+    evidence = rows["theorem-8"].finding.evidence
+    assert evidence["smooth_envy"] == evidence["envy"]
+
+
+# Utilities by listing draws, against answers by hand.
+
+
+def test_accuracies_by_listing_draws_are_those_worked_out_by_hand() -> None:
+    utility = coverage.drawn_accuracy([(0, 1), (1, 2)])
+    # Nobody draws: half right. One draw of the first agent: one of its points is seen for sure,
+    # and the second agent's point 1 in half of the cases.
+    assert [utility(i, (0, 0)) for i in (0, 1)] == [Fraction(1, 2)] * 2
+    assert [utility(i, (1, 0)) for i in (0, 1)] == [Fraction(3, 4), Fraction(5, 8)]
+
+
+def test_stable_in_fractions_sees_who_could_give_less() -> None:
+    utility = rounded_at_random(coverage.drawn_accuracy(coverage.TWO))
+    need = Fraction(3, 4)
+    assert coverage.is_stable(utility, (Fraction(1), Fraction(0)), need)
+    assert not coverage.is_stable(utility, (Fraction(1), Fraction(1, 8)), need)
+    assert not coverage.is_stable(utility, (Fraction(1), Fraction(0)), need + Fraction(1, 99))
+    # One point only: a second sample adds nothing, so that one of two can go.
+    level = rounded_at_random(coverage.drawn_accuracy([(0,)]))
+    assert coverage.is_stable(level, (Fraction(1),), Fraction(1))
+    assert not coverage.is_stable(level, (Fraction(2),), Fraction(1))
+
+
+# Theorem 7.
+
+
+def together(utility):
+    """Rounding by one coin for all agents, who would then never be rounded up both."""
+
+    def expected(agent, theta):
+        share = theta[0]
+        return share * utility(agent, (1, 0)) + (1 - share) * utility(agent, (0, 1))
+
+    return expected
+
+
+def test_theorem_7_needs_agents_who_round_independently(few) -> None:
+    few.setattr(coverage, "rounded_at_random", together)
+    assert verdict(CLAIMS, "theorem-7") is FAILS
+
+
+def test_theorem_7_is_judged_by_the_printed_number(few) -> None:
+    assert verdict(CLAIMS, "theorem-7", drop="1/4") is FAILS
+    assert verdict(CLAIMS, "theorem-7", middle="3/4") is FAILS
+
+
+def test_theorem_7_is_not_confirmed_by_utilities_without_rounding(few) -> None:
+    def smooth(game, agent, theta):
+        value = game.smooth_utilities(np.array([float(t) for t in theta]))[agent]
+        return Fraction(value).limit_denominator(1000)
+
+    few.setattr(CoverageGame, "exact_utility", smooth)
+    assert verdict(CLAIMS, "theorem-7") is FAILS
+
+
+# Theorem 8.
+
+
+def test_theorem_8_needs_the_points_in_the_middle_of_edges(few) -> None:
+    few.setattr(coverage, "K4", coverage.EDGES)
+    assert verdict(CLAIMS, "theorem-8") is FAILS
+
+
+def test_theorem_8_needs_its_edges_in_the_order_of_the_figure(few) -> None:
+    order = (0, 4, 2, 3, 1, 5)
+    few.setattr(coverage, "K4", tuple(coverage.K4[edge] for edge in order))
+    assert verdict(CLAIMS, "theorem-8") is FAILS
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("matched", "3/4"), ("idle", "0.6111"), ("swapped", "3/5"), ("mixed", "0.6133")],
+)
+def test_theorem_8_is_judged_by_the_printed_numbers(few, key, value) -> None:
+    assert verdict(CLAIMS, "theorem-8", **{key: value}) is FAILS
+
+
+def test_theorem_8_is_not_confirmed_by_swaps_in_which_the_other_keeps_its_amount(few) -> None:
+    def one_sided(theta, i, j):
+        return [theta[j] if agent == i else amount for agent, amount in enumerate(theta)]
+
+    few.setattr(coverage, "swapped", one_sided)
+    assert verdict(CLAIMS, "theorem-8") is FAILS
+
+
+def test_theorem_8_hears_an_audit_that_sees_other_envy(few) -> None:
+    real = coverage.audit
+
+    def blind(game, theta):
+        found = real(game, theta)
+        return dataclasses.replace(found, envy=found.envy[1:])
+
+    few.setattr(coverage, "audit", blind)
+    assert verdict(CLAIMS, "theorem-8") is FAILS
+
+
+# Envy-free sets of linear games.
+
+
+def test_the_linear_case_needs_no_correction_if_the_example_has_no_envy(few) -> None:
+    real = coverage.is_gap
+    few.setattr(coverage, "is_gap", lambda exact, *ends: exact.size > 2 and real(exact, *ends))
+    assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
+
+
+def test_mixtures_of_equal_allocations_have_no_envy(few) -> None:
+    alike = ExactGame.of([["1", "0.5"], ["0.5", "1"]], [1, 1])
+    few.setattr(coverage, "unequal_equilibria", lambda count: [alike])
+    assert verdict(CLAIMS, "linear-envy-free-set") is FAILS
+
+
+def test_swaps_in_which_the_other_keeps_its_amount_are_another_notion(few) -> None:
+    def one_sided(exact, theta):
+        kept = {i: [min(theta) if n == i else t for n, t in enumerate(theta)] for i in range(2)}
+        return [
+            (i, 1 - i)
+            for i in range(2)
+            if theta[i] > theta[1 - i] and exact.utilities(kept[i])[i] >= exact.needs[i]
+        ]
+
+    few.setattr(coverage, "unequal_equilibria", lambda count: [])
+    assert verdict(CLAIMS, "linear-envy-free-set") is CORRECTED
+    few.setattr(ExactGame, "envy", one_sided)
+    assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
+
+
+# Convex minimisation.
+
+
+def test_a_convex_function_with_half_the_price_has_other_minima(few) -> None:
+    real = coverage.minimised
+    few.setattr(
+        coverage,
+        "minimised",
+        lambda incidence, needs, start: real(incidence, (1 + needs) / 2, start),
+    )
+    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+def test_amounts_that_forget_rounding_are_no_equilibrium(few) -> None:
+    few.setattr(coverage, "amounts_of", lambda logs, sizes: logs / -np.log(1 - 1 / sizes))
+    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+def test_a_solver_that_is_a_thousandth_off_is_noticed(few) -> None:
+    def off(game):
+        found = solve_stable(game)
+        return dataclasses.replace(found, contributions=np.array(found.contributions) * 1.001)
+
+    few.setattr(coverage, "solve_stable", off)
+    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+def test_starts_that_end_apart_show_that_sets_are_dependent(few) -> None:
+    same = np.array([[1.0, 1, 0], [1, 1, 0], [0, 1, 1]]), np.array([0.75, 0.75, 0.75])
+    few.setattr(coverage, "set_game", lambda number: same)
+    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+# Derivatives.
+
+
+def test_derivatives_of_the_smooth_form_are_not_those_of_rounding(few) -> None:
+    def smooth(game, theta):
+        rows = game.distributions.toarray()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(rows < 1, np.log1p(-rows), 0.0)
+        unseen = np.exp(logs.T @ theta)
+        return -0.5 * (rows * unseen) @ logs.T
+
+    few.setattr(CoverageGame, "jacobian", smooth)
+    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+
+
+def test_left_derivatives_in_place_of_right_ones_are_noticed(few) -> None:
+    real = CoverageGame.jacobian
+    few.setattr(
+        CoverageGame, "jacobian", lambda game, theta: real(game, np.maximum(theta - 1e-9, 0))
+    )
+    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+
+
+def test_a_power_one_too_high_is_not_the_printed_formula(few) -> None:
+    real = rounding.marginal
+    few.setattr(
+        rounding,
+        "marginal",
+        lambda rows, theta, i, j, whole: real(rows, theta, i, j, whole + 1),
+    )
+    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+
+
+def test_utilities_rounded_by_one_coin_have_other_derivatives(few) -> None:
+    def one_coin(utility):
+        def expected(agent, theta):
+            low = [int(t) for t in theta]
+            parts = sorted(
+                {Fraction(t) - n for t, n in zip(theta, low, strict=True)}
+                | {Fraction(0), Fraction(1)}
+            )
+            total = Fraction(0)
+            for a, b in pairwise(parts):
+                counts = [n + (Fraction(t) - n > a) for t, n in zip(theta, low, strict=True)]
+                total += (b - a) * utility(agent, counts)
+            return total
+
+        return expected
+
+    few.setattr(rounding, "rounded_at_random", one_coin)
+    assert verdict(CLAIMS, "rounding-derivatives") is FAILS

@@ -1,0 +1,340 @@
+"""Linear games: each row's verdict, and that a subtly wrong package does not get it."""
+
+import dataclasses
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from claim_rows import row, verdict
+
+from fedaccord.audit import Answer
+from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.stable import solve_stable
+from fedaccord.reproduce import corners, linear, structure, weights
+from fedaccord.reproduce.claims import Verdict
+from fedaccord.reproduce.corners import ExactGame
+
+CLAIMS = linear.CLAIMS
+HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
+
+EXPECTED = {
+    "lp-1": HOLDS,
+    "cp-1": HOLDS,
+    "linear-stable-set": HOLDS,
+    "theorem-5": HOLDS,
+    "corollary-1": CORRECTED,
+    "diagonal-dominance": CORRECTED,
+    "theorem-6": HOLDS,
+    "lp-1-equilibrium": CORRECTED,
+    "multiplicative-weights": CORRECTED,
+    "mw-fed-linear": CORRECTED,
+}
+# In tests of one row without cvxpy there is nothing to be seen of CP 1.
+NEEDS = {"cp-1": "cvxpy"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    for module in NEEDS.values():
+        pytest.importorskip(module)
+    return {id: row(CLAIMS, id) for id in CLAIMS}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The first few of the games that the rows are about: enough to see a fault."""
+    for module in (linear, structure, weights):
+        monkeypatch.setattr(module, "GAMES", (10, 10))
+    monkeypatch.setattr(linear, "LARGER", (20, 20))
+    return monkeypatch
+
+
+def altered(solve, **changes):
+    """A solver whose answers are changed: each change is a function of the solution."""
+
+    def solved(game, **options):
+        solution = solve(game, **options)
+        return dataclasses.replace(
+            solution, **{name: change(solution) for name, change in changes.items()}
+        )
+
+    return solved
+
+
+def more(factor):
+    """Contributions multiplied by a factor."""
+    return altered(solve_optimal, contributions=lambda s: np.array(s.contributions) * factor)
+
+
+def other_prices(solution):
+    """Prices of which the largest is 5 % too high, as nobody who needs less would pay it."""
+    prices = np.array(solution.certificate["prices"])
+    prices[np.argmax(prices)] *= 1.05
+    return {**solution.certificate, "prices": prices}
+
+
+# The verdicts.
+
+
+def test_each_claim_on_linear_games_comes_out_as_found_by_hand(rows) -> None:
+    assert {id: found.finding.verdict for id, found in rows.items()} == EXPECTED
+
+
+def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
+    for id, found in rows.items():
+        assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+
+
+@pytest.mark.parametrize("id", EXPECTED)
+def test_a_few_games_suffice_so_that_planted_faults_are_what_changes_verdicts(few, id) -> None:
+    if id in NEEDS:
+        pytest.importorskip(NEEDS[id])
+    assert verdict(CLAIMS, id) is EXPECTED[id]
+
+
+def test_charts_have_as_many_points_as_there_are_measurements(rows) -> None:
+    (gaps,) = rows["multiplicative-weights"].finding.charts
+    assert [len(line.x) for line in gaps.lines] == [4, 4]
+    assert list(gaps.lines[0].y) == sorted(gaps.lines[0].y, reverse=True)
+    (saved,) = rows["mw-fed-linear"].finding.charts
+    assert {len(line.x) for line in saved.lines} == {weights.GAMES[0]}
+
+
+def test_the_same_seed_gives_the_same_evidence(few) -> None:
+    for id in ("lp-1", "corollary-1", "multiplicative-weights"):
+        assert row(CLAIMS, id).to_dict()["evidence"] == row(CLAIMS, id).to_dict()["evidence"]
+
+
+def test_a_row_without_its_extra_is_not_run(few) -> None:
+    few.setitem(sys.modules, "cvxpy", None)
+    found = row(CLAIMS, "cp-1").finding
+    assert found.verdict is Verdict.NOT_RUN
+    assert "cvxpy" in found.measured
+
+
+# Exact answers by corners, against answers by hand.
+
+
+def test_corners_of_a_game_worked_out_by_hand() -> None:
+    game = ExactGame.of([["1", "0.5"], ["0.5", "1"]], [1, "0.5"])
+    third = Fraction(1, 3)
+    assert set(game.corners) == {(1, 0), (Fraction(0), Fraction(2))}
+    assert (game.optimal_total, game.equilibria) == (1, [(1, 0)])
+    assert game.envy((1, 1)) == []
+    assert game.envy((Fraction(1), Fraction(1, 2))) == [(0, 1)]
+    assert not game.is_stable((2 * third, 2 * third))
+
+
+def test_the_example_of_an_optimum_without_zeros_is_right_by_hand() -> None:
+    # u = (1/2 + 1/4 + 1/4, the same, 3/8 + 3/8 + 1/3), and 2/3 + 2/3 is as cheap and tight.
+    assert weights.SPARE.utilities(weights.POSITIVE) == (1, 1, Fraction(13, 12))
+    assert weights.SPARE.utilities((Fraction(2, 3), Fraction(2, 3), Fraction(0))) == (1, 1, 1)
+
+
+def test_all_who_are_short_rise_alike_until_they_have_enough() -> None:
+    # All rise to 5/9, where the first has (1 + 2 * 0.4) * 5/9 = 1; then the others to 1 - 2/9.
+    assert weights.equal_rise(weights.EARLY) == (Fraction(5, 9), Fraction(7, 9), Fraction(7, 9))
+
+
+# LP 1.
+
+
+def test_lp_1_is_not_said_to_find_totals_that_are_a_thousandth_too_large(few) -> None:
+    few.setattr(linear, "solve_optimal", more(1.001))
+    assert verdict(CLAIMS, "lp-1") is FAILS
+
+
+def test_lp_1_is_not_said_to_find_totals_that_leave_somebody_short(few) -> None:
+    few.setattr(linear, "solve_optimal", more(1 - 1e-6))
+    assert verdict(CLAIMS, "lp-1") is FAILS
+
+
+def test_prices_that_prove_nothing_do_not_prove_totals_of_larger_games(few) -> None:
+    few.setattr(linear, "small_games", lambda count: corners.equal_games(2, seed=1))
+    assert verdict(CLAIMS, "lp-1") is HOLDS
+    few.setattr(linear, "solve_optimal", altered(solve_optimal, certificate=other_prices))
+    assert verdict(CLAIMS, "lp-1") is FAILS
+
+
+# CP 1 and the stable set.
+
+
+def test_cp_1_is_not_said_to_find_the_cheapest_where_it_finds_the_costliest(few) -> None:
+    pytest.importorskip("cvxpy")
+
+    def costliest(game, method="auto", **options):
+        if method != "cp1":
+            return solve_stable(game, **options)
+        found = solve_stable(game, select="costliest", **options)
+        return dataclasses.replace(found, certificate={"regret": 0.0})
+
+    few.setattr(linear, "solve_stable", costliest)
+    assert verdict(CLAIMS, "cp-1") is FAILS
+
+
+def test_cp_1_with_half_the_square_is_another_program(few) -> None:
+    pytest.importorskip("cvxpy")
+
+    def halved(exact, theta):
+        parts = zip(theta, exact.utilities(theta), exact.needs, strict=True)
+        return sum(t * u / 2 - need * t for t, u, need in parts)
+
+    few.setattr(linear, "added_constraint", halved)
+    assert verdict(CLAIMS, "cp-1") is FAILS
+
+
+def test_the_stable_set_is_not_said_to_be_convex_where_w_is_indefinite(few) -> None:
+    few.setattr(linear, "games_with_choice", lambda count: [linear.INDEFINITE])
+    assert verdict(CLAIMS, "linear-stable-set") is FAILS
+
+
+def test_an_audit_that_calls_a_mixture_unstable_is_heard(few) -> None:
+    few.setattr(linear, "audited_stable", lambda exact, theta: theta[0] > 0)
+    assert verdict(CLAIMS, "linear-stable-set") is FAILS
+
+
+# Theorem 5 and its corollary.
+
+
+def test_theorem_5_does_not_hold_for_unequal_requirements(few) -> None:
+    few.setattr(structure, "equal_games", corners.unequal_games)
+    assert verdict(CLAIMS, "theorem-5") is FAILS
+
+
+def test_theorem_5_is_not_confirmed_by_a_solver_that_gives_the_optimum(few) -> None:
+    def optimum(game, **options):
+        return dataclasses.replace(solve_optimal(game), concept="stable")
+
+    few.setattr(structure, "solve_stable", optimum)
+    assert verdict(CLAIMS, "theorem-5") is FAILS
+
+
+def test_theorem_5_is_not_confirmed_where_those_who_give_have_no_choice(few) -> None:
+    drawn = corners.equal_games
+    few.setattr(
+        structure,
+        "equal_games",
+        lambda count, seed: [g for g in drawn(count, seed=seed) if len(g.equilibria) == 1],
+    )
+    assert verdict(CLAIMS, "theorem-5") is FAILS
+
+
+def test_the_corollary_needs_no_correction_where_its_counter_example_is_none(few) -> None:
+    equal = ExactGame.of(structure.UNEQUAL.benefits, [1, 1, 1])
+    few.setattr(structure, "UNEQUAL", equal)
+    assert verdict(CLAIMS, "corollary-1") is HOLDS
+
+
+def test_the_corrected_corollary_fails_for_unequal_requirements(few) -> None:
+    few.setattr(structure, "equal_games", lambda count, seed: structure.giving_games(count))
+    assert verdict(CLAIMS, "corollary-1") is FAILS
+
+
+def test_prices_that_always_exist_do_not_decide_what_is_optimal(few) -> None:
+    few.setattr(structure, "prices_exist", lambda exact: True)
+    assert verdict(CLAIMS, "corollary-1") is FAILS
+
+
+# Diagonal dominance and Theorem 6.
+
+
+def test_dominance_as_printed_does_not_pass_for_dominance_in_the_right_units(few) -> None:
+    few.setattr(structure, "dominant_games", lambda count, equal: structure.printed_games(count))
+    assert verdict(CLAIMS, "diagonal-dominance") is FAILS
+
+
+def test_dominance_needs_no_correction_where_the_diagonal_is_one(few) -> None:
+    unit = ExactGame.of([["1", "0.45", "0.45"], ["0.45", "1", 0], ["0.45", 0, "1"]], [1, 1, 1])
+    few.setattr(structure, "DOMINANT", unit)
+    assert verdict(CLAIMS, "diagonal-dominance") is HOLDS
+
+
+def test_a_test_of_dominance_that_misses_games_is_noticed(few) -> None:
+    few.setattr(
+        structure, "everyone_must_contribute", lambda game: bool((game.own_benefits == 1).all())
+    )
+    assert verdict(CLAIMS, "diagonal-dominance") is FAILS
+
+
+def test_theorem_6_fails_where_another_sample_is_worth_as_much_as_an_own_one(few) -> None:
+    drawn = structure.own_games
+    few.setattr(structure, "own_games", lambda count: [*drawn(count), structure.TWINS])
+    few.setattr(structure, "strictly_dominant_own_benefits", lambda game: True)
+    assert verdict(CLAIMS, "theorem-6") is FAILS
+
+
+def test_theorem_6_is_not_confirmed_by_an_audit_that_sees_envy(few) -> None:
+    class Envious:
+        envy_free = Answer.BORDERLINE
+
+    few.setattr(structure, "audit", lambda game, theta: Envious())
+    assert verdict(CLAIMS, "theorem-6") is FAILS
+
+
+def test_theorem_6_is_not_confirmed_if_its_condition_is_idle(few) -> None:
+    few.setattr(structure, "ENVIOUS", ExactGame.of([["1", "0.6"], ["0.6", "1"]], ["0.5", "0.2"]))
+    assert verdict(CLAIMS, "theorem-6") is FAILS
+
+
+# LP 1's equilibria and multiplicative weights.
+
+
+def test_lp_1_needs_no_correction_where_its_positive_optimum_is_stable(few) -> None:
+    few.setattr(weights, "SPARE", weights.EARLY)
+    few.setattr(weights, "POSITIVE", weights.EARLY.equilibria[0])
+    assert verdict(CLAIMS, "lp-1-equilibrium") is HOLDS
+
+
+def test_optima_are_no_equilibria_where_somebody_gives_nothing(few) -> None:
+    few.setattr(weights, "all_give", lambda exact: True)
+    assert verdict(CLAIMS, "lp-1-equilibrium") is FAILS
+
+
+def test_a_solver_that_leaves_something_to_spare_finds_no_equilibrium(few) -> None:
+    few.setattr(weights, "solve_optimal", more(1.03))
+    assert verdict(CLAIMS, "lp-1-equilibrium") is FAILS
+
+
+def test_weights_that_stop_early_do_not_solve_lp_1(few) -> None:
+    def early(game, *, method="auto", tolerance=1e-6):
+        return solve_optimal(game, method=method, tolerance=max(tolerance, 0.05))
+
+    few.setattr(weights, "solve_optimal", early)
+    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
+
+
+def test_wrong_prices_prove_no_gap(few) -> None:
+    few.setattr(weights, "solve_optimal", altered(solve_optimal, certificate=other_prices))
+    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
+
+
+def test_a_program_whose_solutions_may_be_halved_would_pack(few) -> None:
+    few.setattr(ExactGame, "is_feasible", lambda exact, theta: min(theta) >= 0)
+    few.setattr(weights, "weights_gap", lambda *arguments: 0.0)
+    assert verdict(CLAIMS, "multiplicative-weights") is HOLDS
+
+
+# MW-FED's rule.
+
+
+def test_equal_shares_do_not_pass_for_mw_fed(few) -> None:
+    few.setattr(weights, "mw_fed", weights.equal_shares)
+    assert verdict(CLAIMS, "mw-fed-linear") is FAILS
+
+
+def test_weights_that_never_fall_do_not_end_at_an_equilibrium(few) -> None:
+    def up_only(benefits, needs):
+        theta = np.full(len(needs), 1e-3)
+        while (benefits @ theta < needs).any():
+            theta = theta * np.where(benefits @ theta < needs, 1.01, 1.0)
+        return theta
+
+    few.setattr(weights, "up_and_down", up_only)
+    assert verdict(CLAIMS, "mw-fed-linear") is FAILS
+
+
+def test_mw_fed_needs_no_correction_where_all_have_enough_at_once(few) -> None:
+    alike = ExactGame.of([["1", "0.4", "0.4"], ["0.4", "1", "0.4"], ["0.4", "0.4", "1"]], [1] * 3)
+    few.setattr(weights, "EARLY", alike)
+    assert verdict(CLAIMS, "mw-fed-linear") is HOLDS
