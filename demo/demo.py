@@ -26,7 +26,7 @@ from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, defection_curves, train
 from fedaccord.federation.building import Building
 from fedaccord.federation.streams import derived_seed
-from fedaccord.report.page import Page, Section, Table, joined
+from fedaccord.report.page import Listing, Page, Section, Table, joined
 from fedaccord.report.pages_games import solve_page
 from fedaccord.report.pages_training import audit_page, audit_tone, train_page
 from fedaccord.report.tables import Sheet, line
@@ -62,14 +62,12 @@ HOW = (
     "all learn at the same pace and that points of different agents add up, and it rests on few "
     "runs. Whether it holds is what the audit below is for."
 )
-COMMANDS = """\
-make demo
-
-# The same step by step, once that has made the game:
-fedaccord solve demo/game.json --save demo/plan.csv
-fedaccord train demo/federation.toml --contributions demo/plan.csv
-fedaccord audit demo/federation.toml --algorithm FedAvg --protocol P2 --plan demo/plan.csv
-fedaccord audit demo/federation.toml --trials 6"""
+COMMANDS = (
+    "fedaccord solve demo/game.json --save demo/plan.csv",
+    "fedaccord train demo/federation.toml --contributions demo/plan.csv",
+    "fedaccord audit demo/federation.toml --algorithm FedAvg --protocol P2 --plan demo/plan.csv",
+    f"fedaccord audit demo/federation.toml --trials {FEWER}",
+)
 
 
 def pilots(source, algorithm, times):
@@ -120,13 +118,15 @@ def solved(game):
 
 
 def first_page(game, counts, runs):
-    """Tell where the numbers of the game come from."""
+    """Tell where the numbers of the game come from, and how to go on from it by hand."""
     rows = [(n, *game.benefits[i].tolist(), game.alone[i]) for i, n in enumerate(game.agents)]
     caption = "What a point of each is worth to the agent of the row, in points of its own"
     table = Table(caption, ("agent", *game.agents, "would need alone"), tuple(rows))
     how = HOW.format(least=counts.min(), most=counts.max(), runs=runs)
     total = f"Alone the agents would need {game.alone.sum():,.0f} points in all."
-    return Page("What was known beforehand", total, "plain", (Section("Pilots", (how, table)),))
+    by_hand = ("Once make demo has made the game, each step is a command:", Listing(COMMANDS))
+    sections = (Section("Pilots", (how, table)), Section("Step by step", by_hand))
+    return Page("What was known beforehand", total, "plain", sections=sections)
 
 
 def outcome(game, plan, tested):
@@ -187,7 +187,7 @@ def main(folder=HERE, *, times=PILOTS, trials=None):
         audit_page(free),
     ]
     title = "Four agents and their digits: a plan, and what becomes of it"
-    page = joined(title, verdict, audit_tone(tested), pages=pages, command=COMMANDS)
+    page = joined(title, verdict, audit_tone(tested), pages=pages, command="make demo")
     page.save(folder / "report.html")
     at_half = percent(free.curve("FedAvg").at(HALF).at_end.random.p)
     emit(sheet, line(verdict), line(WITHOUT.format(source.points.sum(), at_half)))
