@@ -239,7 +239,7 @@ def mw_fed_linear(setting: Setting) -> Finding:
         f"{np.mean(fed):.0%} after equal shares (FedAvg), and to within {expected['margin']:.0%} "
         f"no more in {nearer} of {len(games)} games: nearer to an equilibrium, but none, even "
         "where all give in equilibrium: at W = (1, 0.4, 0.4; 0.4, 1, 0; 0.4, 0, 1) the first could "
-        f"save {idle:.0%}. Weights that also fall where somebody has more than enough end within "
+        f"save {idle:.0%}. Weights that also fall where somebody has more than enough come within "
         f"{max(both):.0e} of an equilibrium.",
         correction="MW-FED's rule, which only raises weights, ends nearer to an equilibrium than "
         "equal shares in most linear games, and at one only if nobody is helped any more once it "
@@ -320,7 +320,7 @@ def equal_shares(benefits: Matrix, needs: Vector) -> Vector:
     return np.full(len(needs), float((needs / benefits.sum(axis=1)).max()))
 
 
-def up_and_down(benefits: Matrix, needs: Vector, *, rounds: int = 20_000) -> Vector:
+def up_and_down(benefits: Matrix, needs: Vector, *, rounds: int = 200_000) -> Vector:
     """Multiply every contribution by exp(rate (mu_i - u_i)), round after round.
 
     For symmetric W that is descent on the potential, whose minimum is an equilibrium.
@@ -329,7 +329,7 @@ def up_and_down(benefits: Matrix, needs: Vector, *, rounds: int = 20_000) -> Vec
     rate = 0.5 / float(benefits.sum(axis=1).max() * theta.max())
     for number in range(rounds):
         theta = theta * np.exp(rate * (needs - benefits @ theta))
-        if number % 500 == 499 and unrest(benefits, needs, theta) < 1e-4:
+        if number % 500 == 499 and unrest(benefits, needs, theta) < 5e-4:
             break
     return theta
 
