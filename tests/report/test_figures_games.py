@@ -253,6 +253,19 @@ def test_more_pairs_are_a_matrix_of_those_who_envy_and_those_envied():
     assert ax.get_xticklabels()[0].get_text() == "petal 1: 0"
 
 
+def test_marks_of_the_matrix_stand_where_the_pairs_are():
+    game = LinearGame(np.eye(20), [0.5] * 20)
+    given = np.full(20, 0.5)
+    given[[4, 9]] = (1.0, 2.0)
+    ax = plot_envy(audit(game, given))
+    assert row_names(ax) == ["agent 9: 2", "agent 4: 1"]
+    columns = [label.get_text() for label in ax.get_xticklabels()]
+    assert columns[0] == "agent 4: 1" and len(columns) == 19
+    marks = set(zip(*line(ax, "the row's"), strict=True))
+    # Agent 9 envies all others, agent 4 all but agent 9.
+    assert marks == {(n, 0) for n in range(19)} | {(n, 1) for n in range(1, 19)}
+
+
 def test_of_many_the_most_envious_are_shown_with_what_they_envy():
     size = 50
     game = LinearGame(np.eye(size), np.full(size, 0.5))
