@@ -28,6 +28,7 @@ from fedaccord.report.drawing import (
     percent_text,
     plot_chart,
     put_legend,
+    set_labels,
     styled,
     tick_text,
 )
@@ -155,8 +156,8 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
         )
         if logarithmic:
             _set_logarithmic(ax)
-        ax.set_xlabel(f"difficulty, {score_words(scores)}: the further right, the harder")
-        ax.set_title("points")
+        words = f"difficulty, {score_words(scores)}: the further right, the harder"
+        set_labels(ax, x=words, top="points")
         ax.grid(axis="y")
         if bands is not None:
             put_legend(ax)
@@ -217,8 +218,7 @@ def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
             bottom = [0.0] * len(diverged)
             ax.plot(diverged, bottom, "x", color=style.BAD, label="diverged", clip_on=False)
         _set_logarithmic(ax)
-        ax.set_xlabel("learning rate")
-        ax.set_title("accuracy on the validation pool")
+        set_labels(ax, x="learning rate", top="accuracy on the validation pool")
         ax.set_ylim(0, 1)
         ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
         ax.grid(axis="y")
