@@ -9,7 +9,15 @@ from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
     from fedaccord.report.drawing import picture_of, plot_chart
+    from fedaccord.report.figures_games import (
+        plot_allocations,
+        plot_envy,
+        plot_overlap,
+        plot_prices,
+        plot_spare,
+    )
     from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
+    from fedaccord.report.pages_games import catalog_page, check_page, solve_page
 
 __all__ = [
     "Listing",
@@ -18,9 +26,17 @@ __all__ = [
     "Picture",
     "Section",
     "Table",
+    "catalog_page",
+    "check_page",
     "joined",
     "picture_of",
+    "plot_allocations",
     "plot_chart",
+    "plot_envy",
+    "plot_overlap",
+    "plot_prices",
+    "plot_spare",
+    "solve_page",
 ]
 
 _HOMES = {
@@ -28,6 +44,10 @@ _HOMES = {
     for module, names in {
         "page": ("Listing", "Mark", "Page", "Picture", "Section", "Table", "joined"),
         "drawing": ("picture_of", "plot_chart"),
+        "figures_games": (
+            *("plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"),
+        ),
+        "pages_games": ("catalog_page", "check_page", "solve_page"),
     }.items()
     for name in names
 }
