@@ -104,7 +104,7 @@ def _flowers() -> Section:
 
 
 def _entry_section(entry: Entry) -> Section:
-    return Section(raised(entry.name), tuple(_entry_parts(entry)))
+    return Section(entry.name, tuple(_entry_parts(entry)))
 
 
 def _entry_parts(entry: Entry) -> Iterator[Part]:

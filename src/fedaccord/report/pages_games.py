@@ -87,7 +87,7 @@ def solve_page(
     chosen = chosen_concept(solutions)
     sections = [
         _allocations_section(game, solutions, chosen),
-        _reasons_section(audits.get(chosen), chosen),
+        _reasons_section(audits.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
         _proofs_section(game, solutions),
         _defection_section(audits),
         _envy_section(audits),
@@ -186,7 +186,7 @@ def _cost(game: Game, values: Vector) -> float | None:
     return game.total(values) if np.isfinite(values).all() else None
 
 
-def _reasons_section(found: Audit | None, plan: str) -> Section | None:
+def _reasons_section(found: Audit | None, heading: str) -> Section | None:
     """Explain each agent's number to its data manager."""
     if found is None:
         return None
@@ -194,7 +194,6 @@ def _reasons_section(found: Audit | None, plan: str) -> Section | None:
     few = game.size <= SENTENCES
     agents = np.arange(game.size) if few else ranked(found.contributions, TOLD)
     sentences = Listing(tuple(f"{found.explain(int(i))}." for i in agents))
-    heading = f"Why each gives what it gives in the {plan} plan"
     if few:
         return Section(heading, (sentences,))
     rest = (
@@ -351,7 +350,7 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
     sections = (
         Section("What was asked", (_verdicts_table(audit),)),
         Section("What each gives and needs", tuple(_check_parts(audit))),
-        _reasons_section(audit, "checked"),
+        _reasons_section(audit, "Agent by agent"),
         Section("Who envies whom", (_envy_sentence(audit), *_envy_parts(audit, "checked"))),
         _overlap_section(game),
     )
