@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedaccord.federation.config import Config
+from fedaccord.reproduce.defecting import double_sets
 
 BLUM = Path(__file__).parents[1] / "experiments" / "blum2021"
 
@@ -37,3 +38,52 @@ def test_every_committed_share_has_its_trials_and_an_interval(name: str) -> None
     for level in read("emnist.json")["algorithms"][name]["levels"]:
         assert level["trials"] >= 30
         assert level["low"] <= level["p"] <= level["high"]
+
+
+# The configs of the figures.
+
+
+def test_the_goal_of_larger_sets_is_the_one_that_solo_learning_chose() -> None:
+    agents, chosen = Config.load(BLUM / "larger-sets.toml").agents, read("larger-sets.json")
+    assert agents.requirement == chosen["goal"]
+    assert agents.points * (1 - agents.validation) == chosen["points"]
+
+
+def test_the_goal_of_larger_sets_of_digits_is_the_one_that_solo_learning_chose() -> None:
+    found = json.loads((BLUM.parent / "digits" / "results" / "solo.json").read_text())
+    assert double_sets(Config.default()).agents.requirement == found["larger_sets"]["goal"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"),
+    [
+        ("defection", {"audit"}),
+        ("solo-curves", {"audit", "algorithms"}),
+        ("solo-levels", {"audit", "algorithms"}),
+        ("more-agents", {"audit", "agents"}),
+        ("larger-sets", {"audit", "agents", "algorithms"}),
+    ],
+)
+def test_figures_differ_from_the_main_experiment_only_where_they_must(name, sections) -> None:
+    main, figure = (Config.load(BLUM / f"{file}.toml").to_dict() for file in ("emnist", name))
+    assert {section for section in main if main[section] != figure[section]} == sections
+    assert main["audit"]["seed"] == figure["audit"]["seed"]
+
+
+def test_agents_train_alone_as_they_did_when_bands_and_goal_were_chosen() -> None:
+    source = (BLUM / "calibrate.py").read_text()
+    module: dict = {"__file__": str(BLUM / "calibrate.py"), "__name__": "calibrate"}
+    exec(compile(source, "calibrate.py", "exec"), module)
+    for name in ("solo-curves", "solo-levels"):
+        config = Config.load(BLUM / f"{name}.toml")
+        assert config.algorithms["Solo"] == module["ALONE"]
+        assert config.audit.seed != module["CALIBRATION"]
+
+
+def test_bands_have_points_for_all_agents() -> None:
+    """A tenth of 60,000 points is hard and a tenth easy; no point is dealt twice."""
+    for name in ("more-agents", "larger-sets"):
+        config = Config.load(BLUM / f"{name}.toml")
+        hard = sum(config.agents.mixtures) * config.agents.points
+        easy = len(config.agents.mixtures) * config.agents.points - hard
+        assert max(hard, easy) <= config.pools.agents * 0.1

@@ -6,9 +6,11 @@ Nothing else is looked at here: no federated run is made. Deals and seeds are th
 CALIBRATION, which no other experiment uses.
 
     python experiments/blum2021/calibrate.py --workers 2
+    python experiments/blum2021/calibrate.py --workers 2 --larger-sets
 
 Every finished run is kept in results/calibration.sqlite (not committed); the summary goes to
-results/calibration.json.
+results/calibration.json. The second command finds the goal of larger-sets.toml by the same rule,
+with the bands as they are, and writes results/larger-sets.json.
 """
 
 import argparse
@@ -46,7 +48,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--larger-sets", action="store_true")
     options = parser.parse_args()
+    if options.larger_sets:
+        larger_sets(options)
+        return
     config = Config.load(HERE / "emnist.toml")
     rows = []
     with RunStore(HERE / "results" / "calibration.sqlite") as store:
@@ -68,20 +74,44 @@ def main() -> None:
     replace_file(HERE / "results" / "calibration.json", json.dumps(result, indent=1) + "\n")
 
 
+def larger_sets(options) -> None:
+    """Find the goal of larger sets: the highest that all agents' averages reach with all data."""
+    config = Config.load(HERE / "larger-sets.toml")
+    # Ten epochs, as with the smaller sets.
+    points = round(config.agents.points * (1 - config.agents.validation))
+    alone = dataclasses.replace(ALONE, rounds=math.ceil(10 * points / ALONE.batch_size))
+    bands = config.agents.easy, config.agents.hard
+    with RunStore(HERE / "results" / "calibration.sqlite") as store:
+        curves = learnt_alone(config, *bands, store, options, alone)
+    result = {
+        "command": f"python experiments/blum2021/calibrate.py --larger-sets --trials "
+        f"{options.trials}",
+        "seed": CALIBRATION,
+        "points": points,
+        "rounds": alone.rounds,
+        "cpu_seconds": round(curves.seconds),
+        **summary(curves),
+    }
+    replace_file(HERE / "results" / "larger-sets.json", json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+
+
 def chosen(rows: list[dict]) -> dict:
     """Apply the rule."""
     fit = [row for row in rows if row["half_data_misses"]]
     return min(fit, key=lambda row: abs(row["times_as_long"] - 3))
 
 
-def learnt_alone(config: Config, easy, hard, store: RunStore, options) -> SoloCurves:
+def learnt_alone(
+    config: Config, easy, hard, store: RunStore, options, alone: Solo = ALONE
+) -> SoloCurves:
     """Train every agent alone, with all and with half of its points from these bands."""
     agents = dataclasses.replace(config.agents, easy=easy, hard=hard)
     building = Building(
         dataclasses.replace(config, agents=agents), cache=HERE / "results" / "cache"
     )
     return solo_curves(
-        *(building.source(CALIBRATION), ALONE),
+        *(building.source(CALIBRATION), alone),
         levels=LEVELS,
         trials=options.trials,
         seed=CALIBRATION,

@@ -43,15 +43,20 @@ class Estimate:
         return asdict(self)
 
 
-def mean_of(values: ArrayLike) -> Estimate:
-    """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
+def student(n: int) -> float:
+    """Give Student's quantile for a 95 % interval from so many values."""
     from scipy.stats import t
 
+    return float(t.ppf(0.975, max(1, n - 1)))
+
+
+def mean_of(values: ArrayLike) -> Estimate:
+    """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
     table = np.asarray(values, dtype=np.float64)
     n, mean = len(table), float(table.mean())
     if n < 2:
         return Estimate(mean, -math.inf, math.inf)
-    reach = float(t.ppf(0.975, n - 1)) * float(table.std(ddof=1)) / math.sqrt(n)
+    reach = student(n) * float(table.std(ddof=1)) / math.sqrt(n)
     return Estimate(mean, mean - reach, mean + reach)
 
 
@@ -59,8 +64,8 @@ def difference_of_shares(differences: ArrayLike) -> Estimate:
     """Estimate the mean difference of two shares that were seen in the same trials.
 
     Wald's interval for paired shares after half a trial was added to each of the four ways in
-    which a pair can end (Agresti and Min, 2005): it keeps its promise with a dozen trials, and
-    says something when all of them end alike.
+    which a pair can end (Agresti and Min, 2005), here with Student's quantile: it keeps its
+    promise with a dozen trials, and says something when all of them end alike.
 
     differences: per trial, from -1 to 1: the first share less the second.
     """
@@ -68,7 +73,7 @@ def difference_of_shares(differences: ArrayLike) -> Estimate:
     n = len(table) + 2
     centre = float(table.sum()) / n
     variance = (float((table**2).sum()) + 1) / n - centre**2
-    reach = 1.96 * math.sqrt(variance / n)
+    reach = student(len(table)) * math.sqrt(variance / n)
     return Estimate(float(table.mean()), max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
