@@ -48,7 +48,7 @@ Utilities: TypeAlias = Callable[[Vector], Vector]
     place="Section 3, Definition 6",
     paper="On the box an own sample adds at a rate of at least some c2 > 0, another's at a rate "
     "between 0 and some finite c1.",
-    minutes=(0.1, 0.5),
+    minutes=(0.02, 0.2),
 )
 def definition_well_behaved(setting: Setting) -> Finding:
     """Compare the verdict and its constants with difference quotients in fractions."""
@@ -211,7 +211,7 @@ def _apart(found: Vector, certified: Vector) -> float:
     claim="Linear utilities are well-behaved on every box",
     place="Section 3.1 and Appendix B, Linear Utilities",
     paper="An own sample adds W_ii = 1 everywhere, another's W_ij <= 1.",
-    minutes=(0.1, 0.2),
+    minutes=(0.01, 0.2),
 )
 def well_behaved_linear(setting: Setting) -> Finding:
     """Compare the constants with rates at random places, on random boxes."""
@@ -241,7 +241,7 @@ def well_behaved_linear(setting: Setting) -> Finding:
     paper="They are on [0, C] if u_i(C_i + 1, C) - u_i(C) is above 0, as it is at stand-alone "
     "needs for requirements in [1/2, C'] with C' < 1; another's sample adds at most half of "
     "q_i q_j. Appendix B adds that they are so over any bounded convex set.",
-    minutes=(0.1, 0.5),
+    minutes=(0.01, 0.4),
 )
 def well_behaved_coverage(setting: Setting) -> Finding:
     """Compare the constants with rates, and look for a box that is not well-behaved."""
@@ -324,7 +324,7 @@ def _sure_points() -> tuple[bool, float]:
     place="Section 3.1 and Appendix B, General PAC Learning",
     paper="With u_i = (1 + t_i + t_(i-1) - t_i t_(i-1))/2 an own sample adds nothing where "
     "t_(i-1) = 1; on [0, C]^3 with C < 1 all is well.",
-    minutes=(0.1, 0.1),
+    minutes=(0.01, 0.02),
 )
 def well_behaved_pac(setting: Setting) -> Finding:
     """Compare verdicts on boxes up to 1 with rates in fractions, and with the printed utility."""
@@ -374,7 +374,7 @@ def _fits(verdict: Certified, least: float, most: float) -> bool:
     place="Section 3.2, Lemma 1, and Appendix C",
     paper="If the others' contributions change by e in all, a best response changes by at most "
     "(c1/c2) e; so the map has a fixed point in the box of stand-alone needs.",
-    minutes=(0.2, 1),
+    minutes=(0.03, 1),
 )
 def fixed_point_lemma(setting: Setting) -> Finding:
     """Measure how far responses move, whether they stay in the box, and find the fixed point."""
@@ -393,20 +393,20 @@ def fixed_point_lemma(setting: Setting) -> Finding:
             worst, pairs = max(worst, ratio), pairs + 1
             if not right:
                 wrong.append(number)
-        path = best_response_dynamics(game, damping=0.5, tolerance=1e-10)
-        off = np.abs(game.best_responses(path.last) - path.last).max() / path.last.max()
+        fixed = _fixed_point(game)
+        off = np.abs(game.best_responses(fixed) - fixed).max() / fixed.max()
         largest = max(largest, float(off))
-        if path.ending is not Ending.CONVERGED or (path.last > verdict.box + 1e-9).any():
+        if (fixed > verdict.box + 1e-9).any():
             wrong.append(number)
     jump = _jump()
     return judged(
         not wrong and worst <= 1 + 1e-6 and largest <= 1e-9 and jump > 1e5,
         f"In {games} random linear and coverage games {pairs:,} pairs of allocations were "
         f"compared: no response moves further than (c1/c2) e, the longest move is {worst:.4f} of "
-        f"it, and all stay in the box ({len(wrong)} failures). Half steps lead to a fixed point in "
-        f"every game, to within {largest:.1g} of the largest contribution. Where utilities are not "
-        f"well-behaved the bound fails: in the cycle of Theorem 3 a response moves {jump:,.0f} "
-        "times as far as the other's contribution.",
+        f"it, and all stay in the box ({len(wrong)} failures). Following them leads to a fixed "
+        f"point in every game, to within {largest:.1g} of the largest contribution. Where "
+        "utilities are not well-behaved the bound fails: in the cycle of Theorem 3 a response "
+        f"moves {jump:,.0f} times as far as the other's contribution.",
         evidence={
             "games": games,
             "pairs": pairs,
@@ -426,6 +426,15 @@ def _lemma_case(random: np.random.Generator, number: int) -> tuple[Game, Utiliti
         return game, _linear(game)
     table = random.dirichlet(np.full(4, 0.7), agents)
     return CoverageGame(table, random.uniform(0.55, 0.9, agents)), _coverage(table)
+
+
+def _fixed_point(game: Game) -> Vector:
+    """Follow best responses, half of the way at a time, or one agent after the other."""
+    for options in ({"damping": 0.5}, {"order": "sequential"}, {"damping": 0.1}):
+        path = best_response_dynamics(game, tolerance=1e-10, **options)
+        if path.ending is Ending.CONVERGED:
+            break
+    return path.last
 
 
 def _pair(random: np.random.Generator, box: Vector) -> tuple[Vector, Vector]:

@@ -50,7 +50,7 @@ def _counts(random: np.random.Generator, agents: int, most: int = 2) -> list[int
     place="Section 2.2, Random Discovery",
     paper="An agent who is rewarded q_ix every time anybody draws x has the expected reward "
     "q_i Q' theta, so that W = QQ' is symmetric and positive semidefinite.",
-    minutes=(0.1, 0.2),
+    minutes=(0.01, 0.1),
 )
 def random_discovery(setting: Setting) -> Finding:
     """Compare u = QQ'theta with the mean reward over every sample, and look at W."""
@@ -118,7 +118,7 @@ def _mean_reward(table: Sequence[Sequence[Fraction]], agent: int, theta: Amounts
     place="Section 2.2, Random Coverage",
     paper="With labels that are independent coin flips the best classifier is right on every point "
     "seen and right half of the time elsewhere, which gives this expected accuracy.",
-    minutes=(0.1, 0.5),
+    minutes=(0.01, 0.3),
 )
 def random_coverage(setting: Setting) -> Finding:
     """Compare the formula with every labelling and every sample, and on the flower with draws."""
@@ -198,7 +198,7 @@ def _flower_by_drawing(count: int) -> float:
     place="Section 2.2, General PAC Learning",
     paper="Labels may depend on each other: with two points that always have the same label, one "
     "seen point tells both. Utility is the expected accuracy of any consistent function.",
-    minutes=(0.1, 0.3),
+    minutes=(0.02, 0.3),
 )
 def pac_utilities(setting: Setting) -> Finding:
     """Check the example and random classes, and whether any consistent function will do."""
@@ -313,7 +313,7 @@ def _careless_learner() -> tuple[Fraction, Fraction]:
     place="Section 2.2 and Appendix A",
     paper="A real contribution is rounded to one of the two whole numbers around it with itself as "
     "the mean, and utility is the expectation; this works for whole contributions too.",
-    minutes=(0.1, 0.3),
+    minutes=(0.01, 0.1),
 )
 def randomized_rounding(setting: Setting) -> Finding:
     """Compare real utilities with the mean over all roundings, in coverage and PAC games."""

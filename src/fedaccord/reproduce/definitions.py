@@ -173,7 +173,7 @@ def _listed_totals(totals: Mapping[str, int | None]) -> str:
     claim="The optimal solution is the feasible allocation with the least total",
     place="Section 2.1, Definition 1",
     paper="Among all allocations that satisfy everybody, one with the least sum of contributions.",
-    minutes=(0.1, 1),
+    minutes=(0.05, 0.5),
 )
 def definition_optimal(setting: Setting) -> Finding:
     """Compare the solver with a list of all allocations, and over the reals with prices by hand."""
@@ -207,7 +207,7 @@ def _bound_by_hand(game: Game, root: int) -> float:
     place="Section 2.1, Definition 2",
     paper="A feasible allocation from which no agent can lower its own contribution, the others "
     "staying, and keep its utility at its requirement or above.",
-    minutes=(0.2, 3),
+    minutes=(0.05, 1),
 )
 def definition_stable(setting: Setting) -> Finding:
     """Compare audit and search with every lower contribution tried."""
@@ -263,7 +263,7 @@ def _real_flower_is_stable() -> tuple[bool, int]:
     place="Section 2.1, Definition 3",
     paper="A feasible allocation in which no agent, after exchanging contributions with an agent "
     "who gives less, would still reach its requirement; the exchange must be allowed.",
-    minutes=(0.2, 3),
+    minutes=(0.05, 1),
 )
 def definition_envy_free(setting: Setting) -> Finding:
     """Compare audit and search with every swap tried."""
@@ -330,7 +330,7 @@ def _is(price: Any, value: float) -> bool:
     place="Section 2.1, Definition 4",
     paper="The minimum, over all stable equilibria, of the sum of contributions, divided by that "
     "of the optimal solution.",
-    minutes=(0.1, 1),
+    minutes=(0.05, 0.5),
 )
 def definition_price_of_stability(setting: Setting) -> Finding:
     """Compare the price with the quotient of totals from the lists."""
@@ -375,7 +375,7 @@ def _close(found: Mapping[str, float | None], expected: Mapping[str, float | Non
     place="Section 2.1, Definition 5",
     paper="The minimum, over all envy-free allocations, of the sum of contributions, divided by "
     "that of the optimal solution.",
-    minutes=(0.1, 1),
+    minutes=(0.05, 0.5),
 )
 def definition_price_of_fairness(setting: Setting) -> Finding:
     """Compare the price with the lists, and show a linear game in which no minimum exists."""

@@ -44,6 +44,8 @@ CLAIMS = Claims()
 SEED = 20210307
 # How many random games, quick and full.
 GAMES = (40, 400)
+# How long best responses are followed.
+ROUNDS = 3000
 
 
 # Theorem 1.
@@ -60,7 +62,7 @@ def levelled(theta: Vector, limits: Vector) -> Vector:
     place="Section 3, Theorem 1",
     paper="Any feasible allocation becomes envy-free when all give what its largest contributor "
     "gives; all but the largest could then give less, so it is not an equilibrium.",
-    minutes=(0.2, 1),
+    minutes=(0.03, 0.3),
 )
 def theorem_1(setting: Setting) -> Finding:
     """Level feasible allocations of random games, with and without limits; try a common budget."""
@@ -196,7 +198,7 @@ class _Tally:
     place="Section 3, Theorem 2",
     paper="If utilities are well-behaved on the box of stand-alone needs, the best-response map "
     "has a fixed point there, and that is an equilibrium.",
-    minutes=(0.3, 2),
+    minutes=(0.1, 2),
 )
 def theorem_2(setting: Setting) -> Finding:
     """Certify games, find an equilibrium of each by best response, and prove it."""
@@ -216,7 +218,7 @@ def theorem_2(setting: Setting) -> Finding:
         "ones exactly, in fractions, and all so that no agent is short or could cut by more than "
         f"{tally.worst:.0e} of the largest contribution. The map itself "
         f"need not lead there: from zero, everybody at once, it cycles in {tally.cycles} of them, "
-        "the paper's flower among them, while half steps settle in "
+        f"the paper's flower among them, while half steps settle within {ROUNDS:,} rounds in "
         f"{tally.settled.get('half steps', 0)}. The theorem needs agents who can satisfy "
         "themselves: with a limit below that, a linear game of two has no equilibrium.",
         evidence={
@@ -264,7 +266,7 @@ def _look_for_equilibrium(tally: _Tally, name: str, game: Game) -> None:
     }
     ends = {}
     for way, options in ways.items():
-        path = best_response_dynamics(game, tolerance=1e-10, max_rounds=3000, **options)
+        path = best_response_dynamics(game, tolerance=1e-10, max_rounds=ROUNDS, **options)
         tally.cycles += way == "all at once" and path.ending is Ending.CYCLED
         if path.ending is Ending.CONVERGED:
             tally.settled[way] = tally.settled.get(way, 0) + 1
@@ -325,7 +327,7 @@ def _is_exact(game: LinearGame, theta: Vector) -> bool:
     place="Section 3, Theorem 3, and Section 3.3",
     paper="Three agents in a ring with one sample each: all with a sum of 2 or more are feasible, "
     "none with less; and from each of them somebody can cut back.",
-    minutes=(0.1, 0.1),
+    minutes=(0.01, 0.01),
 )
 def theorem_3(setting: Setting) -> Finding:
     """Go through all eight allocations, by the construction, the printed utility and the audit."""
@@ -397,7 +399,7 @@ def _real_cycle_has_none() -> bool:
     paper="u_i = 1 - (1 - 1/d)^(t_i + t_(i-1)) / 2, so i is satisfied from m(mu) samples on; an "
     "equilibrium needs t_i + t_(i-1) = m for all i, impossible for odd m. If m is even, "
     "mu -> (1 - 1/d) mu + 1/d makes it odd.",
-    minutes=(0.2, 1),
+    minutes=(0.1, 0.5),
 )
 def theorem_3_general(setting: Setting) -> Finding:
     """List all allocations for many d and mu, and compare with the parity of m."""

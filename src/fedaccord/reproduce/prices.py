@@ -316,7 +316,7 @@ def _plain(flower: Flower) -> dict[str, Any]:
     paper="In the flower with b = k - 1 petals, W_ii = 1 and W_ij at most 1/sqrt(b), the optimum "
     "is at most sqrt(b), while stable and envy-free allocations take at least b/2: both "
     "prices are of order sqrt(k) at least.",
-    minutes=(0.3, 3),
+    minutes=(0.1, 1),
 )
 def theorem_4_linear(setting: Setting) -> Finding:
     """Measure linear flowers; prove the envy-free totals by symmetry, and small ones by MILP."""
@@ -365,7 +365,7 @@ def _program_and_symmetry(root: int) -> tuple[float, float]:
     paper="In the same flower with uniform sets of b points and requirements 1/2 + 1/(2b), the "
     "core satisfies all with about sqrt(b) samples, while stable and envy-free allocations take a "
     "number of order k: both prices are of order sqrt(k) at least.",
-    minutes=(0.3, 3),
+    minutes=(0.2, 1.5),
 )
 def theorem_4_coverage(setting: Setting) -> Finding:
     """Measure coverage flowers over the reals, and a small one over whole numbers."""
