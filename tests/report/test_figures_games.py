@@ -379,6 +379,11 @@ def test_a_function_has_no_overlap_to_draw():
         plot_overlap(game)
 
 
+def test_one_agent_has_nobody_to_share_with():
+    with pytest.raises(InputError, match="nobody to share data with"):
+        plot_overlap(LinearGame([[1.0]], [1.0]))
+
+
 def scattered(groups, size):
     """Give groups of agents who share points, their members scattered over all numbers."""
     own = np.arange(groups * size) % groups

@@ -88,6 +88,8 @@ Overlap: TypeAlias = SharedPoints | Pairs | Blocks | Others
 
 def overlap_of(game: Game) -> Overlap | None:
     """Give what can be shown of who shares data with whom; None where a game does not tell."""
+    if game.size == 1:
+        return None
     distributions = _weights(game)
     if distributions is None and not hasattr(game, "benefits_among"):
         return _first_samples(game)
@@ -103,6 +105,8 @@ def overlap_of(game: Game) -> Overlap | None:
 
 def why_nothing(game: Game) -> str:
     """Say why there is no picture of a game's overlap."""
+    if game.size == 1:
+        return "There is one agent, and nobody to share data with."
     if game.model == "pac":
         return (
             "Who learns from whose samples is drawn for up to "
