@@ -1,4 +1,4 @@
-"""Compile the native block while the package is being built.
+"""Compile the native block while the package is being built, and pack the paper's numbers.
 
 Without a C++ compiler the build goes on: the package then trains with torch, and
 fedaccord.federation.native.why_not() says why. Run by hand, after a change of the source:
@@ -78,6 +78,12 @@ def _compiler() -> list[str] | None:
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
 
 
+def packed(root: Path) -> dict[str, str]:
+    """Give the experiments' configs and the paper's numbers, by where they go in a wheel."""
+    files = sorted((root / "experiments" / "blum2021").glob("*.toml"))
+    return {str(file): f"fedaccord/reproduce/blum2021/{file.name}" for file in files}
+
+
 class NativeBlock(BuildHookInterface):
     """The hook by which hatchling compiles the native block, for wheels and editable installs."""
 
@@ -85,6 +91,9 @@ class NativeBlock(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile; only a wheel that holds machine code is tied to its platform."""
+        # An editable install finds them in the checkout.
+        if version != "editable":
+            build_data["force_include"].update(packed(Path(self.root)))
         reason = compile_native()
         if reason is not None:
             self.app.display_warning(f"fedaccord is built without its native block: {reason}")

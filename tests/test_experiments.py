@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedaccord.federation.config import Config
+from fedaccord.reproduce import running
 from fedaccord.reproduce.defecting import double_sets
 
 BLUM = Path(__file__).parents[1] / "experiments" / "blum2021"
@@ -87,3 +88,12 @@ def test_bands_have_points_for_all_agents() -> None:
         hard = sum(config.agents.mixtures) * config.agents.points
         easy = len(config.agents.mixtures) * config.agents.points - hard
         assert max(hard, easy) <= config.pools.agents * 0.1
+
+
+def test_a_wheel_has_the_configs_and_the_papers_numbers_where_they_are_looked_for() -> None:
+    import hatch_build
+
+    packed = hatch_build.packed(BLUM.parents[1])
+    assert {Path(place).name for place in packed} == {path.name for path in BLUM.glob("*.toml")}
+    home = running.PACKAGED.relative_to(Path(running.__file__).parents[2])
+    assert {str(Path(target).parent) for target in packed.values()} == {str(home)}
