@@ -55,9 +55,12 @@ def test_who_cannot_see_the_curve_is_told_its_numbers():
 
 
 def test_against_a_plan_only_contributors_count():
-    found = audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 30, 0])
+    def south_fails(level, defector, client, trial):
+        return level == 1 or not client == defector == 1
+
+    found = audit({"FedAvg": south_fails}, names=NAMES, protocol="P2", asked=[0, 30, 0])
     chart = defection_chart(found)
-    # The others, of whom nothing is asked, would be satisfied at any level.
+    # The others, of whom nothing is asked, are satisfied at any level.
     assert [line.y for line in chart.lines] == [(0, 0, 1)]
     assert "a random contributor" in chart.x and "what is asked of it" in chart.x
     assert chart.name == "defection-from-plan"

@@ -182,6 +182,9 @@ def test_who_misses_its_goal_anyway_is_not_called_kept_in_check():
     page = audit_page(audit({"FedAvg": lambda *_: False}, names=NAMES))
     last = table(page, "FedAvg: per cent").rows[0][-1]
     assert last == Mark("no: misses its goal anyway", "unsure")
+    # Where full contribution was not tried, nobody knows.
+    page = audit_page(audit({"FedAvg": lambda *_: False}, names=NAMES, levels=(0.5,)))
+    assert table(page, "FedAvg: per cent").rows[0][-1] == Mark("no", "good")
 
 
 @pytest.mark.parametrize(("protocol", "words"), [("P1", "part of its data"), ("P2", "of a plan")])

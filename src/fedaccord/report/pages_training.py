@@ -275,15 +275,11 @@ def _could_give_less(curve: DefectionCurve, agent: str, asked: int) -> Cell:
     if not any(point.at_end.clients[agent].trials for point in curve.levels):
         return None
     least = least_enough(curve, agent)
-    if least is None:
-        return Mark("no: misses its goal anyway", "unsure") if _has_full(curve) else "no"
-    if least == 1 or (not _has_full(curve) and least == max(p.level for p in curve.levels)):
-        return Mark("no", "good") if least == 1 else Mark(f"yes: {percent_of(least)}", "bad")
+    if least is None and any(point.level == 1 for point in curve.levels):
+        return Mark("no: misses its goal anyway", "unsure")
+    if least is None or least == 1:
+        return Mark("no", "good")
     return Mark(f"yes: {percent_of(least)}", "bad")
-
-
-def _has_full(curve: DefectionCurve) -> bool:
-    return any(point.level == 1 for point in curve.levels)
 
 
 def _others_table(found: DefectionAudit) -> Table:
