@@ -147,6 +147,7 @@ def test_very_many_agents_are_bands_that_hold_most_of_them():
     exact = np.sort(game.requirements)[::-1].reshape(BANDS, -1)
     assert middle == pytest.approx(np.median(exact, axis=1), abs=0.01)
     assert line(ax, "optimal")[1] == pytest.approx(middle / 2)
+    assert len(line(plot_allocations(*needs(501)), "alone")[0]) == 20
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert band.min() >= exact.min() and band.max() <= exact.max()
 
@@ -473,6 +474,14 @@ def test_names_that_mean_harm_are_text_and_cut_where_too_long(kind):
     file = io.StringIO()
     ax.get_figure().savefig(file, format="svg")
     assert not any(t.get_parse_math() for t in ax.findobj(lambda a: hasattr(a, "get_parse_math")))
+
+
+@pytest.mark.parametrize("kind", ["allocations", "spare", "envy", "overlap", "points"])
+def test_long_names_that_begin_alike_are_told_apart(kind):
+    ax = figures([f"The hospital of the northern county, site {n}" for n in "ABC"])[kind]()
+    shown = row_names(ax)
+    assert all(any(f"site {n}" in name for name in shown) for n in "ABC")
+    assert max(map(len, shown)) <= 30
 
 
 @pytest.mark.parametrize("kind", ["allocations", "spare", "envy", "overlap", "points"])

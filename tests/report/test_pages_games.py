@@ -449,6 +449,12 @@ def test_a_checked_plan_is_judged_and_listed():
     assert picture_names(page) == ["defection-checked", "overlap"]
 
 
+def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
+    page = check_page(audit(hospitals()[0], [900, 900, 900]))
+    assert page.verdict.startswith("Feasible, not stable: Rural could give 690 less")
+    assert page.tone == "bad"
+
+
 def test_a_stable_plan_passes_the_check():
     page = check_page(hospitals()[2]["stable"])
     assert page.tone == "good"

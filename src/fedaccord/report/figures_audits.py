@@ -19,6 +19,7 @@ from fedaccord.report.figures_parts import (
     count_samples,
     legend_beside_names,
     name_rows,
+    told_apart,
     write_beside,
 )
 from fedaccord.report.words_games import amount, count, is_off, off_mark, ranked, worst_envy
@@ -214,10 +215,9 @@ def _draw_pairs(ax: Axes, audit: Audit) -> None:
 
 
 def _with_burdens(audit: Audit, agents: Indices) -> list[str]:
-    return [
-        f"{short(audit.game.name(i), 16)}: {amount(audit.contributions[i])}"
-        for i in agents.tolist()
-    ]
+    names = told_apart((audit.game.name(i) for i in agents.tolist()), 16)
+    burdens = audit.contributions[agents].tolist()
+    return [f"{name}: {amount(burden)}" for name, burden in zip(names, burdens, strict=True)]
 
 
 def _draw_gaps(ax: Axes, audit: Audit) -> None:

@@ -51,6 +51,7 @@ __all__ = ["plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot
 # Up to NAMED agents have bars; up to DOTS a dot; beyond, bands over neighbours in rank.
 DOTS = 500
 BANDS = 100
+LEAST = 25
 # Bars are thick, with their numbers at their ends, while there are this few agents.
 THICK = 12
 
@@ -169,14 +170,17 @@ def _draw_dots(ax: Axes, given: Mapping[str, Vector]) -> None:
             )
 
 
-def banded(
-    order: Indices, values: Vector, bands: int = BANDS
-) -> tuple[Vector, tuple[Vector, Vector, Vector]]:
+def band_ends(size: int) -> Indices:
+    """Give where groups of neighbours begin and end: at most BANDS, of LEAST agents or more."""
+    return np.linspace(0, size, min(BANDS, max(size // LEAST, 1)) + 1).astype(np.intp)
+
+
+def banded(order: Indices, values: Vector) -> tuple[Vector, tuple[Vector, Vector, Vector]]:
     """Give the middle rank of each group of neighbours, and its 10, 50 and 90 % points."""
-    ends = np.linspace(0, len(order), min(bands, len(order)) + 1).astype(np.intp)
-    ranked_values = values[order]
-    groups = [ranked_values[a:b] for a, b in pairwise(ends.tolist())]
-    points = [np.quantile(g, (0.1, 0.5, 0.9), method="nearest") for g in groups]
+    ends = band_ends(len(order))
+    laid = values[order]
+    groups = [laid[a:b] for a, b in pairwise(ends.tolist())]
+    points = [np.quantile(group, (0.1, 0.5, 0.9), method="nearest") for group in groups]
     low, middle, high = np.array(points).T
     return (ends[:-1] + ends[1:] + 1) / 2, (low, middle, high)
 

@@ -19,11 +19,10 @@ from fedaccord.report.drawing import (
     label_names,
     new_axes,
     set_labels,
-    short,
     styled,
     tick_text,
 )
-from fedaccord.report.figures_parts import SHORT_NAME, WIDTH, is_narrow, name_rows
+from fedaccord.report.figures_parts import SHORT_NAME, WIDTH, is_narrow, name_rows, told_apart
 from fedaccord.report.overlap import (
     Blocks,
     Others,
@@ -119,7 +118,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
         held_by = count(int(np.count_nonzero(held)), "agent")
         _write(ax, heights[n], f"{count(int(found.sizes[group]), 'point')} of {held_by}")
     ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
-    label_names(ax, "y", range(len(agents)), [_named(game, found, a) for a in agents.tolist()])
+    label_names(ax, "y", range(len(agents)), _named(ax, game, found, agents))
     ax.set_xlim(-0.02, 2.0 if is_narrow(ax) else 1.42)
     ax.set_ylim(len(agents) - 0.4, -0.6)
     ax.set_xticks([])
@@ -128,9 +127,15 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
         ax.set_title("nobody shares a point with anybody")
 
 
-def _named(game: Game, found: SharedPoints, agent: int) -> str:
-    own = found.own[agent]
-    return f"{short(game.name(agent), 16)}, {100 * own:.0f} % own" if own > 0 else game.name(agent)
+def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
+    """Give the names of agents, with what part of their points is their own."""
+    longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
+    names = told_apart((game.name(agent) for agent in agents.tolist()), longest)
+    parts = found.own[agents].tolist()
+    return [
+        f"{name}, {100 * own:.0f} % own" if own > 0 else name
+        for name, own in zip(names, parts, strict=True)
+    ]
 
 
 def _write(ax: Axes, height: float, text: str) -> None:
@@ -177,7 +182,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     names = [game.name(agent) for agent in range(size)]
     name_rows(ax, names)
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
-    shown = [short(name, longest) for name in names]
+    shown = told_apart(names, longest)
     upright = max(map(len, shown)) * size > (24 if is_narrow(ax) else 60)
     ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
     ax.xaxis.tick_top()

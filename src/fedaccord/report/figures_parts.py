@@ -19,6 +19,7 @@ from fedaccord.report.drawing import (
     tick_text,
     width_of,
 )
+from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,10 +39,22 @@ def is_narrow(ax: Axes) -> bool:
     return size_of(ax)[0] < (WIDTH + NARROW[0]) / 2
 
 
+def told_apart(names: Iterable[str], longest: int) -> list[str]:
+    """Cut names that are too long: at the end, or where that makes two alike, in the middle."""
+    full = [plain(name) for name in names]
+    cut = [short(name, longest) for name in full]
+    if len(set(cut)) == len(cut):
+        return cut
+    end = longest * 2 // 3
+    return [
+        name if len(name) <= longest else f"{name[: longest - end - 1]}…{name[-end:]}"
+        for name in full
+    ]
+
+
 def name_rows(ax: Axes, names: Iterable[str]) -> None:
     """Write the names of agents to the left of their rows, the first on top."""
-    longest = SHORT_NAME if is_narrow(ax) else LONGEST_NAME
-    shown = [short(name, longest) for name in names]
+    shown = told_apart(names, SHORT_NAME if is_narrow(ax) else LONGEST_NAME)
     label_names(ax, "y", range(len(shown)), shown)
     ax.set_ylim(len(shown) - 0.5, -0.5)
 

@@ -22,9 +22,9 @@ from fedaccord.report.figures_audits import (
     spare_size,
 )
 from fedaccord.report.figures_games import (
-    BANDS,
     DOTS,
     allocations_size,
+    band_ends,
     banded,
     burdens,
     by_need,
@@ -74,7 +74,7 @@ def allocations_picture(game: Game, solutions: Mapping[str, Solution]) -> Pictur
         note = "Each agent is one place from left to right, with a mark for each plan."
     else:
         note = (
-            f"Agents stand in {len(_band_ends(game.size)) - 1} groups of neighbours: the line is "
+            f"Agents stand in {len(band_ends(game.size)) - 1} groups of neighbours: the line is "
             "the middle agent of each, the band holds those from 10 to 90 %."
         )
     return Picture(
@@ -100,10 +100,6 @@ def _totals_told(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
         )
 
 
-def _band_ends(size: int) -> Indices:
-    return np.linspace(0, size, min(BANDS, size) + 1).astype(np.intp)
-
-
 def _allocations_data(game: Game, given: Mapping[str, Vector]) -> Table:
     if game.size <= ROWS:
         return Table(
@@ -117,7 +113,7 @@ def _allocations_data(game: Game, given: Mapping[str, Vector]) -> Table:
     order = by_need(given)
     heads = [f"{name}, {part}" for name in given for part in ("10 %", "middle", "90 %")]
     points = [point for values in given.values() for point in banded(order, values)[1]]
-    ranks = pairwise(_band_ends(game.size).tolist())
+    ranks = pairwise(band_ends(game.size).tolist())
     return Table(
         caption="What agents give, in groups of neighbours by stand-alone need",
         columns=("ranks", "agents", *heads),
