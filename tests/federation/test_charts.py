@@ -58,10 +58,10 @@ def test_against_a_plan_only_contributors_count():
     def south_fails(level, defector, client, trial):
         return level == 1 or not client == defector == 1
 
-    found = audit({"FedAvg": south_fails}, names=NAMES, protocol="P2", asked=[0, 30, 0])
+    found = audit({"FedAvg": south_fails}, names=NAMES, protocol="P2", asked=[0, 30, 30])
     chart = defection_chart(found)
-    # The others, of whom nothing is asked, are satisfied at any level.
-    assert [line.y for line in chart.lines] == [(0, 0, 1)]
+    # North, of whom nothing is asked, is satisfied at any level, and does not count.
+    assert [line.y for line in chart.lines] == [(0.5, 0.5, 1), (0, 0, 1)]
     assert "a random contributor" in chart.x and "what is asked of it" in chart.x
     assert chart.name == "defection-from-plan"
     assert worst_off(found.curves[0]) == "south"
@@ -74,8 +74,9 @@ def test_of_whom_nothing_is_asked_nobody_is_the_worst_off():
     assert chart.lines == () and chart.alt == "Nothing is asked of anybody."
 
 
-def test_one_agent_alone_is_not_drawn_twice():
-    assert len(defection_chart(audit({"FedAvg": lenient}, names=["north"])).lines) == 1
+def test_where_all_fare_alike_nobody_has_a_line_of_its_own():
+    for names in (["north"], NAMES):
+        assert len(defection_chart(audit({"FedAvg": strict}, names=names)).lines) == 1
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ EVERY = {
 }
 
 
+def weak(level, defector, client, trial):
+    """Who cuts is satisfied, but for the first agent."""
+    return level == 1 or not client == defector == 0
+
+
 def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -56,7 +61,8 @@ def test_a_figure_is_drawn_on_the_axes_given_or_on_its_own(name):
 
 
 def test_the_curve_has_a_tick_for_every_level_and_a_dashed_line_of_the_same_colour():
-    ax = figures.plot_defection(two_algorithms())
+    found = audit({"FedAvg": weak, "MW-FED": weak}, names=("north", "south"))
+    ax = figures.plot_defection(found)
     assert ticks(ax, "x") == ["25 %", "50 %", "100 %"]
     names = ["FedAvg", "FedAvg, worst off: north", "MW-FED", "MW-FED, worst off: north"]
     assert legend(ax) == names

@@ -34,8 +34,8 @@ MOST_LINES = 8
 def defection_chart(audit: DefectionAudit) -> Chart:
     """Chart how often a client that gives less is satisfied all the same, by algorithm.
 
-    Each algorithm has a line with its 95 % intervals, and below it one for the client that fares
-    worst.
+    Each algorithm has a line with its 95 % intervals, and where clients do not fare alike one for
+    the client that fares worst.
 
     audit: what was found; under P2 only clients count of whom something is asked.
     """
@@ -69,7 +69,7 @@ def defector_share(audit: DefectionAudit, found: Satisfaction) -> Proportion:
 
 
 def worst_off(curve: DefectionCurve) -> str | None:
-    """Name the client that is satisfied least often over all levels; None where none is tried."""
+    """Name the client that is satisfied least often over all levels; None where all fare alike."""
     asked = dict(zip(curve.levels[0].at_end.clients, curve.contributions, strict=True))
     shares = {
         name: [point.at_end.clients[name].p for point in curve.levels if _tried(point, name)]
@@ -77,7 +77,9 @@ def worst_off(curve: DefectionCurve) -> str | None:
         if points
     }
     means = {name: float(np.mean(found)) for name, found in shares.items() if found}
-    return min(means, key=lambda name: means[name], default=None)
+    if len(set(means.values())) < 2:
+        return None
+    return min(means, key=lambda name: means[name])
 
 
 def _tried(point: DefectionLevel, name: str) -> bool:
@@ -100,7 +102,7 @@ def _curve_lines(audit: DefectionAudit, curve: DefectionCurve) -> list[Line]:
         high=tuple(share.high for _, share in seen),
     )
     worst = worst_off(curve)
-    if worst is None or np.count_nonzero(curve.contributions) == 1:
+    if worst is None:
         return [mean]
     own = [(100 * p.level, p.at_end.clients[worst].p) for p in points if _tried(p, worst)]
     dashed = Line(

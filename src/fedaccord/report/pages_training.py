@@ -167,6 +167,11 @@ def _curve_parts(found: DefectionAudit) -> Iterator[Part]:
     yield Listing(tuple(text.plain for text in audit_sentences(found)))
 
 
+def _share(share: Proportion) -> str:
+    """Write a share with its interval, which no line break divides."""
+    return share_text(share).replace(", ", f",{NO_BREAK}")
+
+
 def _levels_table(found: DefectionAudit) -> Table:
     curves = found.curves
 
@@ -175,10 +180,10 @@ def _levels_table(found: DefectionAudit) -> Table:
 
     rows = []
     for point in curves[0].levels:
-        own = [share_text(defector_share(found, c.at(point.level).at_end)) for c in curves]
+        own = [_share(defector_share(found, c.at(point.level).at_end)) for c in curves]
         rows.append(row(percent_of(point.level), own))
     footer = [
-        row("everybody satisfied at 100 %", [share_text(c.all_satisfied) for c in curves]),
+        row("everybody satisfied at 100 %", [_share(c.all_satisfied) for c in curves]),
         row("different points used, all in full", [counted(c.total_samples) for c in curves]),
         row("samples drawn, all in full", [counted(c.total_draws) for c in curves]),
     ]
@@ -230,9 +235,9 @@ def _count_sentence(found: DefectionAudit, curve: DefectionCurve) -> str:
     if not less:
         return "Nobody could give less."
     lowest = min(less)
-    said = f"{of} could give less, {less.count(lowest):,} of them {percent_of(lowest)} or less"
+    said = f"{of} could give less; {less.count(lowest):,} would get by with {percent_of(lowest)}"
     worst = worst_off(curve)
-    return f"{said}; {worst} fares worst." if worst is not None and len(asked) > 1 else f"{said}."
+    return f"{said}. {worst} fares worst." if worst is not None else f"{said}."
 
 
 def _agents_table(found: DefectionAudit, curve: DefectionCurve) -> Table:
@@ -285,7 +290,7 @@ def _could_give_less(curve: DefectionCurve, agent: str, asked: int) -> Cell:
 def _others_table(found: DefectionAudit) -> Table:
     rows = []
     for point in found.curves[0].levels:
-        others = [share_text(curve.at(point.level).at_end.others) for curve in found.curves]
+        others = [_share(curve.at(point.level).at_end.others) for curve in found.curves]
         rows.append((percent_of(point.level), *others))
     return Table(
         caption="What it does to the others: share of runs in which all of them reach their goals",
