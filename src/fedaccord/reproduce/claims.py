@@ -158,3 +158,17 @@ def judged(holds: bool, measured: str, **options: Any) -> Finding:
     options: more of the finding.
     """
     return Finding(Verdict.HOLDS if holds else Verdict.FAILS, measured, **options)
+
+
+def weighed(holds: bool, refuted: bool, measured: str, correction: str, **options: Any) -> Finding:
+    """Give the finding of a check of a claim as printed and as it must read.
+
+    holds: whether the corrected claim stands.
+    refuted: whether what is printed does not.
+    measured: what came out.
+    correction: how the claim must read, given only where that is needed and stands.
+    options: more of the finding.
+    """
+    if holds and refuted:
+        return Finding(Verdict.CORRECTED, measured, correction, **options)
+    return judged(holds, measured, **options)
