@@ -17,7 +17,7 @@ from fedaccord.games.behaved import Certified, Refuted
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict, judged
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
 from fedaccord.reproduce.plain import (
     HALF,
     Utility,
@@ -263,9 +263,9 @@ def well_behaved_coverage(setting: Setting) -> Finding:
             wrong.append(number)
     flat, steep = _sure_points()
     agrees = not wrong and off <= 1e-5 and steep > 0
-    verdict_ = Verdict.FAILS if not agrees else Verdict.CORRECTED if flat else Verdict.HOLDS
-    return Finding(
-        verdict_,
+    return weighed(
+        agrees,
+        flat,
         f"In {games} random games, on the box of stand-alone needs or, where no point is certain, "
         f"on any box, all are certified ({len(wrong)} are not); measured rates lie within the "
         f"constants c1 and c2 and attain them to within {100 * off:.1g} %, and the paper's bound, "

@@ -15,7 +15,7 @@ from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.games.pac import PacGame
 from fedaccord.games.worlds import World
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict, judged
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
 from fedaccord.reproduce.plain import (
     Amounts,
     PlainWorld,
@@ -207,16 +207,17 @@ def pac_utilities(setting: Setting) -> Finding:
     before, after = _careless_learner()
     counter = after < before
     holds = example and not wrong and not falls
-    verdict = Verdict.FAILS if not holds else Verdict.CORRECTED if counter else Verdict.HOLDS
-    return Finding(
-        verdict,
-        "In the paper's example, one sample of either agent lifts everybody's accuracy from 1/2 to "
-        f"1. In {GAMES[setting.full]} random hypothesis classes {tried} utilities of the best "
-        f"classifier equal the mean over every target and every sample ({len(wrong)} differ), and "
-        f"neither they nor those of the worst consistent function ever fall with more samples. But "
-        "not any consistent function will do: one that picks badly among those that agree with the "
-        f"sample falls from {before} to {after} when another agent adds a sample, where Section "
-        "2.1 takes utilities that never fall.",
+    return weighed(
+        holds,
+        counter,
+        f"In the paper's example a sample of either agent {'lifts' if example else 'fails to lift'}"
+        f" everybody's accuracy from 1/2 to 1. In {GAMES[setting.full]} random hypothesis classes "
+        f"{tried} utilities of the best classifier equal the mean over every target and every "
+        f"sample ({len(wrong)} differ), and they and those of the worst consistent function fell "
+        f"with more samples {falls} times. But not any "
+        "consistent function will do: one that picks badly among those that agree with the sample "
+        f"falls from {before} to {after} when another agent adds a sample, where Section 2.1 takes "
+        "utilities that never fall.",
         correction="Take the likeliest of the consistent functions (as Theorem 3 does) or the "
         "worst; then utility is well defined and never falls when anybody gives more.",
         evidence={
@@ -236,16 +237,16 @@ def _game(worlds: Sequence[PlainWorld], agents: int, **options: Any) -> PacGame:
 
 def _example_holds() -> bool:
     """Two points with the same label always: one agent draws either, the other the second."""
-    quarter = Fraction(1, 2)
+    half = Fraction(1, 2)
     worlds: list[PlainWorld] = [
-        (quarter, [[(0, label, quarter), (1, label, quarter)], [(1, label, Fraction(1))]])
+        (half, [[(0, label, half), (1, label, half)], [(1, label, Fraction(1))]])
         for label in (-1, 1)
     ]
     plain, game = learnt_utility(worlds), _game(worlds, 2)
     return all(
         plain(agent, theta)
         == game.exact_utility(agent, [Fraction(t) for t in theta])
-        == (Fraction(1) if any(theta) else Fraction(1, 2))
+        == (Fraction(1) if any(theta) else half)
         for theta in product(range(3), repeat=2)
         for agent in range(2)
     )

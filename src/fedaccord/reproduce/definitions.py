@@ -23,7 +23,7 @@ from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce import canonical, draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict, judged
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
 from fedaccord.reproduce.plain import (
     Listing,
     Whole,
@@ -159,13 +159,13 @@ def _least_totals(
 
 def _listed_totals(totals: Mapping[str, int | None]) -> str:
     words = {
-        "pac-cycle": "the cycle of Theorem 3",
-        "two-agents": "the two agents of Theorem 7",
-        "k4": "K4",
-        "flower-linear": "the linear flower with 4 petals",
-        "flower-coverage": "the same flower with coverage",
+        "pac-cycle": "in the cycle of Theorem 3",
+        "two-agents": "for the two agents of Theorem 7",
+        "k4": "in K4",
+        "flower-linear": "in the linear flower with 4 petals",
+        "flower-coverage": "in the same flower with coverage",
     }
-    return ", ".join(f"{word} {totals[key] or 'none'}" for key, word in words.items())
+    return ", ".join(f"{totals[key] or 'none'} {word}" for key, word in words.items())
 
 
 @CLAIMS.add(
@@ -185,8 +185,9 @@ def definition_optimal(setting: Setting) -> Finding:
     return judged(
         agrees and real,
         f"In {evidence['games']} games the solver's total is the least of a list of all "
-        f"{evidence['allocations']:,} allocations worth looking at, in exact fractions: "
-        f"{_listed_totals(evidence['least_totals'])}. Over the reals the flower with {root**2} "
+        f"{evidence['allocations']:,} allocations worth looking at, in exact fractions "
+        f"({len(evidence['differ'])} differ): {_listed_totals(evidence['least_totals'])}. Over the "
+        f"reals the flower with {root**2} "
         f"petals takes {solution.total:.6g}, and a price of 1 on one petal a group proves that no "
         f"allocation takes less than {bound:.6g}.",
         evidence={**evidence, "real_flower": solution.total, "bound_by_hand": bound},
@@ -399,10 +400,10 @@ def definition_price_of_fairness(setting: Setting) -> Finding:
         "least_on_grids": {str(step): float(total) for step, total in grids.items()},
         "solver_bound": solution.bounds.lower,
     }
-    verdict = Verdict.FAILS if not agrees else Verdict.CORRECTED if counter else Verdict.HOLDS
     finest = steps[-1]
-    return Finding(
-        verdict,
+    return weighed(
+        agrees,
+        counter,
         f"In {games} whole-number games the price is the quotient of the least totals in the lists "
         f"({len(wrong)} differ): {paper['pac-cycle']:.4g} for the cycle of Theorem 3. But over the "
         "reals there may be no least total: in a linear game of five agents all allocations in "

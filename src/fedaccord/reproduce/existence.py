@@ -26,7 +26,7 @@ from fedaccord.games.behaved import Certified
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce import behaviour, draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict, judged
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
 from fedaccord.reproduce.corners import ExactGame, padded, solve_exactly
 from fedaccord.reproduce.plain import (
     Amounts,
@@ -72,9 +72,9 @@ def theorem_1(setting: Setting) -> Finding:
     envious = _budget_of_one(60)
     agrees = not free and not wrong
     counter = envious == [((1, 0), True), ((0, 1), True)]
-    verdict = Verdict.FAILS if not agrees else Verdict.CORRECTED if counter else Verdict.HOLDS
-    return Finding(
-        verdict,
+    return weighed(
+        agrees,
+        counter,
         f"In {games} random games without limits the levelled allocation satisfies everybody, "
         f"nobody envies anybody, and all but the largest contributors could give less "
         f"({len(free)} failures). Where limits differ, all that the level exceeds give their "
@@ -185,7 +185,7 @@ class _Tally:
     games: int = 0
     linear: int = 0
     exact: int = 0
-    cycles: int = 0
+    cycles: list[str] = field(default_factory=list)
     settled: dict[str, int] = field(default_factory=dict)
     # Nothing finer is tried.
     worst: float = 1e-9
@@ -216,15 +216,15 @@ def theorem_2(setting: Setting) -> Finding:
         "certified well-behaved, and in each best response led to an equilibrium that the audit "
         f"proves ({len(tally.failures)} failures): {tally.exact} of {tally.linear} small linear "
         "ones exactly, in fractions, and all so that no agent is short or could cut by more than "
-        f"{tally.worst:.0e} of the largest contribution. The map itself "
-        f"need not lead there: from zero, everybody at once, it cycles in {tally.cycles} of them, "
-        f"the paper's flower among them, while half steps settle within {ROUNDS:,} rounds in "
-        f"{tally.settled.get('half steps', 0)}. The theorem needs agents who can satisfy "
-        "themselves: with a limit below that, a linear game of two has no equilibrium.",
+        f"{tally.worst:.0e} of the largest contribution. The map itself need not lead there: from "
+        f"zero, everybody at once, it cycles in {len(tally.cycles)} of them, the paper's flower "
+        f"{'' if 'flower' in tally.cycles else 'not '}among them, while half steps settle within "
+        f"{ROUNDS:,} rounds in {tally.settled.get('half steps', 0)}. The theorem needs agents who "
+        "can satisfy themselves: with a limit below that, a linear game of two has no equilibrium.",
         evidence={
             "games": tally.games,
             "exact": [tally.exact, tally.linear],
-            "cycles": tally.cycles,
+            "cycles": len(tally.cycles),
             "settled": tally.settled,
             "worst_regret": tally.worst,
             "failures": tally.failures,
@@ -267,7 +267,8 @@ def _look_for_equilibrium(tally: _Tally, name: str, game: Game) -> None:
     ends = {}
     for way, options in ways.items():
         path = best_response_dynamics(game, tolerance=1e-10, max_rounds=ROUNDS, **options)
-        tally.cycles += way == "all at once" and path.ending is Ending.CYCLED
+        if way == "all at once" and path.ending is Ending.CYCLED:
+            tally.cycles.append(name)
         if path.ending is Ending.CONVERGED:
             tally.settled[way] = tally.settled.get(way, 0) + 1
             ends[way] = path.last
@@ -362,11 +363,12 @@ def theorem_3(setting: Setting) -> Finding:
     return judged(
         right and real and fairness == setting.expected["price_of_fairness"],
         f"Of all 8 allocations {found['feasible']} are feasible, those with two givers or more, "
-        f"and {found['equilibria']} are stable; by listing every world, by the printed utility and "
-        f"by the audit. An optimum with {found['optimal']} samples and an envy-free allocation "
-        f"with {found['envy_free']} exist, so the price of fairness is {fairness:g}, and the price "
-        "of stability is not defined. Real contributions between 0 and 1 do not help: there is "
-        "none either at a requirement of 1.",
+        f"and {found['equilibria']} are stable; listing every world, the printed utility and the "
+        f"audit {'agree' if same and agree else 'do not agree'} on that. An optimum with "
+        f"{found['optimal']} samples and an envy-free allocation with {found['envy_free']} exist, "
+        f"so the price of fairness is {fairness:g}; the price of stability is not defined. Real "
+        f"contributions between 0 and 1 {'do not help' if real else 'may help'}: at a requirement "
+        f"of 1 {'there is none among them either' if real else 'they were not settled'}.",
         evidence={**found, "audits_agree": agree, "utilities_agree": same, "real_none": real},
     )
 
@@ -424,9 +426,10 @@ def theorem_3_general(setting: Setting) -> Finding:
     odd = sum(m % 2 for _, _, m in cases)
     return judged(
         built and not wrong,
-        f"The printed utility is the best classifier's accuracy in the construction with d = 2, by "
-        f"every world and sample. For {len(cases)} pairs of d and mu all allocations were listed "
-        f"in fractions: none of the {odd} with odd m has an equilibrium, and each of the others "
+        f"The printed utility {'is' if built else 'is not'} the best classifier's accuracy in the "
+        f"construction with d = 2, by every world and sample. For {len(cases)} pairs of d and mu "
+        f"all allocations were listed in fractions: none of the {odd} with odd m has an "
+        "equilibrium, and each of the others "
         "only m/2 from everybody; the search agrees, and the step from mu to (1 - 1/d) mu + 1/d "
         f"always adds one to m ({len(wrong)} failures). The printed proof lets whoever has more "
         f"than it needs give one less, also where it gives nothing: {idle:,} of the allocations "

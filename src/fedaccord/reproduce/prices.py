@@ -270,7 +270,7 @@ def _judge(setting: Setting, model: str, more: str, right: bool, **evidence: Any
         and all(abs(e.value - half) <= allowed for e in exponents.values())
         and all(abs(e.limit - half) <= expected["limit_tolerance"] for e in exponents.values())
     )
-    last = flowers[-1]
+    last, unsound = flowers[-1], sum(not flower.sound for flower in flowers)
     return judged(
         holds,
         f"In {len(flowers)} flowers of up to k = {last.agents:,} agents both prices are at least "
@@ -279,7 +279,8 @@ def _judge(setting: Setting, model: str, more: str, right: bool, **evidence: Any
         f"the optimum. Fitted from {FITTED_FROM} petals on they grow like k to the power of "
         f"{exponents['stable']} and {exponents['envy_free']}; with a term in 1/sqrt(k), which dies "
         f"out, {exponents['stable'].limit:.4f} and {exponents['envy_free'].limit:.4f}. Totals "
-        f"agree with the closed forms to {off:.0e}. {more}",
+        f"agree with the closed forms to {off:.0e}; {unsound} flowers did not stand the audit. "
+        f"{more}",
         evidence={
             "flowers": [_plain(flower) for flower in flowers],
             "exponents": {name: [e.value, e.low, e.high, e.limit] for name, e in exponents.items()},
