@@ -42,6 +42,7 @@ PILOTS = 10
 # In standard deviations of a run. A plan that reaches the goal on average would miss it in every
 # second run; with this margin it would in one of twenty.
 MARGIN = 1.645
+SOLVERS = {"optimal": solve_optimal, "stable": solve_stable, "envy-free": solve_envy_free}
 HALF = 0.5
 # Trials without a plan, which take longest and are there for comparison.
 FEWER = 6
@@ -105,16 +106,14 @@ def game_of(source, counts, found):
     return LinearGame(benefits, needed, **frame)
 
 
-def solved(game):
-    """Give the stable plan, and a page about it beside the cheapest and the envy-free one."""
-    solvers = {"optimal": solve_optimal, "stable": solve_stable, "envy-free": solve_envy_free}
-    found = {name: solve(game) for name, solve in solvers.items()}
+def plan_page(game, found):
+    """Tell of the stable plan, beside the cheapest and the envy-free one."""
     audits = {n: audit(game, s.allocation) for n, s in found.items() if s.contributions is not None}
     prices = {
         "price_of_stability": price_of_stability(found["stable"], found["optimal"]),
         "price_of_fairness": price_of_fairness(found["envy-free"], found["optimal"]),
     }
-    return found["stable"].allocation, solve_page(game, found, audits, prices)
+    return solve_page(game, found, audits, prices)
 
 
 def first_page(game, counts, runs):
@@ -166,7 +165,8 @@ def main(folder=HERE, *, times=PILOTS, trials=None):
     game = game_of(source, counts, found)
     write_game(game, folder / "game.json")
     emit("2. The plan: the cheapest in which nobody could give less and still reach its goal.")
-    plan, plan_page = solved(game)
+    solutions = {name: solve(game) for name, solve in SOLVERS.items()}
+    plan = solutions["stable"].allocation
     plan.save(folder / "plan.csv")
     emit("3. Training with the plan, on points that no pilot has seen.")
     own = derived_seed(seed, "trial", 0)
@@ -181,7 +181,7 @@ def main(folder=HERE, *, times=PILOTS, trials=None):
     sheet, verdict = outcome(game, plan, tested)
     pages = [
         first_page(game, counts, found[..., 0].size),
-        plan_page,
+        plan_page(game, solutions),
         train_page(history, "FedAvg"),
         audit_page(tested),
         audit_page(free),

@@ -1,12 +1,11 @@
-"""What stands at the end of a page: what it was made with, on and when."""
+"""What stands at the end of the pages of training: settings, and what they were made with."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from fedaccord._machine import machine, versions
+from fedaccord.report.facts_games import run_facts
 
 Facts: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -17,6 +16,5 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def surroundings() -> Facts:
-    """Say on what, with what and when a page is made."""
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return (("Versions", versions()), ("Machine", machine()), ("Date", today))
+    """Say with what, on what and when a page is made."""
+    return tuple(run_facts())

@@ -322,16 +322,16 @@ def _by_then(found: DefectionAudit) -> str:
 
 def _audit_facts(found: DefectionAudit) -> Facts:
     stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
-    cut = "each agent in every trial" if found.defectors == "each" else "one agent at random"
+    trials = f"{found.trials:,} {'trial' if found.trials == 1 else 'trials'}{stops}"
+    cut = "each agent cuts in every one" if found.defectors == "each" else "one random agent cuts"
+    times = f"{span(found.run_seconds)} for all runs; {span(found.seconds)} this time"
+    # With the protocol in the name: a page may have two audits.
     return (
-        ("Protocol", found.protocol),
-        ("Trials", f"{found.trials:,} at most{stops}" if stops else f"{found.trials:,}"),
-        ("Who cuts", cut),
-        ("Seed", f"{found.seed}"),
+        (f"Audit by {found.protocol}", f"{trials}; {cut}; seed {found.seed}"),
         *((curve.algorithm, settings_text(curve.settings)) for curve in found.curves),
         ("Federation", f"sha256 {found.source}"),
         ("Runs made with", "; ".join(found.versions)),
-        ("Computing", f"{span(found.run_seconds)} for all runs; {span(found.seconds)} this time"),
+        (f"Computing of {found.protocol}", times),
         *surroundings(),
     )
 
