@@ -171,3 +171,13 @@ def test_names_that_mean_harm_are_text_and_fit():
     figure_of(ax).draw_without_rendering()
     curve = figures.plot_defection(two_algorithms(names=HOSTILE))
     figure_of(curve).draw_without_rendering()
+
+
+def test_figures_and_pages_of_training_are_found_in_the_package():
+    from fedaccord import report
+
+    for name in ("defection", "training", "draws", "difficulty", "pretraining", "search"):
+        assert getattr(report, f"plot_{name}") is getattr(figures, f"plot_{name}")
+    for name in ("audit", "train", "difficulty", "pretrain", "search"):
+        assert callable(getattr(report, f"{name}_page"))
+        assert f"{name}_page" in dir(report)

@@ -16,8 +16,23 @@ if TYPE_CHECKING:
         plot_prices,
         plot_spare,
     )
+    from fedaccord.report.figures_training import (
+        plot_defection,
+        plot_difficulty,
+        plot_draws,
+        plot_pretraining,
+        plot_search,
+        plot_training,
+    )
     from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
     from fedaccord.report.pages_games import catalog_page, check_page, solve_page
+    from fedaccord.report.pages_training import (
+        audit_page,
+        difficulty_page,
+        pretrain_page,
+        search_page,
+        train_page,
+    )
 
 __all__ = [
     "Listing",
@@ -26,17 +41,28 @@ __all__ = [
     "Picture",
     "Section",
     "Table",
+    "audit_page",
     "catalog_page",
     "check_page",
+    "difficulty_page",
     "joined",
     "picture_of",
     "plot_allocations",
     "plot_chart",
+    "plot_defection",
+    "plot_difficulty",
+    "plot_draws",
     "plot_envy",
     "plot_overlap",
+    "plot_pretraining",
     "plot_prices",
+    "plot_search",
     "plot_spare",
+    "plot_training",
+    "pretrain_page",
+    "search_page",
     "solve_page",
+    "train_page",
 ]
 
 _HOMES = {
@@ -47,7 +73,14 @@ _HOMES = {
         "figures_games": (
             *("plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"),
         ),
+        "figures_training": (
+            *("plot_defection", "plot_difficulty", "plot_draws"),
+            *("plot_pretraining", "plot_search", "plot_training"),
+        ),
         "pages_games": ("catalog_page", "check_page", "solve_page"),
+        "pages_training": (
+            *("audit_page", "difficulty_page", "pretrain_page", "search_page", "train_page"),
+        ),
     }.items()
     for name in names
 }
