@@ -167,7 +167,11 @@ def test_the_command_line_starts_without_solvers_and_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["allotment", "algorithms", "streams", "history", "settings", "config", "intervals"]
+    "module",
+    [
+        *("allotment", "algorithms", "streams", "history", "settings", "config", "intervals"),
+        *("charts", "curves"),
+    ],
 )
 def test_what_does_not_train_needs_no_torch(module: str) -> None:
     assert loaded_by(f"import fedaccord.federation.{module}") == []
