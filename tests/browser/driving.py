@@ -40,6 +40,8 @@ class Browser:
         self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
         self.folder = Path(folder)
         self.count = 0
+        self.blank = self.folder / "blank.html"
+        self.blank.write_text("<!doctype html><title>blank</title>", encoding="utf-8")
 
     def close(self):
         self.driver.quit()
@@ -54,7 +56,9 @@ class Browser:
             path = self.folder / f"page-{self.count}.html"
             path.write_text(page, encoding="utf-8", errors="surrogatepass")
             page = path
-        self.driver.get("about:blank")
+        # From a file to a file: settings for the next page hold within a process, and another kind
+        # of address may start another.
+        self.driver.get(self.blank.as_uri())
         self.show(width=width, height=height, theme=theme, media=media)
         self.cdp("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.log("browser")

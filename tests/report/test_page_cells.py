@@ -53,6 +53,7 @@ def test_kinds_of_columns():
     assert kind(1, 2.5, None) == "number"
     assert kind(1, 2, "none") == "number"
     assert kind("a", "b") == "short"
+    assert kind("twenty letters, about") == "text"
     assert kind(Mark("x" * 35, "bad")) == "text"
     assert kind("word " * 20, 3) == "words"
 

@@ -22,8 +22,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 NOTHING = "–"
 # A column with words longer than this needs room.
 WORDS = 40
-# And with none longer than this is not broken into lines.
-UNBROKEN = 30
+# With none longer than this a column is not broken into lines, the first one, of names, less soon.
+UNBROKEN = 16
+UNBROKEN_NAMES = 30
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def laid_out(table: Table) -> Laid:
     """Write a table's cells, the numbers of a column alike."""
     rows, footer = ([_padded(table, row) for row in part] for part in (table.rows, table.footer))
     places = [_places([row[n] for row in rows + footer]) for n in range(len(table.columns))]
-    kinds = tuple(_kind([row[n] for row in rows]) for n in range(len(table.columns)))
+    unbroken = [UNBROKEN_NAMES, *[UNBROKEN] * (len(table.columns) - 1)]
+    kinds = tuple(_kind([row[n] for row in rows], most) for n, most in enumerate(unbroken))
 
     return Laid(
         table.caption,
@@ -86,14 +88,14 @@ def is_number(cell: object) -> TypeGuard[float]:
     return isinstance(cell, Real) and not isinstance(cell, bool)
 
 
-def _kind(cells: Sequence[Cell]) -> str:
+def _kind(cells: Sequence[Cell], unbroken: int) -> str:
     words = [_text(cell) for cell in cells if cell is not None and not is_number(cell)]
     longest = max(map(len, words), default=0)
     if longest > WORDS:
         return "words"
     if 2 * len(words) < sum(cell is not None for cell in cells):
         return "number"
-    return "short" if longest <= UNBROKEN else "text"
+    return "short" if longest <= unbroken else "text"
 
 
 def _places(cells: Sequence[Cell]) -> int:

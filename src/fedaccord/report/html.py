@@ -27,8 +27,9 @@ jinja2 = imported("jinja2")
 from markupsafe import Markup, escape  # noqa: E402
 from PIL import Image  # noqa: E402
 
-# With more rows than this a table can be searched, and scrolls by itself.
+# With more rows than this a table can be searched, and with more than that it scrolls by itself.
 LONG = 30
+TALL = 60
 # With more rows than this the numbers of a figure are printed only where the reader opened them.
 MOST_PRINTED = 100
 # With more sections than this a page has a list of them.
@@ -37,7 +38,7 @@ FEW_SECTIONS = 3
 MOST_LISTED = 40
 DPI = 160
 # How many pixels a point of a picture may take up at most.
-PIXELS = 1.36
+PIXELS = 1.404
 LAST = "How this was made"
 # Letters written from right to left, and what stands between them.
 RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
@@ -152,10 +153,10 @@ class _Builder:
             "parts": [self.part(part, level + 1) for part in section.parts],
         }
 
-    def table(self, table: Table, **more: Any) -> dict[str, Any]:
+    def table(self, table: Table) -> dict[str, Any]:
         self.tables += 1
-        long = len(table.rows) > LONG
-        return {"id": f"t{self.tables}", "table": laid_out(table), "long": long, **more}
+        size = {"long": len(table.rows) > LONG, "tall": len(table.rows) > TALL}
+        return {"id": f"t{self.tables}", "table": laid_out(table), **size}
 
     def picture(self, picture: Picture) -> dict[str, Any]:
         drawn = _drawn(picture, picture.size)
