@@ -145,10 +145,10 @@ def _claim(row: Row) -> Section:
     from fedaccord.report.drawing import picture_of
 
     said = {
+        "Verdict": f"{row.finding.verdict.value}.",
         "The paper": f"{row.claim.paper} ({row.claim.place}.)",
         "Measured": row.finding.measured,
         "Correction": row.finding.correction,
-        "Verdict": f"{row.finding.verdict.value}, after {span(row.seconds)}.",
     }
     words = (f"{head}: {text}" for head, text in said.items() if text)
     pictures = (picture_of(chart) for chart in row.finding.charts)
