@@ -10,7 +10,7 @@ import pytest
 
 from fedaccord.federation import allotment, defection, pretraining
 from fedaccord.federation import difficulty as difficulty_module
-from fedaccord.federation.algorithms import FedAvg, MwFed
+from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.config import Config
 from fedaccord.federation.difficulty import Trials
 from fedaccord.federation.engines import Finished
@@ -181,6 +181,34 @@ def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> No
     found = alone.judged_half(made_curves(halves=halves), "made-up data", EXPECTED["solo-half"])
     assert found.verdict is verdict
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "verdict"),
+    [
+        ((9, 9, 3, 3), Verdict.HOLDS),
+        ((6, 6, 6, 6), Verdict.FAILS),
+        ((12, 12, 2, 2), Verdict.CORRECTED),
+    ],
+)
+def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
+    rounds, verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rule(run):
+        seen = [[0.9 if n >= first else 0.1 for first in rounds] for n in range(1, 13)]
+        return seen, [[8] * 4] * 12
+
+    solo = Solo(rounds=12, batch_size=8, evaluate_every=1)
+    config = dataclasses.replace(Config.default(), algorithms={"Solo": solo})
+    config = bench.with_section(config, "audit", trials=3, levels=(1.0,))
+    building = SimpleNamespace(source=lambda seed: MadeUpSource())
+    monkeypatch.setitem(defection.ENGINES, "local", MadeUpEngine(rule))
+    monkeypatch.setattr(
+        alone, "bench", lambda setting, *_: Bench(config, building, "made-up data", setting)
+    )
+    found = row("solo-curves", tmp_path)
+    assert found.verdict is verdict
+    assert list(found.evidence["rounds_to_goal"].values()) == list(rounds)
 
 
 @pytest.fixture

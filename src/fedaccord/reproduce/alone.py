@@ -46,7 +46,7 @@ def digits_alone(config: Config) -> Config:
     place="Section 6, the figure of solo curves; Appendix I",
     paper="Averaged over 100 runs, all four agents reach their goal alone with all their data "
     "within the horizon; those with hard points take nearly three times as long.",
-    minutes=(0.5, 6.0),
+    minutes=(0.2, 5.0),
 )
 def solo_curves_claim(setting: Setting) -> Finding:
     """Train the agents alone with all their points."""
@@ -146,7 +146,7 @@ def curves_chart(found: SoloCurves, goal: float) -> Chart:
     place="Appendix I, the figure of solo learning by contribution level",
     paper="Averaged over all four agents, learning alone with half or fewer of the 1,600 points "
     "does generally not reach the goal; with all of them it does.",
-    minutes=(0.5, 14.0),
+    minutes=(0.4, 7.0),
 )
 def solo_levels_claim(setting: Setting) -> Finding:
     """Train the agents alone with parts of their points, and average over them."""
@@ -263,7 +263,7 @@ def judged_half(found: SoloCurves, data: str, expected: Mapping[str, Any]) -> Fi
     if close and all(top.high < goal for top in averages):
         verdict = Verdict.CORRECTED
         correction = (
-            f"It holds on average over the agents, not for each of them: {_listed(close)} "
+            f"On these data it holds on average over the agents, not for each: {_listed(close)} "
             f"{'is' if len(close) == 1 else 'are'} not below {goal:g}, or not clearly."
         )
     elif close:

@@ -78,7 +78,7 @@ def _share(found: Audited, algorithm: str, level: float) -> Estimate:
     place="Section 6, the figure of defection",
     paper="If a random agent brings 25 % of its data, it still reaches its goal in 94 % of 100 "
     "runs under FedAvg and in 45 % under MW-FED, which is closer to an equilibrium.",
-    minutes=(1.0, 90.0),
+    minutes=(1.0, 70.0),
 )
 def defection_claim(setting: Setting) -> Finding:
     """Audit both algorithms on the same deals and seeds."""
@@ -303,7 +303,7 @@ def eight_agents(config: Config) -> Config:
     place="Section 6, EMNIST Dataset",
     paper="Observations and trends hold with additional agents, as shown in the appendix; the "
     "appendix does not show it.",
-    minutes=(0.6, 30.0),
+    minutes=(0.3, 20.0),
 )
 def more_agents(setting: Setting) -> Finding:
     """Audit defection among more agents."""
@@ -334,7 +334,7 @@ def double_sets(config: Config) -> Config:
     place="Section 6, EMNIST Dataset",
     paper="Observations and trends hold across larger sample sizes, as shown in the appendix; the "
     "appendix does not show it.",
-    minutes=(0.6, 30.0),
+    minutes=(0.5, 20.0),
 )
 def larger_sets(setting: Setting) -> Finding:
     """Audit defection among agents with larger sets of data."""

@@ -99,7 +99,7 @@ class Spread:
     paper="Over 10,000 trials of 1,000 of 60,000 points, the mean number of batches to 60 % of the "
     "trials that a point was in is 286 on average, with deviation 21.6, from 235 to 670; agents "
     "from the top and the bottom tenth differ in how fast they train.",
-    minutes=(0.6, 22.0),
+    minutes=(0.6, 18.0),
 )
 def difficulty(setting: Setting) -> Finding:
     """Run the procedure on a small pool; at full scale also as printed, with fewer trials."""
@@ -192,12 +192,13 @@ def spread_of(made: Trials, pool: int, longer: Estimate, easier: float) -> Sprea
             mean_by_point(pool, [made.members[t] for t in some], made.times[some])[0]
             for some in (order[: count // 2], order[count // 2 :])
         ]
-        known = ~np.isnan(both).any(axis=0)
-        halves.append(np.corrcoef(both[0][known], both[1][known])[0, 1])
+        first, second = np.array(both)[:, ~np.isnan(both).any(axis=0)]
+        if first.std() > 0 and second.std() > 0:
+            halves.append(np.corrcoef(first, second)[0, 1])
     return Spread(
         seen=float(np.nanstd(mean_by_point(pool, made.members, made.times)[0])),
         by_chance=Estimate(float(middle), float(low), float(high)),
-        halves=float(np.mean(halves)),
+        halves=float(np.mean(halves)) if halves else math.nan,
         longer=longer,
         easier=easier,
     )

@@ -73,7 +73,7 @@ def judged_pools(expected: Mapping[str, Any]) -> Finding:
     place="Section 6, EMNIST Dataset; Appendix I, Model",
     paper="The network is pre-trained on 30,000 points for 40 epochs, to an accuracy of "
     "approximately 55 %, before federation.",
-    minutes=(0.1, 14.0),
+    minutes=(0.1, 12.0),
 )
 def pre_training(setting: Setting) -> Finding:
     """Pre-train, look on the way, and see when 55 % are passed and what 40 epochs give."""
@@ -210,7 +210,7 @@ def digits_to_search(config: Config) -> Config:
     place="Appendix I, Model",
     paper="Of 40 random draws (learning rates log-uniform in 1e-6 to 1e-2; batches of 4, 8, 64, "
     "128, 256 or 512) 0.002 with batches of 256 is chosen.",
-    minutes=(0.5, 20.0),
+    minutes=(0.9, 25.0),
 )
 def hyperparameters(setting: Setting) -> Finding:
     """Search as the paper does, then compare its choice with the best on fresh seeds."""
