@@ -84,7 +84,7 @@ def test_rows_that_are_not_asked_for_are_not_run(known):
     found = running.reproduce(["three"])
     verdicts = [row.finding.verdict for row in found.rows.values()]
     assert verdicts == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CORRECTED]
-    assert found.sentence() == "Of 3 claims of the paper 1 hold with a correction, 2 were not run."
+    assert found.sentence() == "Of 3 claims of the paper 1 holds with a correction, 2 were not run."
 
 
 def test_an_unknown_id_is_refused_with_those_that_are_known(known):

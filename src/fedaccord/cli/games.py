@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._json import json_text
+from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
     ReportFile,
@@ -18,6 +19,7 @@ from fedaccord.cli.base import (
     check_destination,
     check_report,
     command_line,
+    write_report,
 )
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from fedaccord.equilibria.base import Solution
     from fedaccord.games.base import Game
     from fedaccord.games.catalog import Entry
-    from fedaccord.report.page import Page
 
 CONCEPTS = ("optimal", "stable", "envy-free")
 VERDICTS = ("feasible", "stable", "envy-free")
@@ -37,10 +38,8 @@ VERDICTS = ("feasible", "stable", "envy-free")
 GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
 
 
-def _write_report(report: str, make: Callable[[], Page]) -> None:
-    with progress(f"writing {report}"):
-        make().save(report)
-    complain(f"the page is in {report}")
+def _pages() -> Any:
+    return imported("fedaccord.report.pages_games")
 
 
 # solve
@@ -90,20 +89,19 @@ def solve(
             if solution.contributions is not None:
                 audits[name] = audit(game, solution.allocation)
     prices = _prices(solutions)
+    # Files first: whoever reads the output may stop in the middle of it.
+    saved = save is None or solutions[chosen].contributions is not None
+    if save is not None and saved:
+        solutions[chosen].allocation.save(save)
+    found = (game, solutions, audits, prices)
+    write_report(report, lambda: _pages().solve_page(*found, command=command_line()))
     if as_json:
         emit_text(json_text(_solve_dict(solutions, audits, prices)))
     else:
         _emit_solutions(game, solutions, audits, prices, chosen)
-    if report is not None:
-        from fedaccord.report.pages_games import solve_page
-
-        typed = command_line()
-        _write_report(report, lambda: solve_page(game, solutions, audits, prices, command=typed))
-    if save is not None and solutions[chosen].contributions is None:
+    if not saved:
         complain(f"there is no {chosen} allocation, so nothing was saved to {save}")
         return 1
-    if save is not None:
-        solutions[chosen].allocation.save(save)
     return 0 if all(_answered(s, audits.get(name)) for name, s in solutions.items()) else 1
 
 
@@ -244,14 +242,11 @@ def check(
         check_report(report, keep=file)
     with progress("checking the allocation"):
         found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
+    write_report(report, lambda: _pages().check_page(found, command=command_line()))
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:
         _emit_audit(found)
-    if report is not None:
-        from fedaccord.report.pages_games import check_page
-
-        _write_report(report, lambda: check_page(found, command=command_line()))
     said = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
     return 0 if all(said[name] is Answer.TRUE for name in required) else 1
 
@@ -299,18 +294,19 @@ def catalog(
 
     if name is not None:
         chosen = _parameters(parameter or ())
-        _give_game(games.build(name, **chosen), save)
+        game = games.build(name, **chosen)
         _report_catalog(report, [_chosen_entry(games.ENTRIES[name], chosen)])
+        _give_game(game, save)
         return
     if save is not None:
         raise InputError("--save needs the NAME of a game; 'fedaccord catalog' lists them")
+    _report_catalog(report, list(games.ENTRIES.values()))
     if as_json:
         emit_text(json_text({"entries": [_entry_dict(e) for e in games.ENTRIES.values()]}))
     else:
         from fedaccord.report import tables
 
         emit(tables.catalog_table(games.ENTRIES.values()))
-    _report_catalog(report, list(games.ENTRIES.values()))
 
 
 def _chosen_entry(entry: Entry, parameters: dict[str, int | str]) -> Entry:
@@ -318,10 +314,7 @@ def _chosen_entry(entry: Entry, parameters: dict[str, int | str]) -> Entry:
 
 
 def _report_catalog(report: str | None, entries: list[Entry]) -> None:
-    if report is not None:
-        from fedaccord.report.pages_games import catalog_page
-
-        _write_report(report, lambda: catalog_page(entries, command=command_line()))
+    write_report(report, lambda: _pages().catalog_page(entries, command=command_line()))
 
 
 def _give_game(game: Game, save: Path | None) -> None:

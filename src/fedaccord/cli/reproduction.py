@@ -83,9 +83,9 @@ def reproduce(
             f"interrupted: finished rows and runs are kept in {folder}, and the same command goes "
             "on with the runs of training"
         ) from None
-    _emit(found, as_json=as_json)
     if page is not None:
         _write_page(found, page, folder)
+    _emit(found, as_json=as_json)
     complain(f"the result is in {folder / RESULT}" + (f", the page in {page}" if page else ""))
     return 1 if found.count(Verdict.FAILS) else 0
 

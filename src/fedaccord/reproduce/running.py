@@ -61,12 +61,12 @@ class Reproduction:
         """Say how many claims ended how."""
         counts = Counter(row.finding.verdict for row in self.rows.values())
         words = {
-            Verdict.HOLDS: "hold as printed",
-            Verdict.CORRECTED: "hold with a correction",
-            Verdict.FAILS: "fail",
-            Verdict.NOT_RUN: "were not run",
+            Verdict.HOLDS: ("holds as printed", "hold as printed"),
+            Verdict.CORRECTED: ("holds with a correction", "hold with a correction"),
+            Verdict.FAILS: ("fails", "fail"),
+            Verdict.NOT_RUN: ("was not run", "were not run"),
         }
-        said = [f"{counts[verdict]} {text}" for verdict, text in words.items() if counts[verdict]]
+        said = [f"{n} {words[verdict][n > 1]}" for verdict in words if (n := counts[verdict])]
         return f"Of {len(self.rows)} claims of the paper {', '.join(said)}."
 
     def to_dict(self) -> dict[str, Any]:
