@@ -70,7 +70,7 @@ def test_a_command_writes_its_page_and_says_where(name, tiny, monkeypatch):
     result = run(*typed)
     assert result.code == 0
     assert json.loads(result.stdout)
-    assert result.stderr.endswith("fedaccord: the page is in page.html.\n")
+    assert "fedaccord: the page is in page.html.\n" in result.stderr
     html = page()
     assert WORDS[name] in html
     assert f"fedaccord {command} {tiny}" in re.sub("</?span>", "", html)
@@ -133,9 +133,18 @@ def test_a_fault_while_drawing_leaves_the_old_page(tiny, monkeypatch):
     monkeypatch.setattr("fedaccord.report.html.page_html", broken)
     result = run("train", tiny, "--report", "page.html")
     assert result.code == 2
-    assert "After 4 rounds" in result.stdout and "cannot write" in result.stderr
+    assert result.stdout == "" and "cannot write" in result.stderr
     assert page() == "the old page"
     assert sorted(path.name for path in Path().iterdir()) == ["page.html", "tiny.toml"]
+
+
+def test_nobody_need_listen_for_the_page_to_be_written(tiny):
+    read, write_end = os.pipe()
+    os.close(read)
+    result = run_process("train", tiny, "--json", "--report", "page.html", stdout=write_end)
+    os.close(write_end)
+    assert result.code == 141
+    assert "everybody is satisfied" in page()
 
 
 def test_kept_runs_make_the_same_page_again(tiny, monkeypatch):

@@ -119,10 +119,10 @@ def audit_defection(
     unplanned = settings.protocol == "P2" and prescribed is None
     count = _Count(results, at_most=settings.width is not None or unplanned)
     found = _audited(source, algorithms, settings, prescribed, workers, engine, results, count)
-    _emit(found, as_json=as_json)
-    complain(count.kept(found.reused))
     pages = "fedaccord.report.pages_training"
     write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
+    _emit(found, as_json=as_json)
+    complain(count.kept(found.reused))
 
 
 class _Count:

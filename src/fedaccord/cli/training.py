@@ -89,13 +89,13 @@ def train(
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
+    write_report(report, lambda: _pages().train_page(history, name, command=command_line()))
     if as_json:
         emit_text(json_text({"algorithm_name": name, "trial": trial, **history.to_dict()}))
     else:
         from fedaccord.report import training
 
         emit(training.history_table(history), training.history_sentence(history, name))
-    write_report(report, lambda: _pages().train_page(history, name, command=command_line()))
     return 0 if history.satisfied.all() else 1
 
 
@@ -134,6 +134,7 @@ def difficulty(
         scores.save(save)
     bands = _bands(config)
     found = _band_facts(bands, scores)
+    write_report(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
     if as_json:
         facts = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
         emit_text(json_text({"method": settings.method, **facts}))
@@ -143,7 +144,6 @@ def difficulty(
         means = {f"{name}, mean": band["mean"] for name, band in found.items()}
         head = f"difficulty by {settings.method}"
         emit(training.pairs_table(head, {**scores.summary(), **means}))
-    write_report(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
 
 
 def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
@@ -191,6 +191,7 @@ def pretrain(
     weights = building_of(config, cache or CACHE).new_weights()
     if save is not None:
         weights.save(save)
+    write_report(report, lambda: _pages().pretrain_page(weights, command=command_line()))
     if as_json:
         record = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
         facts = {"accuracy": weights.accuracy, "batches": weights.batches}
@@ -200,7 +201,6 @@ def pretrain(
 
         rows = {"points": weights.provenance["points"], "batches": weights.batches}
         emit(training.pairs_table("pre-training", {**rows, "accuracy": weights.accuracy}))
-    write_report(report, lambda: _pages().pretrain_page(weights, command=command_line()))
 
 
 @app.command()
@@ -240,14 +240,14 @@ def search(
     except KeyboardInterrupt:
         kept = f"; what was tried is kept in {results}, and the same command goes on from there"
         raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
+    seed = config.pools.seed
+    write_report(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
     if as_json:
         emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
     else:
         from fedaccord.report import training
 
         emit(training.search_table(found))
-    seed = config.pools.seed
-    write_report(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
 
 
 def _pages() -> Any:
