@@ -130,6 +130,10 @@ def test_no_two_claims_share_an_id():
     claims.add("one", claim="a", place="b", paper="c")(lambda setting: FOUND)
     with pytest.raises(ValueError, match="one is there already"):
         claims.add("one", claim="a", place="b", paper="c")(lambda setting: FOUND)
+    others = [Claims({id: claim(id) for id in ids}) for ids in (["two"], ["three", "one"])]
+    with pytest.raises(ValueError, match="one is there already"):
+        claims.include_all(*others)
+    assert list(claims) == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("wrong", [{"y": (1.0,)}, {"low": (1.0, 1.0)}, {"low": (1,), "high": (2,)}])

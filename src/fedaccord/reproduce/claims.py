@@ -149,6 +149,12 @@ class Claims(dict[str, Claim]):
             raise ValueError(f"the claim {claim.id} is there already")
         self[claim.id] = claim
 
+    def include_all(self, *others: Claims) -> None:
+        """Add all claims of others; none of their ids may be taken."""
+        for claims in others:
+            for claim in claims.values():
+                self.include(claim)
+
 
 def judged(holds: bool, measured: str, **options: Any) -> Finding:
     """Give the finding of a check that can only hold or fail.

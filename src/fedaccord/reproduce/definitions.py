@@ -444,4 +444,4 @@ def _has_envy_at_the_bound() -> bool:
 
 
 # Section 2.2 follows.
-CLAIMS.update(canonical.CLAIMS)
+CLAIMS.include_all(canonical.CLAIMS)

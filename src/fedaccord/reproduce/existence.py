@@ -172,7 +172,7 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
     return found
 
 
-CLAIMS.update(behaviour.CLAIMS)
+CLAIMS.include_all(behaviour.CLAIMS)
 
 
 # Theorem 2.
