@@ -11,6 +11,9 @@ from typing import Any
 from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError
 
+# What is said to be measured of a claim that was not asked for.
+NOT_YET = "It has not been run yet."
+
 
 class Unavailable(FedaccordError):
     """What a check needs is not on this machine; the text says what, and where to get it."""
@@ -178,3 +181,12 @@ def weighed(holds: bool, refuted: bool, measured: str, correction: str, **option
     if holds and refuted:
         return Finding(Verdict.CORRECTED, measured, correction, **options)
     return judged(holds, measured, **options)
+
+
+def not_so(parts: Mapping[str, bool]) -> str:
+    """Name what did not come out as claimed, in a sentence to put last; empty where all did.
+
+    parts: whether it came out so, by what is claimed, such as "the audit says the same".
+    """
+    failed = [what for what, found in parts.items() if not found]
+    return f" Not so: {'; '.join(failed)}." if failed else ""
