@@ -69,12 +69,33 @@ def test_the_page_the_figures_and_the_result_are_written(known):
 def test_a_claim_that_fails_makes_the_exit_code_1(known):
     known["false"] = claim("false", Verdict.FAILS)
     assert run("reproduce").code == 1
-    assert run("reproduce", "--only", "sound", "--out", "other").code == 0
+    # What failed before is on the page, and was not asked for now.
+    assert run("reproduce", "--only", "sound").code == 0
 
 
 def test_full_says_a_cost_of_hours(known):
     assert "about 3 h 00 min" in run("reproduce", "--full").stderr
-    assert json.loads(Path("reproduction/reproduction.json").read_text())["scale"] == "full"
+    assert json.loads(Path("reproduction/reproduction-full.json").read_text())["scale"] == "full"
+    assert Path("reproduction/reproduction-full.html").exists()
+
+
+def test_neither_scale_takes_the_place_of_the_other(known):
+    run("reproduce")
+    before = Path("reproduction/reproduction.json").read_text()
+    run("reproduce", "--full", "--only", "bent")
+    assert Path("reproduction/reproduction.json").read_text() == before
+
+
+def test_a_result_of_other_versions_is_set_aside(known):
+    run("reproduce")
+    path = Path("reproduction/reproduction.json")
+    write(path, {**json.loads(path.read_text()), "versions": "Python 2"})
+    result = run("reproduce", "--only", "bent")
+    assert "it is now reproduction/reproduction.earlier.json" in result.stderr
+    aside = json.loads(Path("reproduction/reproduction.earlier.json").read_text())
+    assert [row["verdict"] for row in aside["rows"]] == ["holds", "holds with a correction"]
+    verdicts = [row["verdict"] for row in json.loads(path.read_text())["rows"]]
+    assert verdicts == ["not run", "holds with a correction"]
 
 
 def test_json_is_what_the_file_holds_and_nothing_else(known):

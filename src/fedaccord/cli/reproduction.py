@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from fedaccord.reproduce.claims import Claim, Row
     from fedaccord.reproduce.running import Reproduction
 
-RESULT = "reproduction.json"
-PAGE = "reproduction.html"
-FIGURES = "figures"
+# What the files of each scale are called, so that one does not take the other's place.
+STEMS = {False: "reproduction", True: "reproduction-full"}
 
 
 @app.command()
@@ -65,8 +64,10 @@ def reproduce(
     workers = checked_workers(cores() if workers is None else workers)
     check_report(report)
     folder = _made_folder(out)
-    page = _page_file(report, folder)
-    complain(_cost(len(only or running.all_claims()), minutes, folder))
+    result = folder / f"{STEMS[full]}.json"
+    page = _page_file(report, result)
+    ids = list(only or running.all_claims())
+    complain(_cost(len(ids), minutes, folder))
     try:
         with changing() as tell:
             found = running.reproduce(
@@ -74,9 +75,9 @@ def reproduce(
                 full=full,
                 folder=folder,
                 workers=workers,
-                earlier=_earlier(folder),
+                earlier=_earlier(result, full=full),
                 tell=tell,
-                finished=lambda row, so_far: _keep(row, so_far, folder),
+                finished=lambda row, so_far: _keep(row, so_far, result),
             )
     except KeyboardInterrupt:
         raise Interrupted(
@@ -84,10 +85,10 @@ def reproduce(
             "on with the runs of training"
         ) from None
     if page is not None:
-        _write_page(found, page, folder)
+        _write_page(found, page, result)
     _emit(found, as_json=as_json)
-    complain(f"the result is in {folder / RESULT}" + (f", the page in {page}" if page else ""))
-    return 1 if found.count(Verdict.FAILS) else 0
+    complain(f"the result is in {result}" + (f", the page in {page}" if page else ""))
+    return 1 if any(found.rows[id].finding.verdict is Verdict.FAILS for id in ids) else 0
 
 
 def _emit_claims(claims: Mapping[str, Claim], *, as_json: bool) -> None:
@@ -113,7 +114,7 @@ def _made_folder(out: str) -> Path:
     return folder
 
 
-def _page_file(report: str | None, folder: Path) -> Path | None:
+def _page_file(report: str | None, result: Path) -> Path | None:
     """Say where the page goes; nowhere, saying why, where it cannot be drawn."""
     if report is not None:
         return Path(report)
@@ -122,7 +123,7 @@ def _page_file(report: str | None, folder: Path) -> Path | None:
     except MissingExtraError as error:
         complain(f"there will be no page: {error}")
         return None
-    return folder / PAGE
+    return result.with_suffix(".html")
 
 
 def _cost(count: int, minutes: float, folder: Path) -> str:
@@ -136,25 +137,35 @@ def _cost(count: int, minutes: float, folder: Path) -> str:
     )
 
 
-def _earlier(folder: Path) -> dict[str, Any] | None:
-    path = folder / RESULT
-    return read_json(path) if path.exists() else None
+def _earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
+    """Read the rows that are there already; a result that was made otherwise is set aside."""
+    from fedaccord.reproduce.running import is_continued
+
+    if not path.exists():
+        return None
+    found = read_json(path)
+    if is_continued(found, full=full):
+        return found
+    aside = path.with_suffix(".earlier.json")
+    path.replace(aside)
+    complain(f"{path} was made with other versions or on another machine; it is now {aside}")
+    return None
 
 
-def _keep(row: Row, so_far: Reproduction, folder: Path) -> None:
+def _keep(row: Row, so_far: Reproduction, path: Path) -> None:
     """Write what is known, so that nothing that comes later can lose it."""
     from fedaccord.report.reproduction import row_line
 
-    replace_file(folder / RESULT, json_text(so_far.to_dict()) + "\n")
+    replace_file(path, json_text(so_far.to_dict()) + "\n")
     complain(row_line(row))
 
 
-def _write_page(found: Reproduction, page: Path, folder: Path) -> None:
+def _write_page(found: Reproduction, page: Path, result: Path) -> None:
     from fedaccord.report.reproduction import reproduction_page
 
     made = reproduction_page(found, command=command_line())
     made.save(page)
-    figures = folder / FIGURES
+    figures = result.with_name(result.stem.replace("reproduction", "figures"))
     figures.mkdir(exist_ok=True)
     made.save_pictures(figures)
 

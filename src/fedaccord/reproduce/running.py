@@ -15,7 +15,16 @@ from typing import Any
 from fedaccord._files import read_text
 from fedaccord._machine import machine, versions
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
-from fedaccord.reproduce.claims import Claim, Claims, Finding, Row, Setting, Unavailable, Verdict
+from fedaccord.reproduce.claims import (
+    NOT_YET,
+    Claim,
+    Claims,
+    Finding,
+    Row,
+    Setting,
+    Unavailable,
+    Verdict,
+)
 
 # The parts of the paper, in its order: the module that has their CLAIMS, and what they are called.
 PARTS = {
@@ -27,7 +36,6 @@ PARTS = {
     "experiment": "The experiment",
 }
 PACKAGED = Path(__file__).parent / "blum2021"
-NOT_YET = "It has not been run yet."
 CHECKOUT = Path(__file__).parents[3] / "experiments" / "blum2021"
 
 Tell = Callable[[str, int, int], None]
@@ -72,7 +80,7 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values."""
         return {
-            "scale": "full" if self.full else "quick",
+            "scale": _scale(self.full),
             "sentence": self.sentence(),
             "rows": [row.to_dict() for row in self.rows.values()],
             "machine": self.machine,
@@ -139,7 +147,7 @@ def reproduce(
     expected = expected_numbers()
     so_far = Reproduction({}, full, machine(), versions(), 0.0)
     rows = {id: Row(claim, Finding(Verdict.NOT_RUN, NOT_YET), 0.0) for id, claim in known.items()}
-    rows |= _rows_of(earlier, known, so_far)
+    rows |= _rows_of(earlier, known, full=full)
     for claim in known.values():
         if only and claim.id not in only:
             continue
@@ -150,11 +158,21 @@ def reproduce(
     return so_far
 
 
+def is_continued(earlier: Mapping[str, Any], *, full: bool) -> bool:
+    """Tell whether rows of an earlier result may stand beside rows that are made now.
+
+    earlier: what Reproduction.to_dict gave.
+    full: the scale now.
+    """
+    now = {"scale": _scale(full), "versions": versions(), "machine": machine()}
+    return all(earlier.get(key) == value for key, value in now.items())
+
+
 def _rows_of(
-    earlier: Mapping[str, Any] | None, known: Mapping[str, Claim], now: Reproduction
+    earlier: Mapping[str, Any] | None, known: Mapping[str, Claim], *, full: bool
 ) -> dict[str, Row]:
     """Read the rows of a result that was made as this one is."""
-    if earlier is None or _made(earlier) != _made(now.to_dict()):
+    if earlier is None or not is_continued(earlier, full=full):
         return {}
     try:
         rows = {row["id"]: row for row in earlier["rows"] if row["id"] in known}
@@ -166,8 +184,8 @@ def _rows_of(
         ) from None
 
 
-def _made(result: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(result.get(key) for key in ("scale", "versions", "machine"))
+def _scale(full: bool) -> str:
+    return "full" if full else "quick"
 
 
 def checked(claim: Claim, setting: Setting) -> Row:
