@@ -219,8 +219,22 @@ def test_a_utility_that_falls_with_more_samples_is_noticed(few) -> None:
 
 
 def test_any_classifier_would_do_if_the_careless_one_did_not_lose(few) -> None:
-    few.setattr(canonical, "_careless_learner", lambda: (Fraction(1, 10), Fraction(9, 10)))
+    few.setattr(canonical, "_careless_function", lambda: (Fraction(1, 10), Fraction(9, 10)))
     assert verdict(CLAIMS, "pac-utilities") is HOLDS
+
+
+def test_the_likeliest_function_may_lose_and_the_likeliest_label_does_not(rows) -> None:
+    # Before: + with 7 + 4 + 4 of 20. After: 7 of the 7 where the first is +, else the 5 that say -.
+    evidence = rows["pac-utilities"].finding.evidence
+    assert evidence["likeliest_function"] == ["3/4", "3/5"]
+    assert evidence["likeliest_labels"] == ["3/4", "3/4"]
+
+
+def test_the_likeliest_function_in_place_of_the_likeliest_labels_is_noticed(few) -> None:
+    few.setattr(canonical, "_likeliest_labels", canonical._likeliest_function)
+    found = row(CLAIMS, "pac-utilities").finding
+    assert found.verdict is FAILS
+    assert "Not so: the likeliest label of every point" in found.measured
 
 
 def test_the_smooth_reading_of_fractions_is_noticed(few) -> None:
