@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from claim_rows import row, verdict
+from claim_rows import row
 
 from fedaccord.equilibria.base import Interval
 from fedaccord.games import catalog
@@ -56,10 +56,14 @@ def small(monkeypatch, remembered):
     return monkeypatch
 
 
-def small_verdict(id, **changes):
+def small_row(id, **changes):
     """Judge the small flowers by the numbers expected of them, and a looser fit."""
     totals = [entry for entry in expected_numbers()[id]["totals"] if entry[0] == 16]
-    return verdict(CLAIMS, id, **{"totals": totals, "limit_tolerance": 0.01, **changes})
+    return row(CLAIMS, id, **{"totals": totals, "limit_tolerance": 0.01, **changes})
+
+
+def small_verdict(id, **changes):
+    return small_row(id, **changes).finding.verdict
 
 
 def test_both_halves_of_theorem_4_hold(rows) -> None:
@@ -128,9 +132,17 @@ def test_a_bound_by_symmetry_above_what_the_program_proves_is_noticed(small) -> 
     assert small_verdict(LINEAR) is FAILS
 
 
-def test_envy_that_the_list_overlooks_is_noticed(small) -> None:
+def test_a_bound_above_what_was_found_is_noticed_even_if_nothing_else_contradicts_it(small) -> None:
+    bound = prices.fair_bound
+    small.setattr(prices, "fair_bound", lambda game: 1.001 * bound(game))
+    small.setattr(prices, "_program_and_symmetry", lambda root: (2.5, 2.5))
+    assert small_verdict(LINEAR) is FAILS
+
+
+def test_envy_that_the_list_overlooks_is_noticed_and_told(small) -> None:
     small.setattr(prices, "_least_listed", lambda steps: 2.25)
     assert small_verdict(LINEAR) is FAILS
+    assert "Not so: the cheapest in steps of 1/4" in small_row(LINEAR).finding.measured
 
 
 def test_requirements_that_are_a_little_too_high_are_noticed(small) -> None:
@@ -212,7 +224,20 @@ def test_the_fit_finds_a_power(power) -> None:
     found = prices.fitted(made_flowers(power), "stable")
     assert found.value == pytest.approx(power, abs=1e-12)
     assert found.limit == pytest.approx(power, abs=1e-9)
+    assert found.last == pytest.approx(power, abs=1e-12)
     assert found.high - found.low < 1e-9
+
+
+def test_a_curve_makes_no_interval_and_shows_in_the_slope_of_the_largest() -> None:
+    # log price = 0.3 x + 0.02 x^2 is no power of k; what is known of it is known for certain.
+    curved = []
+    for flower in made_flowers(0.3):
+        x = np.log(flower.agents)
+        price = float(np.exp(0.3 * x + 0.02 * x**2))
+        curved.append(dataclasses.replace(flower, stability=Interval(price, price)))
+    found = prices.fitted(curved, "stable")
+    assert found.low == found.value == found.high
+    assert found.last == pytest.approx(0.3 + 0.02 * np.log(2501 * 10_001), rel=1e-9)
 
 
 def test_what_is_not_proved_of_prices_widens_the_interval_of_the_exponent() -> None:
