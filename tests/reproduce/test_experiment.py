@@ -156,6 +156,23 @@ def test_other_curves_do_not(curves, verdict: Verdict, words: str) -> None:
     assert words in found.measured + found.correction
 
 
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (Estimate(2.9, 2.5, 3.4), Verdict.HOLDS),
+        (Estimate(2.19, 1.5, 3.07), Verdict.CORRECTED),  # three is inside, and two nearer
+        (Estimate(2.9, 1.9, 3.9), Verdict.CORRECTED),  # near, and so would two or four be
+    ],
+)
+def test_wide_intervals_do_not_make_it_three_times(
+    seen: Estimate, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "resampled", lambda runs, statistic: seen)
+    found = judged_curves(made_curves())
+    assert found.verdict is verdict
+    assert ("too few runs to tell that from 3" in found.correction) is (found.correction != "")
+
+
 def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     found = alone.judged_levels(made_curves(), "made-up data", EXPECTED["solo-levels"])
     assert found.verdict is Verdict.HOLDS
@@ -306,13 +323,13 @@ EQUAL = [[8] * 4, [8] * 4]
 MOVED = [[8] * 4, [14, 14, 2, 2]]
 
 
-def papers(run, *, quarter=9, full=20):
+def papers(run, *, quarter=9, full=20, fedavg=19):
     """As in the paper: out of 20 trials with 25 %, 19 under FedAvg and 9 under MW-FED do well."""
     defector = next((i for i, n in enumerate(run.contributions) if n < 40), None)
     mw = isinstance(run.algorithm, MwFed)
-    good = (quarter if mw else 19) if defector is not None else (full if mw else 20)
+    good = (quarter if mw else fedavg) if defector is not None else (full if mw else 20)
     last = [0.9] * 4
-    if run.trial >= good:
+    if run.trial % 20 >= good:
         last[0 if defector is None else defector] = 0.1
         last = [0.1] * 4 if defector is None else last
     return [[0.1, 0.1, 0.9, 0.9], last], MOVED if mw else EQUAL
@@ -354,7 +371,7 @@ def never_satisfied(run):
 
 
 def test_the_papers_shares_hold(planted) -> None:
-    found = planted("defection")
+    found = planted("defection", trials=40)
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["fedavg"]["value"] == 19 / 20
     assert found.evidence["mw_fed"]["value"] == 9 / 20
@@ -378,6 +395,21 @@ def test_other_shares_do_not(planted, rule, verdict: Verdict) -> None:
     assert found.verdict is verdict
     assert ("not shown" in found.measured) is (verdict is Verdict.FAILS)
     assert bool(found.correction) is (verdict is Verdict.CORRECTED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "trials"),
+    [
+        (papers, 20),  # the paper's shares, and intervals as wide as 0.4
+        (lambda run: papers(run, quarter=2, fedavg=8), 10),  # the intervals hold the paper's shares
+        (lambda run: papers(run, quarter=12), 40),  # narrow enough, and 0.15 off
+    ],
+)
+def test_wide_intervals_do_not_make_shares_the_papers(planted, rule, trials: int) -> None:
+    found = planted("defection", rule, trials)
+    assert found.verdict is Verdict.CORRECTED
+    told = Estimate(**found.evidence["mw_fed"]).holds(0.45)
+    assert ("too few trials to tell" in found.correction) is told
 
 
 def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,13 @@ class Gap:
         """Whether both differences are above 0, beyond chance."""
         return self.between.low > 0 and self.drop.low > 0
 
+    def agrees(self, expected: Mapping[str, Any]) -> bool:
+        """Tell whether both shares are near the paper's, seen in enough trials to say so."""
+        near = {name: expected[name] for name in ("tolerance", "widest")}
+        return self.fedavg.agrees(expected["fedavg"], **near) and self.mw_fed.agrees(
+            expected["mw_fed"], **near
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Give the shares and their differences."""
         return dataclasses.asdict(self)
@@ -95,7 +102,7 @@ def judged_gap(seen: Gap, data: str, expected: Mapping[str, Any]) -> Finding:
 
     seen: the shares and their differences.
     data: what is learnt.
-    expected: the paper's level and shares.
+    expected: the paper's level and shares, and what counts as near them.
     """
     measured = (
         f"On {data}, {seen.trials} trials, an agent that brings {100 * expected['level']:g} % is "
@@ -107,13 +114,17 @@ def judged_gap(seen: Gap, data: str, expected: Mapping[str, Any]) -> Finding:
     if not seen.shown:
         verdict = Verdict.FAILS
         measured += " An interval of a difference includes 0: it is not shown."
-    elif not (seen.fedavg.holds(expected["fedavg"]) and seen.mw_fed.holds(expected["mw_fed"])):
+    elif not seen.agrees(expected):
         verdict = Verdict.CORRECTED
         correction = (
             f"On these data the direction holds, with {seen.fedavg} under FedAvg and "
             f"{seen.mw_fed} under MW-FED in place of {expected['fedavg']:g} and "
-            f"{expected['mw_fed']:g}."
+            f"{expected['mw_fed']:g}"
         )
+        excluded = not (
+            seen.fedavg.holds(expected["fedavg"]) and seen.mw_fed.holds(expected["mw_fed"])
+        )
+        correction += "." if excluded else "; too few trials to tell these from those."
     return Finding(verdict, measured, correction, seen.to_dict())
 
 

@@ -38,6 +38,15 @@ class Estimate:
         """Tell whether a number is inside the interval."""
         return self.low <= number <= self.high
 
+    def agrees(self, number: float, *, tolerance: float, widest: float) -> bool:
+        """Tell whether it is near a number, seen in enough trials to say so.
+
+        number: what it is compared with.
+        tolerance: how far from it still counts as near.
+        widest: how wide the interval may be; few trials make a wide one that excludes nothing.
+        """
+        return abs(self.value - number) <= tolerance and self.high - self.low <= widest
+
     def to_dict(self) -> dict[str, Any]:
         """Give the number and the ends."""
         return asdict(self)
