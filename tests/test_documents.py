@@ -10,6 +10,8 @@ from documents import WrongPageError, blocks, check_page, same
 
 import fedaccord
 import fedaccord.federation
+import fedaccord.report
+import fedaccord.reproduce
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -72,8 +74,9 @@ def figure_script(name):
 
 
 def test_the_pages_solve_the_game_that_the_figure_shows():
-    """The three hospitals are written out on two pages and in the file that the figure reads."""
-    pages = (ROOT / "README.md", DOCS / "tutorial" / "three-hospitals.md")
+    """The three hospitals are written out on three pages and in the file that the figure reads."""
+    guides = ("tutorial/three-hospitals.md", "how-to/reports.md")
+    pages = (ROOT / "README.md", *(DOCS / guide for guide in guides))
     written = [
         json.loads(block.body)
         for page in pages
@@ -81,10 +84,12 @@ def test_the_pages_solve_the_game_that_the_figure_shows():
         if block.file == "hospitals.json"
     ]
     file = json.loads((DOCS / "tutorial" / "hospitals.json").read_text(encoding="utf-8"))
-    assert written == [file, file]
+    assert written == [file] * 3
 
 
-@pytest.mark.parametrize("package", [fedaccord, fedaccord.federation])
+@pytest.mark.parametrize(
+    "package", [fedaccord, fedaccord.federation, fedaccord.report, fedaccord.reproduce]
+)
 def test_the_reference_has_every_public_name_and_no_other(package):
     text = (DOCS / "reference" / "names.md").read_text(encoding="utf-8")
     part = text.partition(f"\n## {package.__name__}\n")[2].partition("\n## ")[0]

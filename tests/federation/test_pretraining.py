@@ -244,7 +244,7 @@ def test_a_search_goes_on_where_it_stopped(tmp_path):
     options = {"validation": VALIDATION, "draws": 8, "seed": 1}
     Bursting.left = 10**9
     whole = search_hyperparameters(Bursting, TRAIN, **options)
-    # One batch short of all: whatever the order of the draws, the last one is cut off, and the second
+    # One batch short of all: whatever the order of the draws, the last is cut off, and the second
     # call would fail as well if it did the finished ones again.
     short = sum(draw.batches for draw in whole) - 1
     Bursting.left = short

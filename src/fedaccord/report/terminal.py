@@ -87,9 +87,15 @@ def writing() -> Iterator[None]:
         raise OutputError(f"cannot write the result: {error.strerror or error}") from None
 
 
+class _Printer(Console):
+    def on_broken_pipe(self) -> None:
+        """Pass a closed pipe on, where rich would end the process as if the answer were no."""
+        raise BrokenPipeError
+
+
 def emit(*parts: RenderableType) -> None:
     """Print for people: whole lines where nobody's terminal would wrap them."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = _Printer(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
     # Narrower, tables would drop their numbers; a line that wraps loses nothing.
