@@ -20,7 +20,7 @@ from fedaccord.equilibria.linear_optimal import (
     repaired,
 )
 from fedaccord.equilibria.linear_weights import (
-    FIRST_WINDOW,
+    _Best,
     _Players,
     multiplicative_weights_optimal,
 )
@@ -74,10 +74,11 @@ def test_highs_finds_the_optimum_and_proves_it(seed):
 def test_first_order_methods_keep_their_certificates(seed, solve, tolerance):
     game = drawn_game(seed)
     truth = float(game.costs @ optimum(game))
-    solution = solve(game, tolerance=tolerance, deadline=Deadline(0.5))
+    free = not np.isfinite(game.limits).any()
+    solution = solve(game, tolerance=tolerance, deadline=Deadline(20 if free else 0.5))
     if solution.status is not Status.FAILED:
         verify(solution, truth)
-    if solve is first_order_optimal and not np.isfinite(game.limits).any():
+    if free:
         assert solution.status is Status.OPTIMAL
         assert solution.total <= truth * (1 + tolerance) + 1e-9
     assert dual_bound(game, solution.certificate["prices"]) <= truth * (1 + 1e-9) + 1e-12
@@ -193,16 +194,44 @@ def test_multiplicative_weights_close_on_crowded_discovery_games(seed):
 
 
 def test_weights_that_do_not_get_anywhere_take_smaller_steps():
-    players = _Players(flower(16))
-    for _ in range(FIRST_WINDOW):
-        players.step()
+    game = flower(16)
+    players, best = _Players(game), _Best(game)
     rate = players.rate
-    players.adapt(1.0)
-    assert players.rate == rate  # the first window has nothing to be compared with
-    for _ in range(FIRST_WINDOW):
-        players.step()
-    players.adapt(0.99)
-    assert players.rate == rate / 2
+    # The first window has nothing to be compared with; then a gap that shrinks, and one that stays.
+    for upper, factor in ((2.0, 1), (1.5, 1), (1.49, 2)):
+        best.upper = upper
+        for _ in range(2 * players.window):
+            players.step()
+        players.adapt(best)
+        assert players.rate == rate / factor
+
+
+def unlike_games():
+    """Games with needs of very different sizes, on which players of equal weights get stuck."""
+    yield LinearGame(np.eye(30), np.geomspace(0.1, 10, 30))
+    yield LinearGame(np.eye(30), np.geomspace(0.01, 100, 30))
+    rng = np.random.default_rng(0)
+    benefits = rng.random((100, 100)) * (rng.random((100, 100)) < 0.03)
+    np.fill_diagonal(benefits, 1.0)
+    yield LinearGame(benefits, rng.uniform(0.1, 3, 100))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_multiplicative_weights_close_where_needs_are_of_very_different_sizes(number):
+    game = [*unlike_games()][number]
+    solution = multiplicative_weights_optimal(game, tolerance=2e-2, deadline=Deadline(60))
+    assert solution.status is Status.OPTIMAL
+    verify(solution, float(optimum(game).sum()))
+
+
+def test_a_unit_that_is_unlike_the_others_does_not_hold_up_multiplicative_weights():
+    # Nobody is of use to others but the first, to the second, whose needs are the smallest.
+    benefits = np.eye(20)
+    benefits[1, 0] = 0.01
+    game = LinearGame(benefits, np.geomspace(10, 0.1, 20))
+    solution = multiplicative_weights_optimal(game, tolerance=1e-2, deadline=Deadline(20))
+    assert solution.status is Status.OPTIMAL
+    verify(solution, float(optimum(game).sum()))
 
 
 @pytest.mark.parametrize("unit", [1e-7, 1e7])

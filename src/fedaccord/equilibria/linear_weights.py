@@ -19,56 +19,87 @@ def multiplicative_weights_optimal(
 ) -> Solution:
     """Approach LP 1 as a covering program by multiplicative weights, MW-FED's counterpart.
 
-    Without limits LP 1 is a game between weights w on requirements and p on contributions,
-
-        1 / (least total) = max over p of min over i (B p)_i = min over w of max over j (B'w)_j
-        B_ij = W_ij / (mu_i c_j),   w and p >= 0, each of sum one.
-
-    Round after round the weights of those who have least grow by a factor, and the contributions
-    that serve the weighted agents best. Any p proves an upper bound, any w a lower one.
+    Two kinds of weights take turns, and the best that either proves is kept: those of two players
+    close in on any gap but are slow where requirements are of very different sizes; those under
+    which contributions grow are quicker there but seldom come as near. With limits or minimums
+    only the second kind is at hand, and that it reaches the tolerance is not proved.
     """
-    if np.isfinite(game.limits).any() or game.minimums.any() or not game.requirements.any():
-        return _grown_by_weights(game, tolerance=tolerance, deadline=deadline)
-    players = _Players(game)
-    best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
-    closed = False
-    while not closed and not deadline.passed:
-        for _ in range(16 + players.rounds // 8):
-            players.step()
-        for given, trial in players.proposals():
-            feasible, bounds = certified(game, given, trial)
-            if bounds.lower > lower:
-                lower, prices = bounds.lower, trial
-            if feasible is not None and bounds.upper < upper:
-                best, upper = feasible, bounds.upper
-        closed = best is not None and upper - lower <= tolerance * upper
-        players.adapt(upper - lower)
-    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
-    # What is proved is proved up to rounding, and here the ends may meet.
-    bounds = Interval(min(lower, upper) * (1 - ROUNDING), upper * (1 + ROUNDING))
-    return Solution(
-        game, "optimal", "multiplicative-weights", status, bounds, best,
-        certificate={"prices": prices, "rounds": players.rounds}, seconds=deadline.elapsed,
-    )  # fmt: skip
+    best = _Best(game)
+    if not game.requirements.any():
+        best.offer(np.array(game.minimums), np.zeros(game.size))
+        return best.solution(True, 0, deadline)
+    growing = _Growing(game, tolerance)
+    boxed = np.isfinite(game.limits).any() or game.minimums.any()
+    methods: list[_Growing | _Players] = [growing] if boxed else [_Players(game), growing]
+    while not deadline.passed and not best.closed(tolerance) and any(m.moves for m in methods):
+        for method in methods:
+            for _ in range(16 + method.rounds // 8):
+                method.step()
+            for given, prices in method.proposals():
+                best.offer(given, prices)
+            method.adapt(best)
+    return best.solution(best.closed(tolerance), sum(m.rounds for m in methods), deadline)
+
+
+class _Best:
+    """The best allocation and the best prices so far; any of either prove a bound."""
+
+    def __init__(self, game: LinearGame) -> None:
+        self.game = game
+        self.given: Vector | None = None
+        self.prices = np.zeros(game.size)
+        self.lower, self.upper = 0.0, np.inf
+
+    def offer(self, given: Vector, prices: Vector) -> None:
+        feasible, bounds = certified(self.game, given, prices)
+        if bounds.lower > self.lower:
+            self.lower, self.prices = bounds.lower, prices
+        if feasible is not None and bounds.upper < self.upper:
+            self.given, self.upper = feasible, bounds.upper
+
+    def closed(self, tolerance: float) -> bool:
+        return self.given is not None and self.upper - self.lower <= tolerance * self.upper
+
+    def solution(self, closed: bool, rounds: int, deadline: Deadline) -> Solution:
+        found = Status.FAILED if self.given is None else Status.LIMIT
+        # What is proved is proved up to rounding, and here the ends may meet.
+        lower = min(self.lower, self.upper) * (1 - ROUNDING)
+        return Solution(
+            self.game, "optimal", "multiplicative-weights",
+            Status.OPTIMAL if closed else found, Interval(lower, self.upper * (1 + ROUNDING)),
+            self.given, certificate={"prices": self.prices, "rounds": rounds},
+            seconds=deadline.elapsed,
+        )  # fmt: skip
 
 
 class _Players:
-    """The two sets of weights of a covering program, kept as logarithms.
+    """The two sets of weights of a covering program without limits.
+
+    LP 1 is then a game between weights w on requirements and p on contributions,
+
+        1 / (least total) = max over p of min over i (B p)_i = min over w of max over j (B'w)_j
+        B_ij = W_ij / (mu_i c_j),   w and p >= 0, each of sum one.
 
     Each answers what the other just did plus what it did more than the round before (an optimistic
     step): so their averages approach a value at a rate of 1/rounds, where plain multiplicative
     weights circle around it.
     """
 
+    moves = True
+
     def __init__(self, game: LinearGame) -> None:
         self.game = game
         self.wanted = np.flatnonzero(game.requirements > 0)
         self.need = game.requirements[self.wanted]
-        self.p = np.full(game.size, 1 / game.size)
-        self.w = np.full(self.wanted.size, 1 / self.wanted.size)
+        # Where nobody is of use to others these weights are the answer at once.
+        share = (game.alone * game.costs)[self.wanted]
+        self.p = np.full(game.size, float(share.min()))
+        self.p[self.wanted] = share
+        self.p /= self.p.sum()
+        self.w = share / share.sum()
         # Steps of a quarter over the largest B_ij are proved to work; longer ones mostly do, and
         # are halved where they do not.
-        self.rate = 16.0 * float((game.alone * game.costs)[self.wanted].min())
+        self.rate = 16.0 * float(share.min())
         self.cover, self.worth = self._cover(), self._worth()
         self.rounds, self.window, self.gap = 0, FIRST_WINDOW, np.inf
         self._forget()
@@ -104,17 +135,29 @@ class _Players:
     def _scaled(self, theta: Vector) -> Vector:
         return theta / float((self.game.apply(theta)[self.wanted] / self.need).min())
 
-    def adapt(self, gap: float) -> None:
-        """Begin a new average where the rounds have doubled, with smaller steps if that was idle.
+    def adapt(self, best: _Best) -> None:
+        """Go on from the best so far where the rounds have doubled, and begin a new average.
 
-        With steps that are small enough the gap halves.
+        Steps are halved if these rounds were idle: with steps that are small enough the gap halves.
         """
         if self.rounds - self.since < self.window:
             return
+        gap = best.upper - best.lower
         if gap > 0.97 * self.gap:
             self.rate /= 2
         self.window, self.gap = self.rounds, gap
+        if best.given is not None and best.lower > 0:
+            self.p = _shares(best.given * self.game.costs)
+            self.w = _shares(best.prices[self.wanted] * self.need)
+            self.cover, self.worth = self._cover(), self._worth()
         self._forget()
+
+
+def _shares(weights: Vector) -> Vector:
+    """Scale weights to a sum of one, none so small that it could not come back soon."""
+    least = 1e-6 * weights.sum() / weights.size
+    raised = np.maximum(weights, least)
+    return np.asarray(raised / raised.sum())
 
 
 def _weighted(weights: Vector, exponents: Vector) -> Vector:
@@ -124,55 +167,52 @@ def _weighted(weights: Vector, exponents: Vector) -> Vector:
     return np.asarray(grown / grown.sum())
 
 
-def _grown_by_weights(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
-    """Let contributions grow within limits, those most that serve the weighted agents best.
+class _Growing:
+    """Contributions that grow within limits, those most that serve the weighted agents best.
 
     Every agent has a weight, w_i = exp(-rate * u_i / mu_i): unsatisfied agents weigh more. Weights
-    divided by requirements are prices, so every round also proves a lower bound. That it reaches
-    the tolerance is not proved.
+    divided by requirements are prices, so every round also proves a lower bound.
     """
-    wanted = np.flatnonzero(game.requirements > 0)
-    need = np.where(game.requirements > 0, game.requirements, np.inf)
-    rate = 2.0 * np.log(max(wanted.size, 2)) / max(tolerance, 1e-3)
-    average = np.zeros(game.size)
-    # Growing by factors needs a start above zero, of those too who need nothing themselves.
-    needed = np.where(game.alone > 0, game.alone, game.alone.max())
-    theta = np.maximum(game.minimums, 1e-3 * needed / game.size)
-    best, lower, upper, prices = None, 0.0, np.inf, np.zeros(game.size)
-    rounds = 0
-    closed = wanted.size == 0
-    while not closed and not deadline.passed:
-        rounds += 1
-        utility = game.apply(theta)
-        cover = utility / need
-        weights = np.zeros(game.size)
-        weights[wanted] = np.exp(-rate * (cover[wanted] - cover[wanted].min()))
-        trial = weights / need
+
+    def __init__(self, game: LinearGame, tolerance: float) -> None:
+        self.game = game
+        self.wanted = np.flatnonzero(game.requirements > 0)
+        self.need = np.where(game.requirements > 0, game.requirements, np.inf)
+        self.rate = 2.0 * np.log(max(self.wanted.size, 2)) / max(tolerance, 1e-3)
+        # Growing by factors needs a start above zero, of those too who need nothing themselves.
+        needed = np.where(game.alone > 0, game.alone, game.alone.max())
+        self.theta = np.maximum(game.minimums, 1e-3 * needed / game.size)
+        self.sum = np.zeros(game.size)
+        self.rounds, self.moves = 0, True
+
+    def step(self) -> None:
+        if not self.moves:
+            return
+        game, wanted = self.game, self.wanted
+        cover = game.apply(self.theta) / self.need
+        trial = np.zeros(game.size)
+        trial[wanted] = np.exp(-self.rate * (cover[wanted] - cover[wanted].min()))
+        trial /= self.need
         worth = game.apply_transposed(trial) / game.costs
         # The prices of all rounds, each scaled to what it proves, are better than any one round's.
-        average += trial / worth.max()
-        if rounds % 10 == 1:
-            level = max(float(cover[wanted].min()), 1e-300)
-            feasible, bounds = certified(game, theta / level, average / rounds)
-            if bounds.lower > lower:
-                lower, prices = bounds.lower, average / rounds
-            if feasible is not None and bounds.upper < upper:
-                best, upper = feasible, bounds.upper
-            closed = best is not None and upper - lower <= tolerance * upper
+        self.sum += trial / worth.max()
+        self.rounds += 1
         # Who has reached its limit cannot give more, however much it serves.
-        worth = np.where(theta < game.limits, worth, 0.0)
-        if not worth.any():
-            break
+        worth = np.where(self.theta < game.limits, worth, 0.0)
+        self.moves = bool(worth.any())
+        if not self.moves:
+            return
         # A step that moves no coverage by more than 1/rate keeps the weights' first-order model.
-        gain = np.maximum(worth / worth.max() - (1 - 1e-1), 0.0) * 10.0
-        step = gain * theta
-        moved = float((game.apply(step) / need)[wanted].max()) or 1.0
-        theta = np.minimum(theta + step * min(1.0, 1.0 / (rate * moved)), game.limits)
-    if wanted.size == 0:
-        best = np.array(game.minimums)
-        lower = upper = game.total(best)
-    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
-    return Solution(
-        game, "optimal", "multiplicative-weights", status, Interval(min(lower, upper), upper), best,
-        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
-    )  # fmt: skip
+        step = np.maximum(10.0 * worth / worth.max() - 9.0, 0.0) * self.theta
+        moved = float((game.apply(step) / self.need)[wanted].max()) or 1.0
+        step *= min(1.0, 1.0 / (self.rate * moved))
+        self.theta = np.minimum(self.theta + step, game.limits)
+
+    def proposals(self) -> list[tuple[Vector, Vector]]:
+        """Give contributions, scaled until they suffice, and the average prices."""
+        cover = (self.game.apply(self.theta) / self.need)[self.wanted]
+        level = max(float(cover.min()), 1e-300)
+        return [(self.theta / level, self.sum / max(self.rounds, 1))]
+
+    def adapt(self, best: _Best) -> None:
+        """Go on as before, whatever others found."""
