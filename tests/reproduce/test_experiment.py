@@ -22,7 +22,7 @@ from fedaccord.reproduce.bench import Bench, described
 from fedaccord.reproduce.claims import Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of, resampled
 from fedaccord.reproduce.experiment import CLAIMS
-from fedaccord.reproduce.running import checked, expected_numbers
+from fedaccord.reproduce.running import blum2021, checked, expected_numbers
 
 EXPECTED = expected_numbers()
 NAMES = ("A", "B", "C", "D")
@@ -60,6 +60,21 @@ def test_readers_are_told_whether_the_data_are_the_papers() -> None:
     assert described("digits", 1797) == "scikit-learn's digits (not the paper's data)"
     assert described("emnist", 131_600) == "EMNIST's balanced split"
     assert "not the balanced split itself" in described("emnist", 112_373)
+
+
+def test_quick_rows_have_a_seed_of_their_own_and_full_ones_that_of_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the quick rows would count the trials of the digits audit again."""
+    monkeypatch.setattr(bench, "_prepared", lambda setting, config: config)
+    quick, full = (
+        bench.bench(Setting(full, {}, tmp_path), "defection.toml") for full in (False, True)
+    )
+    assert (quick.audit.seed, quick.audit.trials) == (2021, 36)
+    assert full.audit == Config.load(blum2021() / "defection.toml").audit
+    assert quick.audit.seed not in (full.audit.seed, Config.default().audit.seed)
+    # The pools, and so the start weights and the scores, are those of the built-in federation.
+    assert quick.pools == Config.default().pools
 
 
 # Intervals.

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 RUNS = "runs.sqlite"
 CACHE = "cache"
+# Of the quick scale, and of nothing else: it was fixed before any run was made with it, so no
+# deal, and no number of trials, was chosen by what these runs give.
+SEED = 2021
 BALANCED = 131_600
 
 
@@ -205,7 +208,8 @@ def bench(
     """
     config_module = imported("fedaccord.federation.config")
     if not setting.full:
-        return _prepared(setting, quick(config_module.Config.default()))
+        config = quick(config_module.Config.default())
+        return _prepared(setting, with_section(config, "audit", seed=SEED))
     from fedaccord.reproduce.running import blum2021
 
     config = config_module.Config.load(blum2021() / file)
