@@ -131,6 +131,18 @@ def test_what_came_before_an_interruption_is_kept(known):
     assert [row["verdict"] for row in rows] == ["holds", "not run"]
 
 
+def test_a_page_of_some_rows_lists_them_and_does_not_speak_of_the_experiment(known):
+    known["trained"] = claim("trained", Verdict.HOLDS, part="The experiment")
+    run("reproduce", "--only", "sound")
+    page = Path("reproduction/reproduction.html").read_text()
+    assert "Measured sound" in page
+    assert "2 more were not asked for" in page
+    assert "That bent is" not in page and "handwritten digits" not in page
+    assert "All is well" not in page
+    run("reproduce", "--only", "trained")
+    assert "handwritten digits" in Path("reproduction/reproduction.html").read_text()
+
+
 def test_the_page_may_go_elsewhere(known):
     run("reproduce", "--report", "paper.html")
     assert Path("paper.html").exists()
@@ -154,7 +166,7 @@ def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
     ("arguments", "words"),
     [
         (("--quick", "--full"), "exclude each other"),
-        (("--only", "nothing"), 'no claim "nothing"; give one or more of sound, bent'),
+        (("--only", "sond"), "no claim 'sond'; did you mean sound?"),
         (("--workers", "0"), "workers must be a whole number of 1 or more"),
         (("--report", "page.pdf"), "--report needs a file that ends in .html; got page.pdf"),
         (("--out", "file/below"), "cannot write to --out file/below"),

@@ -130,10 +130,10 @@ def _cost(count: int, minutes: float, folder: Path) -> str:
     from fedaccord.report.training import span
 
     claims = "1 claim" if count == 1 else f"{count} claims"
-    time = span(60 * math.ceil(minutes))
+    time = f"about {span(60 * math.ceil(minutes))}" if minutes > 1 else "less than a minute"
     return (
-        f"{claims} to check, about {time} on two cores the first time; runs of training are kept "
-        f"in {folder} and not made again"
+        f"{claims} to check, {time} on two cores the first time; runs of training are kept in "
+        f"{folder} and not made again"
     )
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from fedaccord.report.page import Mark, Page, Section, Table, Tone
 from fedaccord.report.tables import line
 from fedaccord.report.training import span
-from fedaccord.reproduce.claims import NOT_YET, Row, Verdict
+from fedaccord.reproduce.claims import EXPERIMENT, NOT_YET, Row, Verdict
 
 if TYPE_CHECKING:
     from fedaccord.reproduce.claims import Claim
@@ -77,7 +77,7 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
         verdict=found.sentence(),
         tone=_tone(found),
         sections=(
-            Section("The claims at a glance", (_introduction(found), _overview(found))),
+            Section("The claims at a glance", (*_introduction(found, run), _overview(run))),
             *(_part(part, run) for part in parts),
         ),
         facts=(
@@ -94,26 +94,29 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
 def _tone(found: Reproduction) -> Tone:
     if found.count(Verdict.FAILS):
         return "bad"
-    return "plain" if found.count(Verdict.CORRECTED) else "good"
+    return "good" if found.count(Verdict.HOLDS) == len(found.rows) else "plain"
 
 
-def _introduction(found: Reproduction) -> str:
-    data = (
-        "The experiment was run on EMNIST."
-        if found.full
-        else "The experiment was run in small on scikit-learn's handwritten digits, which are not "
-        "the paper's data: its rows tell directions, and do not refute the paper's percentages."
-    )
-    return (
+def _introduction(found: Reproduction, run: Sequence[Row]) -> Iterator[str]:
+    yield (
         "Every claim of the paper that software can check is a row. A claim holds as printed, or "
         "holds with a correction: as printed there is a counter-example, or the numbers came out "
         "otherwise, and the row says how the claim must read. Or it fails: the measurement says "
-        f"otherwise, or cannot tell. {data} Theorems after the fourth are counted without the one "
-        "that is about the convex program CP 1; a copy that counts it has numbers higher by one."
+        "otherwise, or cannot tell. Theorems after the fourth are counted without the one that is "
+        "about the convex program CP 1; a copy that counts it has numbers higher by one."
     )
+    if any(row.claim.part == EXPERIMENT for row in run):
+        yield (
+            "The experiment was run on EMNIST."
+            if found.full
+            else "The experiment was run in small on scikit-learn's handwritten digits, which are "
+            "not the paper's data: its rows tell directions, and refute none of its percentages."
+        )
+    if len(run) < len(found.rows):
+        yield f"{len(found.rows) - len(run)} more were not asked for and are not listed."
 
 
-def _overview(found: Reproduction) -> Table:
+def _overview(run: Sequence[Row]) -> Table:
     return Table(
         caption="Claims and verdicts",
         columns=("claim", "verdict", "where in the paper", "id", "seconds"),
@@ -125,7 +128,7 @@ def _overview(found: Reproduction) -> Table:
                 row.claim.id,
                 round(row.seconds, 1),
             )
-            for row in found.rows.values()
+            for row in run
         ),
     )
 

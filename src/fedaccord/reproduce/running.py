@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from fedaccord._files import read_text
 from fedaccord._machine import machine, versions
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.reproduce.claims import (
+    EXPERIMENT,
     NOT_YET,
     Claim,
     Claims,
@@ -33,7 +35,7 @@ PARTS = {
     "prices": "What stability and fairness cost",
     "linear": "Linear utilities",
     "coverage": "Coverage utilities",
-    "experiment": "The experiment",
+    "experiment": EXPERIMENT,
 }
 PACKAGED = Path(__file__).parent / "blum2021"
 CHECKOUT = Path(__file__).parents[3] / "experiments" / "blum2021"
@@ -203,4 +205,8 @@ def checked(claim: Claim, setting: Setting) -> Row:
 def _check_ids(only: Sequence[str] | None, known: Mapping[str, Claim]) -> None:
     for id in only or ():
         if id not in known:
-            raise InputError(f'there is no claim "{id}"; give one or more of {", ".join(known)}')
+            near = get_close_matches(id, known, n=3)
+            meant = f"; did you mean {' or '.join(near)}?" if near else ";"
+            raise InputError(
+                f"there is no claim {id!r}{meant} 'fedaccord reproduce --list' lists them"
+            )
