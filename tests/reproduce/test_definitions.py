@@ -98,7 +98,48 @@ def test_a_total_that_the_paper_does_not_have_is_noticed(few) -> None:
 
 def test_an_equilibrium_that_the_cycle_does_not_have_is_noticed(few) -> None:
     totals = {"pac-cycle": 2, "two-agents": 1, "k4": 2, "flower-linear": 4, "flower-coverage": 4}
-    assert verdict(CLAIMS, "definition-stable", totals=totals) is FAILS
+    found = row(CLAIMS, "definition-stable", totals=totals).finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: the totals of pac-cycle are those expected.")
+
+
+def test_a_total_that_nobody_expects_or_that_is_missing_is_noticed() -> None:
+    found = {"one": 2.0, "two": None, "three": None}
+    assert definitions._unlike(found, {"one": 2, "two": 0, "four": 0}) == ["three", "four"]
+    assert definitions._unlike(found, {"one": 1, "two": 1, "three": 0}) == ["one", "two"]
+
+
+def test_a_price_that_the_paper_does_not_have_is_noticed_and_told(few) -> None:
+    prices = {"pac-cycle": 0, "two-agents": 1, "k4": 1, "flower-linear": 2, "flower-coverage": 1}
+    found = row(CLAIMS, "price-of-stability", prices=prices, real_flower=2.0).finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(
+        " Not so: the prices of flower-coverage are those expected; over the reals the flower's is "
+        "2."
+    )
+
+
+def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(few) -> None:
+    audit = definitions.audit
+
+    def lenient(game, theta):
+        report = audit(game, theta)
+        return report if game.is_integer else dataclasses.replace(report, stable=report.feasible)
+
+    few.setattr(definitions, "audit", lenient)
+    found = row(CLAIMS, "definition-stable").finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: the audit finds the optimal allocation unstable.")
+    assert sum(found.evidence["real_flower"].values()) == 4
+
+
+def test_stable_and_envy_free_allocations_are_both_among_those_audited() -> None:
+    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = plain.Listing(utility, (Fraction(9), Fraction(9)))
+    chosen = definitions.Worked("two", None, listing).some(6)
+    assert len(chosen) == 6
+    assert sum(map(listing.stable, chosen)) >= 2
+    assert sum(map(listing.envy_free, chosen)) >= 2
 
 
 def test_a_response_that_rounds_ties_up_is_noticed(few) -> None:
@@ -172,7 +213,9 @@ def test_a_solver_that_says_that_the_bound_is_attained_is_noticed(few) -> None:
 
 def test_fairness_needs_no_correction_if_a_least_total_exists(few) -> None:
     few.setattr(definitions, "_least_on_grid", lambda steps: Fraction(3))
-    assert verdict(CLAIMS, "price-of-fairness") is HOLDS
+    found = row(CLAIMS, "price-of-fairness").finding
+    assert found.verdict is HOLDS
+    assert found.measured.endswith(" Not so: ever finer steps come nearer, and none arrives.")
 
 
 def test_benefits_that_are_a_little_off_are_noticed(few) -> None:
