@@ -13,7 +13,7 @@ from fedaccord.games.behaved import Certified, Refuted, Unknown
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac import PacGame
-from fedaccord.reproduce import behaviour, existence
+from fedaccord.reproduce import behaviour, existence, rings
 from fedaccord.reproduce.claims import Verdict
 
 CLAIMS = existence.CLAIMS
@@ -207,7 +207,9 @@ def test_an_equilibrium_where_limits_leave_none_is_noticed(few) -> None:
         return dataclasses.replace(solve(game, **options), status=Status.LIMIT)
 
     few.setattr(existence, "solve_stable", hopeful)
-    assert verdict(CLAIMS, "theorem-2") is FAILS
+    found = row(CLAIMS, "theorem-2").finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: with that limit there is none.")
 
 
 # Theorem 3.
@@ -217,33 +219,46 @@ def test_a_sample_that_tells_the_predecessor_is_noticed(few) -> None:
     def backwards(agent, theta):
         return Fraction(1) if theta[agent] or theta[(agent + 1) % 3] else Fraction(1, 2)
 
-    few.setattr(existence, "_printed_cycle", backwards)
+    few.setattr(rings, "_printed_cycle", backwards)
     assert verdict(CLAIMS, "theorem-3") is FAILS
 
 
 def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
-    solve = existence.solve_stable
+    solve = rings.solve_stable
 
     def tired(game, **options):
         return dataclasses.replace(solve(game, **options), status=Status.FAILED)
 
-    few.setattr(existence, "solve_stable", tired)
+    few.setattr(rings, "solve_stable", tired)
     assert verdict(CLAIMS, "theorem-3") is FAILS
 
 
 def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
-    audit = existence.audit
+    audit = rings.audit
 
     def lenient(game, theta):
         report = audit(game, theta)
         return dataclasses.replace(report, stable=report.feasible)
 
-    few.setattr(existence, "audit", lenient)
-    assert verdict(CLAIMS, "theorem-3") is FAILS
+    few.setattr(rings, "audit", lenient)
+    found = row(CLAIMS, "theorem-3").finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: the audit agrees.")
 
 
 def test_another_number_of_feasible_allocations_is_noticed() -> None:
     assert verdict(CLAIMS, "theorem-3", feasible=3) is FAILS
+
+
+def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
+    def feasible(self, theta):
+        # As many as there should be.
+        return theta in {(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)}
+
+    few.setattr(rings.Listing, "feasible", feasible)
+    found = row(CLAIMS, "theorem-3").finding
+    assert found.verdict is FAILS
+    assert "Not so: those with two givers or more" in found.measured
 
 
 SMALL = {"quick": [2, 3], "solved_up_to": 2}
@@ -257,17 +272,31 @@ def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
     def rounded(game):
         return [game.alone // 2]
 
-    monkeypatch.setattr(existence, "all_equilibria", rounded)
-    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is FAILS
+    monkeypatch.setattr(rings, "all_equilibria", rounded)
+    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: the search agrees.")
+
+
+def test_a_stable_allocation_with_a_giver_of_nothing_is_noticed(monkeypatch) -> None:
+    stable = rings.Listing.stable
+
+    def lenient(self, theta):
+        return stable(self, theta) or (0 in theta and self.feasible(theta))
+
+    monkeypatch.setattr(rings.Listing, "stable", lenient)
+    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    assert found.verdict is FAILS
+    assert "none of those who give nothing is stable" in found.measured
 
 
 def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
-    forwards = existence.ring_utility
+    forwards = rings.ring_utility
 
     def backwards(d):
         return lambda agent, theta: forwards(d)(agent, [*theta[:agent], *theta[agent + 1 :], 0])
 
-    monkeypatch.setattr(existence, "ring_utility", backwards)
+    monkeypatch.setattr(rings, "ring_utility", backwards)
     assert verdict(CLAIMS, "theorem-3-general", **SMALL) is FAILS
 
 
@@ -275,4 +304,4 @@ def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
     ("d", "requirement", "m"), [(2, "3/4", 1), (2, "7/8", 2), (3, "7/9", 2), (3, "8/9", 4)]
 )
 def test_thresholds_by_hand(d, requirement, m) -> None:
-    assert existence.threshold(d, Fraction(requirement)) == m
+    assert rings.threshold(d, Fraction(requirement)) == m

@@ -24,6 +24,7 @@ from fedaccord.reproduce.plain import (
     cycle_worlds,
     fractions,
     learnt_utility,
+    ring_utility,
     rounded_at_random,
     samples,
 )
@@ -411,23 +412,12 @@ def _rounding_case(random: np.random.Generator, number: int) -> tuple[Any, Utili
     if number % 4 == 3:
         d = 1 if number % 8 == 3 else 2
         game = catalog.build("pac-cycle", d=d, requirement="3/4", strategies="real")
-        return game, _cycle_formula(d)
+        # By every sample where that is quick.
+        return game, learnt_utility(cycle_worlds(1)) if d == 1 else ring_utility(d)
     table = draws.distributions(random, int(random.integers(2, 4)), 3)
     return CoverageGame(table, np.full(len(table), 0.5)), coverage_utility(
         fractions(table.tolist())
     )
-
-
-def _cycle_formula(d: int) -> Utility:
-    """Give the cycle's utility for whole contributions; by every sample where that is quick."""
-    if d == 1:
-        return learnt_utility(cycle_worlds(1))
-
-    def utility(agent: int, theta: Amounts) -> Fraction:
-        drawn = int(theta[agent]) + int(theta[agent - 1])
-        return 1 - Fraction(1, 2) * (1 - Fraction(1, d)) ** drawn
-
-    return utility
 
 
 def _two_readings() -> tuple[Fraction, Fraction]:

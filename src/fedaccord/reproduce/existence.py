@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -16,26 +14,19 @@ from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.base import Status
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.exhaustive import all_equilibria
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
 from fedaccord.games.behaved import Certified
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.reproduce import behaviour, draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
+from fedaccord.reproduce import behaviour, draws, rings
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.corners import ExactGame, padded, solve_exactly
 from fedaccord.reproduce.plain import (
-    Amounts,
     Listing,
-    Utility,
     Whole,
-    cycle_worlds,
     fractions,
-    learnt_utility,
     linear_utility,
     rounded_coverage,
 )
@@ -70,10 +61,14 @@ def theorem_1(setting: Setting) -> Finding:
     free = _levelled_games(games)
     limited, wrong, unequal = _limited_games(games)
     envious = _budget_of_one(60)
-    agrees = not free and not wrong
     counter = envious == [((1, 0), True), ((0, 1), True)]
+    parts = {
+        "levelling works without limits": not free,
+        "levelling up to the limits works": not wrong,
+        "with that budget whoever gives envies the other": counter,
+    }
     return weighed(
-        agrees,
+        not free and not wrong,
         counter,
         f"In {games} random games without limits the levelled allocation satisfies everybody, "
         f"nobody envies anybody, and all but the largest contributors could give less "
@@ -82,7 +77,7 @@ def theorem_1(setting: Setting) -> Finding:
         f"allocation ({len(wrong)} failures; {unequal} of the levelled ones are unequal). But if "
         "the equal allocation is not among the strategies there may be none: the two agents of "
         "Theorem 7 with a budget of one sample for both have just two feasible allocations, all by "
-        "one of them, and that one envies the other.",
+        f"one of them, and that one envies the other.{not_so(parts)}",
         correction="The equal allocation must lie in the strategy space. If that is a box, with "
         "limits that may differ, let everybody give the common level or its limit, whichever is "
         "less: that is feasible and envy-free.",
@@ -159,15 +154,17 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
     t of the one and 1 - t of the other the utility is 3/4 - t (1 - t)/8, so between the steps there
     are no more.
     """
-    half = Fraction(1, 2)
-    utility = rounded_coverage([[half, half], [half, half]])
+    game = catalog.build("two-agents")
+    assert isinstance(game, CoverageGame)
+    utility = rounded_coverage(fractions(game.distributions.toarray().tolist()))
+    needs = [Fraction(need) for need in game.requirements.tolist()]
     found: list[tuple[Whole, bool]] = []
     for first, second in product(range(steps, -1, -1), repeat=2):
         theta = [Fraction(first, steps), Fraction(second, steps)]
-        if sum(theta) > 1 or min(utility(i, theta) for i in (0, 1)) < Fraction(3, 4):
+        if sum(theta) > 1 or any(utility(i, theta) < needs[i] for i in (0, 1)):
             continue
         giver = int(second > first)
-        envies = first != second and utility(giver, theta[::-1]) >= Fraction(3, 4)
+        envies = first != second and utility(giver, theta[::-1]) >= needs[giver]
         found.append(((first // steps, second // steps), envies))
     return found
 
@@ -207,11 +204,14 @@ def theorem_2(setting: Setting) -> Finding:
         _look_for_equilibrium(tally, name, game)
     capped = LinearGame([[1, 0.6], [0.6, 1]], [1440, 1440], limits=[None, 800])
     control = solve_stable(capped).status
+    parts = {
+        "each game is certified and has an equilibrium": not tally.failures,
+        "the small linear ones have it exactly": tally.exact == tally.linear,
+        "nobody could cut by more than a millionth": tally.worst <= 1e-6,
+        "with that limit there is none": control is Status.NONE_EXISTS,
+    }
     return judged(
-        not tally.failures
-        and tally.worst <= 1e-6
-        and tally.exact == tally.linear
-        and control is Status.NONE_EXISTS,
+        all(parts.values()),
         f"All {tally.games} games, linear (symmetric or not), coverage, and the paper's own, are "
         "certified well-behaved, and in each best response led to an equilibrium that the audit "
         f"proves ({len(tally.failures)} failures): {tally.exact} of {tally.linear} small linear "
@@ -220,7 +220,8 @@ def theorem_2(setting: Setting) -> Finding:
         f"zero, everybody at once, it cycles in {len(tally.cycles)} of them, the paper's flower "
         f"{'' if 'flower' in tally.cycles else 'not '}among them, while half steps settle within "
         f"{ROUNDS:,} rounds in {tally.settled.get('half steps', 0)}. The theorem needs agents who "
-        "can satisfy themselves: with a limit below that, a linear game of two has no equilibrium.",
+        "can satisfy themselves: with a limit below that, a linear game of two has no equilibrium."
+        f"{not_so(parts)}",
         evidence={
             "games": tally.games,
             "exact": [tally.exact, tally.linear],
@@ -320,177 +321,4 @@ def _is_exact(game: LinearGame, theta: Vector) -> bool:
 
 
 # Theorem 3.
-
-
-@CLAIMS.add(
-    "theorem-3",
-    claim="There is a feasible PAC game without a stable equilibrium",
-    place="Section 3, Theorem 3, and Section 3.3",
-    paper="Three agents in a ring with one sample each: all with a sum of 2 or more are feasible, "
-    "none with less; and from each of them somebody can cut back.",
-    minutes=(0.01, 0.01),
-)
-def theorem_3(setting: Setting) -> Finding:
-    """Go through all eight allocations, by the construction, the printed utility and the audit."""
-    game = catalog.build("pac-cycle")
-    needs = (Fraction(1),) * 3
-    learnt = Listing(learnt_utility(cycle_worlds(1)), needs, limits=(1, 1, 1))
-    printed = Listing(_printed_cycle, needs, limits=(1, 1, 1))
-    same = learnt.utilities == printed.utilities
-    audits = {theta: audit(game, theta) for theta in learnt.utilities}
-    agree = all(
-        (report.feasible is Answer.TRUE) == learnt.feasible(theta)
-        and (report.stable is Answer.TRUE) == learnt.stable(theta)
-        and (report.envy_free is Answer.TRUE) == learnt.envy_free(theta)
-        for theta, report in audits.items()
-    )
-    found = {
-        "feasible": len(learnt.all_of(learnt.feasible)),
-        "equilibria": len(learnt.all_of(learnt.stable)),
-        "optimal": learnt.least(learnt.feasible),
-        "envy_free": learnt.least(learnt.envy_free),
-    }
-    stable, optimal, fair = solve_stable(game), solve_optimal(game), solve_envy_free(game)
-    solvers = (
-        stable.status is Status.NONE_EXISTS
-        and (optimal.total, fair.total) == (found["optimal"], found["envy_free"])
-        and math.isinf(price_of_stability(stable, optimal).lower)
-    )
-    real = _real_cycle_has_none()
-    fairness = price_of_fairness(fair, optimal).upper
-    expected = {key: setting.expected[key] for key in found}
-    right = same and agree and solvers and found == expected
-    return judged(
-        right and real and fairness == setting.expected["price_of_fairness"],
-        f"Of all 8 allocations {found['feasible']} are feasible, those with two givers or more, "
-        f"and {found['equilibria']} are stable; listing every world, the printed utility and the "
-        f"audit {'agree' if same and agree else 'do not agree'} on that. An optimum with "
-        f"{found['optimal']} samples and an envy-free allocation with {found['envy_free']} exist, "
-        f"so the price of fairness is {fairness:g}; the price of stability is not defined. Real "
-        f"contributions between 0 and 1 {'do not help' if real else 'may help'}: at a requirement "
-        f"of 1 {'there is none among them either' if real else 'they were not settled'}.",
-        evidence={**found, "audits_agree": agree, "utilities_agree": same, "real_none": real},
-    )
-
-
-def _printed_cycle(agent: int, theta: Amounts) -> Fraction:
-    """Give 1 if the agent or its predecessor gives a sample, else 1/2."""
-    return Fraction(1) if theta[agent] == 1 or theta[agent - 1] == 1 else Fraction(1, 2)
-
-
-def _real_cycle_has_none() -> bool:
-    """Say whether no real allocation is stable, at a requirement of 1.
-
-    An agent needs 0 if its predecessor gives 1, and 1 otherwise: so everybody gives 0 or 1, unlike
-    its predecessor, which three in a ring cannot. Responses are asked at many places.
-    """
-    game = catalog.build("pac-cycle", strategies="real")
-    places = [0.0, 0.25, 0.5, 0.9, 0.999, 1.0]
-    for theta in product(places, repeat=3):
-        wanted = game.best_responses(np.array(theta))
-        if wanted.tolist() != [0.0 if theta[i - 1] == 1 else 1.0 for i in range(3)]:
-            return False
-    alternating = [t for t in product((0, 1), repeat=3) if all(t[i] != t[i - 1] for i in range(3))]
-    return not alternating and solve_stable(game).status is Status.NONE_EXISTS
-
-
-@CLAIMS.add(
-    "theorem-3-general",
-    claim="With d points each, the ring has no equilibrium whenever m(mu) is odd",
-    place="Appendix D",
-    paper="u_i = 1 - (1 - 1/d)^(t_i + t_(i-1)) / 2, so i is satisfied from m(mu) samples on; an "
-    "equilibrium needs t_i + t_(i-1) = m for all i, impossible for odd m. If m is even, "
-    "mu -> (1 - 1/d) mu + 1/d makes it odd.",
-    minutes=(0.1, 0.5),
-)
-def theorem_3_general(setting: Setting) -> Finding:
-    """List all allocations for many d and mu, and compare with the parity of m."""
-    cases = _ring_cases(setting)
-    wrong, idle = [], 0
-    for d, requirement, m in cases:
-        listing = Listing(ring_utility(d), (requirement,) * 3)
-        equilibria = listing.all_of(listing.stable)
-        claimed = [] if m % 2 else [(m // 2,) * 3]
-        totals = listing.least(listing.feasible), listing.least(listing.envy_free)
-        idle += sum(
-            any(t == 0 and theta[i - 1] > m for i, t in enumerate(theta))
-            for theta in listing.all_of(listing.feasible)
-        )
-        right = equilibria == claimed and totals == (-(-3 * m // 2), 3 * -(-m // 2))
-        if m <= setting.expected["solved_up_to"]:
-            right = right and _solver_agrees(d, requirement, claimed)
-        if not right or threshold(d, (1 - Fraction(1, d)) * requirement + Fraction(1, d)) != m + 1:
-            wrong.append([d, str(requirement)])
-    built = _construction_agrees()
-    rounding = _float_errors()
-    odd = sum(m % 2 for _, _, m in cases)
-    return judged(
-        built and not wrong,
-        f"The printed utility {'is' if built else 'is not'} the best classifier's accuracy in the "
-        f"construction with d = 2, by every world and sample. For {len(cases)} pairs of d and mu "
-        f"all allocations were listed in fractions: none of the {odd} with odd m has an "
-        "equilibrium, and each of the others "
-        "only m/2 from everybody; the search agrees, and the step from mu to (1 - 1/d) mu + 1/d "
-        f"always adds one to m ({len(wrong)} failures). The printed proof lets whoever has more "
-        f"than it needs give one less, also where it gives nothing: {idle:,} of the allocations "
-        "are like that, and none is stable either. m(mu) must be computed exactly: logarithms in "
-        f"floating point get it wrong at {rounding} of 200 requirements that are met exactly.",
-        evidence={
-            "cases": len(cases),
-            "odd": odd,
-            "failures": wrong,
-            "givers_of_nothing": idle,
-            "float_errors": rounding,
-        },
-    )
-
-
-def ring_utility(d: int) -> Utility:
-    """Give 1 - 1/2 (1 - 1/d)^(theta_i + theta_(i-1)), as Appendix D prints it."""
-
-    def utility(agent: int, theta: Amounts) -> Fraction:
-        exponent = int(theta[agent]) + int(theta[agent - 1])
-        return 1 - Fraction(1, 2) * (1 - Fraction(1, d)) ** exponent
-
-    return utility
-
-
-def threshold(d: int, requirement: Fraction) -> int:
-    """Give m(mu), the least number of samples that satisfies an agent."""
-    m = 0
-    while ring_utility(d)(0, [m, 0, 0]) < requirement:
-        m += 1
-    return m
-
-
-def _ring_cases(setting: Setting) -> list[tuple[int, Fraction, int]]:
-    """Give (d, mu, m): requirements that m samples meet exactly, and ones between two of these."""
-    largest_d, largest_m = setting.expected["full" if setting.full else "quick"]
-    cases = []
-    for d in range(2, largest_d + 1):
-        exact = [ring_utility(d)(0, [m, 0, 0]) for m in range(largest_m + 1)]
-        for m in range(1, largest_m + 1):
-            cases += [(d, exact[m], m), (d, (exact[m - 1] + exact[m]) / 2, m)]
-    return cases
-
-
-def _solver_agrees(d: int, requirement: Fraction, claimed: Sequence[Whole]) -> bool:
-    """Say whether the search for equilibria finds just those claimed."""
-    game = catalog.build("pac-cycle", d=d, requirement=str(requirement))
-    return [tuple(int(t) for t in theta) for theta in all_equilibria(game)] == list(claimed)
-
-
-def _construction_agrees() -> bool:
-    """Compare the printed utility with every world and every sample, d = 2, up to 4 samples."""
-    learnt, printed = learnt_utility(cycle_worlds(2)), ring_utility(2)
-    places = [theta for theta in product(range(3), repeat=3) if sum(theta) <= 4]
-    return all(learnt(i, theta) == printed(i, theta) for theta in places for i in range(3))
-
-
-def _float_errors() -> int:
-    """Count thresholds that ceil(log(2 (1 - mu)) / log(1 - 1/d)) gets wrong, of 200."""
-    wrong = 0
-    for d, m in product(range(2, 12), range(1, 21)):
-        requirement = float(ring_utility(d)(0, [m, 0, 0]))
-        wrong += math.ceil(math.log(2 * (1 - requirement)) / math.log(1 - 1 / d)) != m
-    return wrong
+CLAIMS.include_all(rings.CLAIMS)

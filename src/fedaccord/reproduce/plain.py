@@ -153,6 +153,15 @@ def cycle_worlds(d: int) -> list[PlainWorld]:
     return worlds
 
 
+def ring_utility(d: int) -> Utility:
+    """Give 1 - 1/2 (1 - 1/d)^(theta_i + theta_(i-1)), as Appendix D prints it of these worlds."""
+
+    def utility(agent: int, theta: Amounts) -> Fraction:
+        return 1 - HALF * (1 - Fraction(1, d)) ** (int(theta[agent]) + int(theta[agent - 1]))
+
+    return utility
+
+
 # Definitions.
 
 
