@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedaccord.federation import allotment, defection, pretraining
+from fedaccord.federation import allotment, building, defection, pretraining
 from fedaccord.federation import difficulty as difficulty_module
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.config import Config
@@ -18,7 +18,7 @@ from fedaccord.federation.history import History
 from fedaccord.federation.pretraining import Draw, PretrainedWeights
 from fedaccord.federation.solo import SoloCurves
 from fedaccord.reproduce import alone, bench, defecting, estimates, hardness, preparing, printed
-from fedaccord.reproduce.bench import Bench, described
+from fedaccord.reproduce.bench import Bench, Data, described
 from fedaccord.reproduce.claims import Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of, resampled
 from fedaccord.reproduce.experiment import CLAIMS
@@ -26,6 +26,7 @@ from fedaccord.reproduce.running import blum2021, checked, expected_numbers
 
 EXPECTED = expected_numbers()
 NAMES = ("A", "B", "C", "D")
+MADE_UP = Data("made-up data", " They are made up.")
 
 
 def row(id: str, folder: Path, *, full: bool = False, **expected):
@@ -57,9 +58,30 @@ def test_without_images_the_full_scale_says_where_to_get_them(
 
 
 def test_readers_are_told_whether_the_data_are_the_papers() -> None:
-    assert described("digits", 1797) == "scikit-learn's digits (not the paper's data)"
-    assert described("emnist", 131_600) == "EMNIST's balanced split"
-    assert "not the balanced split itself" in described("emnist", 112_373)
+    digits, balanced, others = (
+        described(source, points, 131_600)
+        for source, points in (("digits", 1797), ("emnist", 131_600), ("emnist", 112_373))
+    )
+    assert str(digits) == "scikit-learn's digits (not the paper's data)"
+    assert "not refuted by these" in digits.remark
+    assert balanced == Data("EMNIST's balanced split", "")
+    assert "not the balanced split itself" in str(others) and others.remark
+
+
+def test_the_papers_split_is_known_by_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SimpleNamespace(data=range(47 * 2800))
+    monkeypatch.setattr(building, "Building", lambda config, cache: made)
+    found = bench.bench(Setting(True, {}, tmp_path), "defection.toml")
+    assert found.data == Data("EMNIST's balanced split", "")
+
+
+def remarked(found) -> bool:
+    """Whether a correction says, once, that the data are not the paper's; no other finding may."""
+    corrected = found.verdict is Verdict.CORRECTED
+    assert bool(found.correction) is corrected
+    return found.correction.count(MADE_UP.remark) == corrected
 
 
 def test_quick_rows_have_a_seed_of_their_own_and_full_ones_that_of_their_file(
@@ -144,7 +166,7 @@ HARD = np.array([True, True, False, False])
 
 
 def judged_curves(curves):
-    return alone.judged_curves(curves, HARD, "made-up data", EXPECTED["solo-curves"])
+    return alone.judged_curves(curves, HARD, MADE_UP, EXPECTED["solo-curves"])
 
 
 def test_curves_of_which_the_hard_ones_take_three_times_as_long_hold() -> None:
@@ -167,7 +189,7 @@ def test_curves_of_which_the_hard_ones_take_three_times_as_long_hold() -> None:
 )
 def test_other_curves_do_not(curves, verdict: Verdict, words: str) -> None:
     found = judged_curves(curves)
-    assert found.verdict is verdict
+    assert found.verdict is verdict and remarked(found)
     assert words in found.measured + found.correction
 
 
@@ -189,7 +211,7 @@ def test_wide_intervals_do_not_make_it_three_times(
 
 
 def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
-    found = alone.judged_levels(made_curves(), "made-up data", EXPECTED["solo-levels"])
+    found = alone.judged_levels(made_curves(), MADE_UP, EXPECTED["solo-levels"])
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["highest"]["0.5"]["value"] == pytest.approx(0.7275, abs=0.01)
 
@@ -203,7 +225,7 @@ def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     ],
 )
 def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
-    found = alone.judged_levels(curves, "made-up data", EXPECTED["solo-levels"])
+    found = alone.judged_levels(curves, MADE_UP, EXPECTED["solo-levels"])
     assert found.verdict is Verdict.FAILS
 
 
@@ -217,8 +239,8 @@ def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
     ],
 )
 def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> None:
-    found = alone.judged_half(made_curves(halves=halves), "made-up data", EXPECTED["solo-half"])
-    assert found.verdict is verdict
+    found = alone.judged_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
+    assert found.verdict is verdict and remarked(found)
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
     if halves[-1] == 0.7979:
         top = found.evidence["highest"]["D, 0.5"]
@@ -246,7 +268,7 @@ def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
     building = SimpleNamespace(source=lambda seed: MadeUpSource())
     monkeypatch.setitem(defection.ENGINES, "local", MadeUpEngine(rule))
     monkeypatch.setattr(
-        alone, "bench", lambda setting, *_: Bench(config, building, "made-up data", setting)
+        alone, "bench", lambda setting, *_: Bench(config, building, MADE_UP, setting)
     )
     found = row("solo-curves", tmp_path)
     assert found.verdict is verdict
@@ -363,7 +385,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         building = SimpleNamespace(source=lambda seed: MadeUpSource())
 
         def made(setting, file, quick=None):
-            return Bench(config, building, "made-up data", setting)
+            return Bench(config, building, MADE_UP, setting)
 
         monkeypatch.setattr(defecting, "bench", made)
         check.engine = engine
@@ -407,9 +429,8 @@ def test_the_papers_shares_hold(planted) -> None:
 )
 def test_other_shares_do_not(planted, rule, verdict: Verdict) -> None:
     found = planted("defection", rule)
-    assert found.verdict is verdict
+    assert found.verdict is verdict and remarked(found)
     assert ("not shown" in found.measured) is (verdict is Verdict.FAILS)
-    assert bool(found.correction) is (verdict is Verdict.CORRECTED)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +473,7 @@ def test_fedavg_satisfies_all_in_all_runs_or_the_row_says_in_how_many(
         return (accuracy if run.trial < good else [accuracy[0], [0.9, 0.9, 0.9, 0.4]]), samples
 
     found = planted("fedavg-satisfies-all", rule)
-    assert found.verdict is Verdict[verdict]
+    assert found.verdict is Verdict[verdict] and remarked(found)
     assert found.evidence["share"]["value"] == good / 20
 
 
@@ -621,6 +642,7 @@ def test_digits_are_past_55_percent_long_before_40_epochs(
     assert found.verdict is Verdict.CORRECTED
     assert found.evidence["epochs_to_accuracy"][0] < 4
     assert found.evidence["after_all_epochs"] > 0.8
+    assert found.correction.endswith("are of other data, and are not refuted by these.")
     monkeypatch.setattr(pretraining, "pretrain", None)
     assert row("pre-training", tmp_path) == found
 
@@ -635,7 +657,7 @@ def judged_search(rate_short: dict[int, float], draws=None):
     again = {BEST: list(0.9 + noise)}
     for size in (4, 8, 64, 128, 256, 512):
         again[0.002, size] = list(0.9 - rate_short.get(size, 0.3) - noise)
-    return preparing.judged_search(draws, again, "made-up data", EXPECTED["hyperparameters"])
+    return preparing.judged_search(draws, again, MADE_UP, EXPECTED["hyperparameters"])
 
 
 @pytest.mark.parametrize(
@@ -648,7 +670,8 @@ def judged_search(rate_short: dict[int, float], draws=None):
     ],
 )
 def test_a_choice_is_judged_by_how_far_it_is_from_the_best(short, verdict: Verdict) -> None:
-    assert judged_search(short).verdict is verdict
+    found = judged_search(short)
+    assert found.verdict is verdict and remarked(found)
 
 
 @pytest.mark.parametrize("draw", [Draw(0.02, 8, 0.9, 10), Draw(0.004, 16, 0.9, 10)])
@@ -672,8 +695,6 @@ def test_a_search_that_learns_at_no_rate_but_the_largest_is_noticed(
 def test_the_search_tries_networks_and_keeps_what_it_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedaccord.federation import building
-
     monkeypatch.setattr(building, "SEEN", 1)
     monkeypatch.setattr(preparing, "FRESH", (2, 2))
     monkeypatch.setattr(pretraining, "BATCH_SIZES", (64, 256))
@@ -726,10 +747,11 @@ def test_trials_that_vary_enough_and_take_as_long_hold() -> None:
     expected = EXPECTED["difficulty"]
 
     def judged(seen, batches):
-        return hardness.judged_difficulty(seen, batches, hardness.DIGITS, "made up", expected)
+        return hardness.judged_difficulty(seen, batches, hardness.DIGITS, MADE_UP, expected)
 
     assert judged(spread, times).verdict is Verdict.HOLDS
-    assert judged(spread, 2 * times).verdict is Verdict.CORRECTED
+    longer = judged(spread, 2 * times)
+    assert longer.verdict is Verdict.CORRECTED and remarked(longer)
     assert judged(spread, 286 + times / 100).verdict is Verdict.CORRECTED
     by_chance = dataclasses.replace(spread, seen=1.1)
     assert judged(by_chance, times).verdict is Verdict.FAILS

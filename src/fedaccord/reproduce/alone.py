@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedaccord._arrays import Vector
 from fedaccord.charts import Chart, Line
-from fedaccord.reproduce.bench import Bench, bench
+from fedaccord.reproduce.bench import Bench, Data, bench
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
 
@@ -61,7 +61,7 @@ def hard_agents(place: Bench) -> NDArray[np.bool_]:
 
 
 def judged_curves(
-    found: SoloCurves, hard: NDArray[np.bool_], data: str, expected: Mapping[str, Any]
+    found: SoloCurves, hard: NDArray[np.bool_], data: Data, expected: Mapping[str, Any]
 ) -> Finding:
     """Judge whether hard agents take so many times as long, on the averaged curves.
 
@@ -95,6 +95,7 @@ def judged_curves(
             f"On these data the hard agents take {ratio.said(1)} times as long"
             + (f", and {_listed(never)} {_does(never)} not get there on average" if never else "")
             + (f"; too few runs to tell that from {wanted:g}." if ratio.holds(wanted) else ".")
+            + data.remark
         )
     evidence = {
         "times_as_long": ratio.to_dict(),
@@ -155,7 +156,7 @@ def solo_levels_claim(setting: Setting) -> Finding:
     return judged_levels(found, place.data, setting.expected)
 
 
-def judged_levels(found: SoloCurves, data: str, expected: Mapping[str, Any]) -> Finding:
+def judged_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge whether the average over the agents misses the goal with half of the data or less.
 
     found: the curves by level.
@@ -235,7 +236,7 @@ def solo_half_claim(setting: Setting) -> Finding:
     return judged_half(found, place.data, setting.expected)
 
 
-def judged_half(found: SoloCurves, data: str, expected: Mapping[str, Any]) -> Finding:
+def judged_half(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge agent by agent whether the averaged curve stays below the goal.
 
     found: the curves by level.
@@ -264,7 +265,7 @@ def judged_half(found: SoloCurves, data: str, expected: Mapping[str, Any]) -> Fi
         verdict = Verdict.CORRECTED
         correction = (
             f"On these data it holds on average over the agents, not for each: {_listed(close)} "
-            f"{'is' if len(close) == 1 else 'are'} not below {goal:g}, or not clearly."
+            f"{'is' if len(close) == 1 else 'are'} not below {goal:g}, or not clearly.{data.remark}"
         )
     elif close:
         verdict = Verdict.FAILS

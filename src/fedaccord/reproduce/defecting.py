@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedaccord._arrays import Vector
-from fedaccord.reproduce.bench import Audited, bench, with_section
+from fedaccord.reproduce.bench import Audited, Data, bench, with_section
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of
 
@@ -97,7 +97,7 @@ def defection_claim(setting: Setting) -> Finding:
     return dataclasses.replace(finding, charts=(defection_chart(found.audit),))
 
 
-def judged_gap(seen: Gap, data: str, expected: Mapping[str, Any]) -> Finding:
+def judged_gap(seen: Gap, data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge whether MW-FED deters more, and whether by the paper's numbers.
 
     seen: the shares and their differences.
@@ -125,6 +125,7 @@ def judged_gap(seen: Gap, data: str, expected: Mapping[str, Any]) -> Finding:
             seen.fedavg.holds(expected["fedavg"]) and seen.mw_fed.holds(expected["mw_fed"])
         )
         correction += "." if excluded else "; too few trials to tell these from those."
+        correction += data.remark
     return Finding(verdict, measured, correction, seen.to_dict())
 
 
@@ -146,7 +147,7 @@ def fedavg_satisfies_all(setting: Setting) -> Finding:
 
 
 def judged_satisfied(
-    share: Estimate, trials: int, data: str, expected: Mapping[str, Any]
+    share: Estimate, trials: int, data: Data, expected: Mapping[str, Any]
 ) -> Finding:
     """Judge a share of runs against the paper's: all of so many.
 
@@ -169,7 +170,9 @@ def judged_satisfied(
         measured += f" That is below what {runs} of {runs} runs allow for, {theirs.low:.2f}."
     elif share.value < expected["satisfied"]:
         verdict = Verdict.CORRECTED
-        correction = f"In nearly all runs: {share} of them on these data, in place of all."
+        correction = (
+            f"In nearly all runs: {share} of them on these data, in place of all.{data.remark}"
+        )
     return Finding(verdict, measured, correction, {"share": share.to_dict(), "trials": trials})
 
 
@@ -195,7 +198,7 @@ def fedavg_draws(setting: Setting) -> Finding:
     return judged_draws(drawn, place.data, setting.expected)
 
 
-def judged_draws(drawn: Mapping[float, Vector], data: str, expected: Mapping[str, Any]) -> Finding:
+def judged_draws(drawn: Mapping[float, Vector], data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge whether all agents drew alike in every run.
 
     drawn: by level, the samples that each agent drew: a row per run, a column per agent.
@@ -261,7 +264,7 @@ def burdens(samples: Vector, accuracy: Vector, goals: Vector) -> Vector:
 
 
 def judged_burden(
-    burden: Mapping[str, Vector], totals: Vector, data: str, expected: Mapping[str, Any]
+    burden: Mapping[str, Vector], totals: Vector, data: Data, expected: Mapping[str, Any]
 ) -> Finding:
     """Judge whether those who have met their goals draw less than an equal share.
 
@@ -359,7 +362,7 @@ def larger_sets(setting: Setting) -> Finding:
     return judged_trend(seen, what, place.data, setting.expected)
 
 
-def judged_trend(seen: Gap, what: str, data: str, expected: Mapping[str, Any]) -> Finding:
+def judged_trend(seen: Gap, what: str, data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge the direction; of what there is no number in the paper, none can be missed.
 
     seen: the shares and their differences.

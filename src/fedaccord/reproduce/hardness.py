@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedaccord._arrays import Vector
-from fedaccord.reproduce.bench import Bench, bench
+from fedaccord.reproduce.bench import Bench, Data, bench
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
 
@@ -205,7 +205,7 @@ def spread_of(made: Trials, pool: int, longer: Estimate, easier: float) -> Sprea
 
 
 def judged_difficulty(
-    spread: Spread, times: Vector, small: Small, data: str, expected: Mapping[str, Any]
+    spread: Spread, times: Vector, small: Small, data: Data, expected: Mapping[str, Any]
 ) -> Finding:
     """Judge whether the score is about points, and whether it can spread as the paper says.
 
@@ -259,4 +259,4 @@ def judged_difficulty(
             f"{expected['sd'] / factor:.0f} batches around {expected['mean']}; on these data they "
             f"vary by {varied.value * expected['mean']:.0f}, and scores by {most.said(1)} at most."
         )
-    return Finding(Verdict.CORRECTED, measured, correction, evidence)
+    return Finding(Verdict.CORRECTED, measured, correction + data.remark, evidence)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedaccord.charts import Chart, Line
-from fedaccord.reproduce.bench import Bench, bench, with_section
+from fedaccord.reproduce.bench import Bench, Data, bench, with_section
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import mean_of
 
@@ -163,7 +163,7 @@ def judged_pretraining(
     final: float,
     start: tuple[int, float],
     *,
-    data: str,
+    data: Data,
     expected: Mapping[str, Any],
 ) -> Finding:
     """Judge whether so many epochs end near the accuracy that the paper gives.
@@ -193,8 +193,9 @@ def judged_pretraining(
     return Finding(
         Verdict.CORRECTED,
         measured,
-        f"About {goal:.0%} is where pre-training stands after {max(passed):.2g} epochs or fewer; "
-        f"{epochs} epochs on these data give {final:.1%}. It must be stopped early.",
+        f"On these data about {goal:.0%} is where pre-training stands after {max(passed):.2g} "
+        f"epochs or fewer, and our federations stop it there; {epochs} epochs give {final:.1%}."
+        f"{data.remark}",
         evidence,
     )
 
@@ -270,7 +271,7 @@ def _tried_again(
 def judged_search(
     found: Sequence[Draw],
     again: Mapping[tuple[float, int], Sequence[float]],
-    data: str,
+    data: Data,
     expected: Mapping[str, Any],
 ) -> Finding:
     """Judge whether the paper's choice is near the best that was found.
@@ -300,8 +301,8 @@ def judged_search(
         verdict = Verdict.CORRECTED
         good = ", ".join(str(n) for n, close in near.items() if close)
         correction = (
-            f"The learning rate is near the best found, with batches of {good}; with batches of "
-            f"{chosen} it is not, if all choices see as many points."
+            f"On these data the learning rate is near the best found, with batches of {good}; with "
+            f"batches of {chosen} it is not, if all choices see as many points.{data.remark}"
         )
     low, high = expected["learning_rates"]
     inside = all(low <= d.learning_rate <= high for d in found)
