@@ -19,7 +19,7 @@ from fedaccord.federation.pretraining import Draw, PretrainedWeights
 from fedaccord.federation.solo import SoloCurves
 from fedaccord.reproduce import alone, bench, defecting, estimates, hardness, preparing, printed
 from fedaccord.reproduce.bench import Bench, Data, described
-from fedaccord.reproduce.claims import Setting, Verdict
+from fedaccord.reproduce.claims import Setting, Unavailable, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of, resampled
 from fedaccord.reproduce.experiment import CLAIMS
 from fedaccord.reproduce.running import blum2021, checked, expected_numbers
@@ -214,6 +214,7 @@ def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     found = alone.judged_levels(made_curves(), MADE_UP, EXPECTED["solo-levels"])
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["highest"]["0.5"]["value"] == pytest.approx(0.7275, abs=0.01)
+    assert "chosen, on other deals, so that half misses it" in found.measured
 
 
 @pytest.mark.parametrize(
@@ -229,6 +230,15 @@ def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
     assert found.verdict is Verdict.FAILS
 
 
+@pytest.mark.parametrize("missing", [(0.5, 0.25), (1.0,)])
+@pytest.mark.parametrize("judge", [alone.judged_levels, alone.judged_half])
+def test_without_the_levels_that_are_compared_nothing_is_judged(judge, missing) -> None:
+    curves = made_curves()
+    left = {level: runs for level, runs in curves.accuracy.items() if level not in missing}
+    with pytest.raises(Unavailable, match="with 50 % of them or fewer are needed"):
+        judge(dataclasses.replace(curves, accuracy=left), MADE_UP, {"too_little": 0.5})
+
+
 @pytest.mark.parametrize(
     ("halves", "verdict"),
     [
@@ -241,6 +251,7 @@ def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
 def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> None:
     found = alone.judged_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
     assert found.verdict is verdict and remarked(found)
+    assert "chosen, on other deals, so that half misses it" in found.measured
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
     if halves[-1] == 0.7979:
         top = found.evidence["highest"]["D, 0.5"]

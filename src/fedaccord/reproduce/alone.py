@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedaccord._arrays import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.reproduce.bench import Bench, Data, bench
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
+from fedaccord.reproduce.claims import Claims, Finding, Setting, Unavailable, Verdict
 from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CLAIMS = Claims()
 
+# Calibrated ones hold more easily than others, and a reader must know.
+CHOSEN = " The agents' points and the goal were chosen, on other deals, so that half misses it."
 # Of digits: all points, and parts down to a quarter.
 LEVELS = (1.0, 0.75, 0.5, 0.25)
 
@@ -170,8 +172,7 @@ def judged_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) ->
         level: float((runs[:, -1] >= found.requirements).mean())
         for level, runs in found.accuracy.items()
     }
-    few = {level: top for level, top in peaks.items() if level <= most}
-    misses = bool(few) and all(top.high < goal for top in few.values())
+    misses = all(peaks[level].high < goal for level in levels_up_to(most, found))
     reaches = peaks[1.0].value >= goal
     said = "; ".join(
         f"{100 * level:g} % of the points: {top.said(3)}, {100 * single[level]:.0f} % of single "
@@ -180,7 +181,7 @@ def judged_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) ->
     )
     measured = (
         f"On {data}, {len(found.accuracy[1.0])} runs, the highest accuracy that the average over "
-        f"the agents has at any look, the goal being {goal:g}: {said}."
+        f"the agents has at any look, the goal being {goal:g}: {said}.{CHOSEN}"
     )
     if not misses:
         measured += f" Half of the points or fewer are not clearly short of {goal:g}."
@@ -194,6 +195,17 @@ def judged_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) ->
     }
     verdict = Verdict.HOLDS if misses and reaches else Verdict.FAILS
     return Finding(verdict, measured, "", evidence, (levels_chart(found, goal),))
+
+
+def levels_up_to(most: float, found: SoloCurves) -> list[float]:
+    """Give the levels that are said to be too little, and refuse runs without any."""
+    few = [level for level in found.accuracy if level <= most]
+    if not few or 1.0 not in found.accuracy:
+        raise Unavailable(
+            f"runs alone with all the points and with {100 * most:g} % of them or fewer are "
+            "needed: name such levels in the config's section audit"
+        )
+    return few
 
 
 def peak(runs: Vector) -> Estimate:
@@ -244,7 +256,7 @@ def judged_half(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> F
     expected: the largest part of the data that is said to be too little.
     """
     goal, most = float(found.requirements[0]), expected["too_little"]
-    few = [level for level in found.accuracy if level <= most]
+    few = levels_up_to(most, found)
     tops = {
         (level, name): peak(found.accuracy[level][:, :, i])
         for level in few
@@ -254,11 +266,11 @@ def judged_half(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> F
     close = [
         f"{name} with {100 * level:g} %" for (level, name), t in tops.items() if t.high >= goal
     ]
-    highest = max(few, default=0.0)
+    highest = max(few)
     said = ", ".join(f"{name} {tops[highest, name].said(3)}" for name in found.clients)
     measured = (
         f"On {data}, {len(found.accuracy[highest])} runs averaged, the highest accuracy alone with "
-        f"{100 * highest:g} % of the points, the goal being {goal:g}: {said}."
+        f"{100 * highest:g} % of the points, the goal being {goal:g}: {said}.{CHOSEN}"
     )
     verdict, correction = Verdict.HOLDS, ""
     if close and all(top.high < goal for top in averages):
