@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from claim_rows import row, verdict
+from claim_rows import row
 
 from fedaccord.audit import Answer
+from fedaccord.equilibria.base import Status
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.reproduce import corners, linear, structure, weights
@@ -48,6 +49,14 @@ def few(monkeypatch):
         monkeypatch.setattr(module, "GAMES", (10, 10))
     monkeypatch.setattr(linear, "LARGER", (20, 20))
     return monkeypatch
+
+
+def verdict(claims, id):
+    """The verdict of a row, which says what failed if it fails, and corrects only what it must."""
+    finding = row(claims, id).finding
+    assert bool(finding.correction) == (finding.verdict is CORRECTED)
+    assert ("Not so: " in finding.measured) == (finding.verdict is FAILS)
+    return finding.verdict
 
 
 def altered(solve, **changes):
@@ -184,6 +193,21 @@ def test_cp_1_with_half_the_square_is_another_program(few) -> None:
     assert verdict(CLAIMS, "cp-1") is FAILS
 
 
+def test_a_conic_solver_that_always_gives_up_fails_the_row_and_raises_nothing(few) -> None:
+    pytest.importorskip("cvxpy")
+
+    def lost(game, method="auto", **options):
+        found = solve_stable(game, **options)
+        if method != "cp1":
+            return found
+        return dataclasses.replace(
+            found, status=Status.FAILED, contributions=None, certificate={"status": "failed"}
+        )
+
+    few.setattr(linear, "solve_stable", lost)
+    assert verdict(CLAIMS, "cp-1") is FAILS
+
+
 def test_the_stable_set_is_not_said_to_be_convex_where_w_is_indefinite(few) -> None:
     few.setattr(linear, "games_with_choice", lambda count: [linear.INDEFINITE])
     assert verdict(CLAIMS, "linear-stable-set") is FAILS
@@ -240,7 +264,7 @@ def test_prices_that_always_exist_do_not_decide_what_is_optimal(few) -> None:
 
 
 def test_dominance_as_printed_does_not_pass_for_dominance_in_the_right_units(few) -> None:
-    few.setattr(structure, "dominant_games", lambda count, equal: structure.printed_games(count))
+    few.setattr(structure, "dominant_games", lambda count, **kind: structure.printed_games(count))
     assert verdict(CLAIMS, "diagonal-dominance") is FAILS
 
 
@@ -255,6 +279,12 @@ def test_a_test_of_dominance_that_misses_games_is_noticed(few) -> None:
         structure, "everyone_must_contribute", lambda game: bool((game.own_benefits == 1).all())
     )
     assert verdict(CLAIMS, "diagonal-dominance") is FAILS
+
+
+def test_dominance_with_a_unit_diagonal_is_seen_to_need_equal_requirements(rows) -> None:
+    evidence = rows["diagonal-dominance"].finding.evidence
+    assert evidence["unit_diagonal_somebody_idle"] > 0
+    assert evidence["unit_diagonal_costless"] == evidence["games"]
 
 
 def test_theorem_6_fails_where_another_sample_is_worth_as_much_as_an_own_one(few) -> None:
@@ -280,9 +310,14 @@ def test_theorem_6_is_not_confirmed_if_its_condition_is_idle(few) -> None:
 # LP 1's equilibria and multiplicative weights.
 
 
-def test_lp_1_needs_no_correction_where_its_positive_optimum_is_stable(few) -> None:
+def test_lp_1_needs_no_correction_where_neither_reading_has_a_counter_example(few) -> None:
+    with few.context() as one:
+        one.setattr(weights, "UNEQUAL", weights.EARLY)
+        assert verdict(CLAIMS, "lp-1-equilibrium") is CORRECTED
     few.setattr(weights, "SPARE", weights.EARLY)
     few.setattr(weights, "POSITIVE", weights.EARLY.equilibria[0])
+    assert verdict(CLAIMS, "lp-1-equilibrium") is CORRECTED
+    few.setattr(weights, "UNEQUAL", weights.EARLY)
     assert verdict(CLAIMS, "lp-1-equilibrium") is HOLDS
 
 
@@ -309,10 +344,22 @@ def test_wrong_prices_prove_no_gap(few) -> None:
     assert verdict(CLAIMS, "multiplicative-weights") is FAILS
 
 
-def test_a_program_whose_solutions_may_be_halved_would_pack(few) -> None:
+def test_a_program_in_which_all_may_give_nothing_would_pack(few) -> None:
     few.setattr(ExactGame, "is_feasible", lambda exact, theta: min(theta) >= 0)
     few.setattr(weights, "weights_gap", lambda *arguments: 0.0)
     assert verdict(CLAIMS, "multiplicative-weights") is HOLDS
+
+
+def test_a_program_in_which_nobody_may_give_much_more_would_not_cover(few) -> None:
+    real = ExactGame.is_feasible
+
+    def capped(exact, theta):
+        alone = (need / exact.benefits[i][i] for i, need in enumerate(exact.needs))
+        return real(exact, theta) and max(theta) <= Fraction(3, 2) * max(alone)
+
+    few.setattr(ExactGame, "is_feasible", capped)
+    few.setattr(weights, "weights_gap", lambda *arguments: 0.0)
+    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
 
 
 # MW-FED's rule.

@@ -170,6 +170,22 @@ def floats(theta: Sequence[Fraction]) -> Vector:
     return np.array([float(t) for t in theta])
 
 
+def amounts_text(theta: Sequence[Fraction]) -> str:
+    """Write amounts in a line."""
+    return "(" + ", ".join(str(t) for t in theta) + ")"
+
+
+def matrix_text(exact: ExactGame) -> str:
+    """Write W in a line."""
+    rows = (", ".join(f"{float(w):g}" for w in row) for row in exact.benefits)
+    return "(" + "; ".join(rows) + ")"
+
+
+def needs_text(exact: ExactGame) -> str:
+    """Write requirements in a line."""
+    return ", ".join(f"{float(need):g}" for need in exact.needs)
+
+
 def givers(theta: Sequence[Fraction]) -> list[int]:
     """List who gives anything."""
     return [i for i, amount in enumerate(theta) if amount > 0]
@@ -189,7 +205,13 @@ def proved_bounds(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Frac
     return _product(exact.needs, worth) / most, upper
 
 
-# Games to draw. All numbers are sums of few powers of two, and so the same in doubles.
+def discovery_game(rng: np.random.Generator, agents: int, points: int) -> LinearGame:
+    """Draw a larger game of random discovery, in doubles, with unequal requirements."""
+    rows = rng.dirichlet(np.full(points, 0.3), size=agents)
+    return LinearGame(rows @ rows.T, rng.uniform(0.02, 0.05, agents))
+
+
+# Games to draw in fractions. All numbers are sums of few powers of two, and so the same in doubles.
 
 
 def set_benefits(rng: np.random.Generator, size: int, points: int) -> list[list[Fraction]]:
