@@ -17,6 +17,7 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac_sampled import SampledPacGame
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
+from fedaccord.report.words_checks import check_answers, check_verdict
 from fedaccord.report.words_games import amount, price_value, ranked, solve_verdict, worst_envy
 
 
@@ -73,10 +74,10 @@ def test_a_stable_plan_is_good_news():
 def test_the_cheapest_plan_says_who_could_give_less():
     said, tone = verdict("optimal", [1228.125, 703.125, 0])
     assert said == (
-        "The cheapest plan asks 1,931.3 samples in all, 1,878.8 fewer than going alone; University "
-        "could give 210 less, and one agent envies another."
+        "The cheapest plan asks 1,931.3 samples in all, 1,878.8 fewer than going alone; 1 of 3 "
+        "agents gives nothing; University could give 210 less, and one agent envies another."
     )
-    assert tone == "good"
+    assert tone == "plain"
 
 
 def test_an_envy_free_plan_speaks_of_envy_first():
@@ -160,10 +161,10 @@ def test_a_stable_plan_with_envy_says_who_many_envy():
     game = build("twins")
     said, tone = verdict("stable", [1, 0], game=game)
     assert said == (
-        "The stable plan asks 1 sample in all, 1 fewer than going alone; nobody could give less, "
-        "but one agent envies another."
+        "The stable plan asks 1 sample in all, 1 fewer than going alone; 1 of 2 agents gives "
+        "nothing; nobody could give less, but one agent envies another."
     )
-    assert tone == "good"
+    assert tone == "plain"
 
 
 def test_where_samples_have_costs_the_verdict_counts_both():
@@ -431,13 +432,25 @@ def test_a_million_agents_make_a_page_of_bounded_size():
 def test_a_checked_plan_is_judged_and_listed():
     game, *_ = hospitals()
     page = check_page(audit(game, [700, 700, 700]), command="fedaccord check g.json p.csv")
-    assert page.verdict == "Not feasible: City is short by 250 samples."
+    assert page.verdict == (
+        "The plan does not hold: City falls 250 samples short of what it needs, while Rural could "
+        "give 330 less and University 170 less."
+    )
     assert page.tone == "bad"
-    assert [row[:2] for row in table(page, "The three verdicts").rows] == [
-        ("feasible", Mark("no", "bad")),
-        ("stable", Mark("no", "bad")),
-        ("envy-free", Mark("no", "bad")),
-    ]
+    envy = Mark("no, but a plan counts as envy-free only if it is feasible", "plain")
+    assert table(page, "The three questions").rows == (
+        (
+            "Does everybody reach its requirement?",
+            Mark("no: City lacks 250", "bad"),
+            "not feasible",
+        ),
+        (
+            "Could anybody give less?",
+            Mark("yes: Rural by 330, University by 170", "bad"),
+            "not stable",
+        ),
+        ("Does anybody envy another?", envy, "not envy-free"),
+    )
     found = table(page, "What each gives, needs and reaches")
     assert found.columns[:5] == ("agent", "gives", "needs", "short", "spare")
     assert found.rows[1][:6] == pytest.approx(("City", 700, 950, 250, 0, 1440))
@@ -451,7 +464,10 @@ def test_a_checked_plan_is_judged_and_listed():
 
 def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
     page = check_page(audit(hospitals()[0], [900, 900, 900]))
-    assert page.verdict.startswith("Feasible, not stable: Rural could give 690 less")
+    assert page.verdict == (
+        "The plan does not hold: everybody reaches its requirement, but Rural could give 690 less, "
+        "University 630 less and City 90 less and still reach it."
+    )
     assert page.tone == "bad"
 
 
@@ -459,7 +475,68 @@ def test_a_stable_plan_passes_the_check():
     page = check_page(hospitals()[2]["stable"])
     assert page.tone == "good"
     assert "Nobody is short, and nobody could give less." in words(page)
-    assert {row[1] for row in table(page, "The three verdicts").rows} == {Mark("yes", "good")}
+    assert page.verdict == (
+        "The plan holds: everybody reaches its requirement, nobody could give less, and nobody "
+        "envies anybody."
+    )
+    assert [row[1:] for row in table(page, "The three questions").rows] == [
+        (Mark("yes", "good"), "feasible"),
+        (Mark("no", "good"), "stable"),
+        (Mark("no", "good"), "envy-free"),
+    ]
+
+
+def test_of_many_who_are_off_a_check_names_three():
+    game = ring(40)[0]
+    said, _ = check_verdict(audit(game, np.ones(40)))
+    assert said.endswith(
+        "agent 2 could give 0.6 less and 37 others could give less too and still reach it."
+    )
+    said, _ = check_verdict(audit(game, np.zeros(40)))
+    assert said == (
+        "The plan does not hold: agent 0 falls 1 sample short of what it needs, agent 1 by 1, "
+        "agent 2 by 1 and 37 others fall short too."
+    )
+
+
+def test_a_check_says_who_breaks_a_limit_or_a_minimum():
+    game = LinearGame(np.eye(2), [0.5, 0.5], limits=[1, None], minimums=[0, 0.75])
+    said, tone = check_verdict(audit(game, [1.5, 0.5]))
+    assert said == (
+        "The plan does not hold: agent 0 gives 0.5 more than its limit, agent 1 gives 0.25 less "
+        "than it must, while agent 0 could give 1 less."
+    )
+    assert tone == "bad"
+    question, answer, _ = next(check_answers(audit(game, [0.5, 0.5])))
+    assert question == "Does everybody reach its requirement, within limits and minimums?"
+    assert answer == Mark("no: agent 1 gives 0.25 less than it must", "bad")
+
+
+def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
+    found = audit(build("twins"), [1, 0])
+    said, tone = check_verdict(found)
+    assert said.endswith("nobody could give less, but agent 0 envies agent 1.")
+    assert tone == "plain"
+    close = dataclasses.replace(found, stable=Answer.BORDERLINE, envy=(), borderline=((0, 1),))
+    assert check_verdict(close)[1] == "unsure"
+    assert [answer.text for _, answer, _ in check_answers(close)] == [
+        "yes", "too close to call", "too close to call",
+    ]  # fmt: skip
+
+
+def test_a_verdict_tells_what_is_not_proved_of_the_other_plans():
+    game, claims, audits, _ = hospitals()
+    claims["envy-free"] = dataclasses.replace(claims["envy-free"], status=Status.LIMIT)
+    said, tone = solve_verdict(game, claims, audits)
+    assert said.endswith(
+        " That the total of the envy-free plan is the least of its kind is not proved."
+    )
+    assert tone == "plain"
+    claims["envy-free"] = solution(game, "envy-free", None, Status.NONE_EXISTS)
+    said, _ = solve_verdict(game, claims, audits)
+    assert said.endswith(" It is proved that there is no envy-free plan.")
+    claims["envy-free"] = solution(game, "envy-free", None, Status.FAILED)
+    assert solve_verdict(game, claims, audits)[0].endswith(" No envy-free plan was found.")
 
 
 # The catalogue.

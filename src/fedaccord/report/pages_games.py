@@ -25,9 +25,8 @@ from fedaccord.report.pictures_games import (
     spare_table,
 )
 from fedaccord.report.tables import ENVY
+from fedaccord.report.words_checks import check_answers, check_verdict
 from fedaccord.report.words_games import (
-    TONES,
-    WORDS,
     amount,
     chosen_concept,
     count,
@@ -57,11 +56,6 @@ STATUS_TONES: Mapping[Status, Tone] = {
     Status.FAILED: "bad",
 }
 REST = "--json prints every number, and --save writes the plan for all agents."
-QUESTIONS = {
-    "feasible": "Does everybody reach its requirement, within limits and minimums?",
-    "stable": "Is there nobody who could give less and still reach its requirement?",
-    "envy-free": "Is there nobody who would rather have another's smaller share?",
-}
 
 
 # Plans that were solved for.
@@ -347,6 +341,7 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
     command: what was typed.
     """
     game = audit.game
+    verdict, tone = check_verdict(audit)
     sections = (
         Section("What was asked", (_verdicts_table(audit),)),
         Section("What each gives and needs", tuple(_check_parts(audit))),
@@ -356,8 +351,8 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
     )
     return Page(
         title=f"A plan checked: {count(game.size, 'agent')}",
-        verdict=audit.sentence(),
-        tone=TONES[audit.stable],
+        verdict=verdict,
+        tone=tone,
         sections=tuple(section for section in sections if section is not None),
         facts=(*game_facts(game), *audit_facts(audit), *run_facts()),
         command=command,
@@ -365,14 +360,8 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
 
 
 def _verdicts_table(audit: Audit) -> Table:
-    said = {"feasible": audit.feasible, "stable": audit.stable, "envy-free": audit.envy_free}
     return Table(
-        "The three verdicts",
-        ("verdict", "answer", "question"),
-        tuple(
-            (name, Mark(WORDS[answer], TONES[answer]), QUESTIONS[name])
-            for name, answer in said.items()
-        ),
+        "The three questions", ("question", "answer", "so the plan is"), tuple(check_answers(audit))
     )
 
 

@@ -154,15 +154,45 @@ def solve_verdict(
     if answer is Answer.FALSE:
         said = found.sentence()
         return f"The {concept} plan that was found does not hold: {lowered(said)}", "bad"
-    tone: Tone = "good" if solution.status is Status.OPTIMAL else "unsure"
-    if answer is Answer.BORDERLINE:
-        tone = "unsure"
     asked = f"asks {_total(game, solution.contributions)} in all"
     alone = _against_alone(game, solution.contributions)
-    clauses = [f"The {plan_name(concept)} {asked}{alone}", _holds(concept, found)]
+    clauses = [f"The {plan_name(concept)} {asked}{alone}", _idle(found), _holds(concept, found)]
     if solution.status is not Status.OPTIMAL:
         clauses.append(_unproved(solution))
-    return "; ".join(filter(None, clauses)) + ".", tone
+    doubts = [_doubt(name, other) for name, other in solutions.items() if name != concept]
+    said = "; ".join(filter(None, clauses)) + "."
+    tone = plan_tone(found, good=not any(doubts))
+    if solution.status is not Status.OPTIMAL or answer is Answer.BORDERLINE:
+        tone = "unsure"
+    return " ".join(filter(None, [said, *doubts])), tone
+
+
+def plan_tone(found: Audit, *, good: bool = True) -> Tone:
+    """All is well only where nobody could give less and nobody envies anybody."""
+    flawed = Answer.FALSE in (found.stable, found.envy_free)
+    return "good" if good and not flawed else "plain"
+
+
+def _idle(found: Audit) -> str:
+    """Say how many give nothing, if any do."""
+    idle = int((found.contributions == 0).sum())
+    if not idle:
+        return ""
+    return (
+        f"{idle:,} of {count(found.game.size, 'agent')} {'gives' if idle == 1 else 'give'} nothing"
+    )
+
+
+def _doubt(concept: str, solution: Solution) -> str:
+    """Say what is not known, or not to be had, of a plan that the verdict is not about."""
+    name = plan_name(concept)
+    if solution.contributions is None:
+        if solution.status is Status.NONE_EXISTS:
+            return f"It is proved that there is no {name}."
+        return f"No {name} was found." if solution.status is Status.FAILED else ""
+    if solution.status is not Status.LIMIT:
+        return ""
+    return f"That the total of the {name} is the least of its kind is not proved."
 
 
 def lowered(sentence: str) -> str:
