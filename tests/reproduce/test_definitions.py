@@ -54,6 +54,7 @@ def test_each_definition_comes_out_as_found_by_hand(rows) -> None:
 def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
     for id, found in rows.items():
         assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+        assert "Not so" not in found.finding.measured
 
 
 def test_the_same_seed_gives_the_same_evidence(few) -> None:

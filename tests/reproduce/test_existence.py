@@ -52,6 +52,7 @@ def test_each_claim_on_existence_comes_out_as_found_by_hand(rows) -> None:
 def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
     for id, found in rows.items():
         assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+        assert "Not so" not in found.finding.measured
 
 
 def test_the_map_of_the_proof_cycles_in_some_games_that_have_an_equilibrium(rows) -> None:
@@ -158,7 +159,9 @@ def test_a_witness_where_own_samples_do_help_is_noticed(few) -> None:
 
 def test_coverage_needs_no_correction_if_certain_points_do_no_harm(few) -> None:
     few.setattr(behaviour, "_sure_points", lambda: (False, 0.25))
-    assert verdict(CLAIMS, "well-behaved-coverage") is HOLDS
+    found = row(CLAIMS, "well-behaved-coverage").finding
+    assert found.verdict is HOLDS
+    assert found.measured.endswith(" Not so: on [0, 2] x [0, 2] it does not.")
 
 
 def test_a_game_that_is_not_certified_is_noticed(few) -> None:

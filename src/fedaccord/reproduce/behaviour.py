@@ -17,7 +17,7 @@ from fedaccord.games.behaved import Certified, Refuted
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, weighed
+from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.plain import (
     HALF,
     Utility,
@@ -75,7 +75,7 @@ def definition_well_behaved(setting: Setting) -> Finding:
         f"greatest other rate that the package certifies ({len(wrong)} differ): for K4 {k4[0]:.3g} "
         f"and {k4[1]:.3g}. The cycle of Theorem 3 at a requirement of 1 is refuted by a place "
         "where an own sample adds nothing. At whole numbers, where a rate may jump, the one-sided "
-        "rates are meant.",
+        f"rates are meant.{not_so({'such a place refutes the cycle': flat})}",
         evidence={"constants": constants, "quotients": slopes, "differ": wrong, "seed": SEED},
     )
 
@@ -229,7 +229,7 @@ def well_behaved_linear(setting: Setting) -> Finding:
         off <= 1e-5,
         f"In {games} random games, half of them with a unit diagonal, and on random boxes all "
         "rates measured lie between the constants certified, c2 = W_ii and c1 = max of W_ij, and "
-        f"attain them to within {100 * off:.1g} %.",
+        f"attain them to within {100 * off:.1g} %.{not_so({'they attain them': off <= 1e-5})}",
         evidence={"games": games, "worst": off, "seed": SEED},
     )
 
@@ -262,9 +262,14 @@ def well_behaved_coverage(setting: Setting) -> Finding:
         if (np.array(printed) > verdict.own + 1e-12).any() or min(printed) <= 0:
             wrong.append(number)
     flat, steep = _sure_points()
-    agrees = not wrong and off <= 1e-5 and steep > 0
+    parts = {
+        "all are certified and within the paper's bound": not wrong,
+        "measured rates attain the constants": off <= 1e-5,
+        "at stand-alone needs an own sample helps those two": steep > 0,
+    }
+    told = not_so({**parts, "on [0, 2] x [0, 2] it does not": flat})
     return weighed(
-        agrees,
+        all(parts.values()),
         flat,
         f"In {games} random games, on the box of stand-alone needs or, where no point is certain, "
         f"on any box, all are certified ({len(wrong)} are not); measured rates lie within the "
@@ -273,7 +278,7 @@ def well_behaved_coverage(setting: Setting) -> Finding:
         "as c2 shrinks with every agent who shares one's points). But "
         "two agents who both own one and the same point gain nothing from an own sample once the "
         "other gives a whole one: on [0, 2] x [0, 2] their utilities are not well-behaved, "
-        f"while at their stand-alone needs of 1/2 an own sample adds {steep:.3g}.",
+        f"while at their stand-alone needs of 1/2 an own sample adds {steep:.3g}.{told}",
         correction="Over any bounded box only if no point is drawn with certainty (all q below 1); "
         "otherwise on boxes where u_i(C_i + 1, C) > u_i(C), such as the least stand-alone needs "
         "for requirements below 1.",
@@ -354,7 +359,8 @@ def well_behaved_pac(setting: Setting) -> Finding:
         "At all 125 allocations in steps of 1/4 the best classifier's accuracy, by listing every "
         "world, is the printed utility. On [0, C]^3 the cycle is certified with c2 = (1 - C)/2 and "
         f"c1 = 1/2 for C = {', '.join(constants)}, and refuted for C = 1 by a place where an own "
-        f"sample adds nothing ({len(wrong)} boxes differ).",
+        f"sample adds nothing ({len(wrong)} boxes differ)."
+        f"{not_so({'the accuracy is the printed utility': printed})}",
         evidence={"least_own_rates": constants, "differ": wrong, "printed_utility": printed},
     )
 
@@ -399,14 +405,20 @@ def fixed_point_lemma(setting: Setting) -> Finding:
         if (fixed > verdict.box + 1e-9).any():
             wrong.append(number)
     jump = _jump()
+    parts = {
+        "responses are the least that satisfies, and stay in the box": not wrong,
+        "no response moves further": worst <= 1 + 1e-6,
+        "there is a fixed point": largest <= 1e-9,
+        "the bound fails in the cycle": jump > 1e5,
+    }
     return judged(
-        not wrong and worst <= 1 + 1e-6 and largest <= 1e-9 and jump > 1e5,
+        all(parts.values()),
         f"In {games} random linear and coverage games {pairs:,} pairs of allocations were "
         f"compared: no response moves further than (c1/c2) e, the longest move is {worst:.4f} of "
         f"it, and all stay in the box ({len(wrong)} failures). Following them leads to a fixed "
         f"point in every game, to within {largest:.1g} of the largest contribution. Where "
         "utilities are not well-behaved the bound fails: in the cycle of Theorem 3 a response "
-        f"moves {jump:,.0f} times as far as the other's contribution.",
+        f"moves {jump:,.0f} times as far as the other's contribution.{not_so(parts)}",
         evidence={
             "games": games,
             "pairs": pairs,
