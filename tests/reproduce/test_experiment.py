@@ -396,6 +396,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         building = SimpleNamespace(source=lambda seed: MadeUpSource())
 
         def made(setting, file, quick=None):
+            check.asked = file, quick
             return Bench(config, building, MADE_UP, setting)
 
         monkeypatch.setattr(defecting, "bench", made)
@@ -469,9 +470,11 @@ def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.Monk
 
 def test_rows_of_one_audit_share_its_runs(planted) -> None:
     planted("defection")
+    assert planted.asked == ("defection.toml", None)
     assert planted.engine.made == 80
     for id in ("fedavg-satisfies-all", "fedavg-draws", "mw-fed-draws"):
         planted(id)
+        assert planted.asked == ("defection.toml", None)
         assert planted.engine.made == 0
 
 
@@ -489,7 +492,18 @@ def test_fedavg_satisfies_all_in_all_runs_or_the_row_says_in_how_many(
 
 
 def test_equal_draws_hold(planted) -> None:
-    assert planted("fedavg-draws").verdict is Verdict.HOLDS
+    found = planted("fedavg-draws")
+    assert found.verdict is Verdict.HOLDS
+    assert found.evidence == {"largest_difference": 0, "runs": 20}
+    assert "made to draw alike" in found.measured
+
+
+def test_draws_of_runs_with_a_defector_are_not_part_of_the_claim(planted) -> None:
+    def more_of_others(run):
+        accuracy, samples = papers(run)
+        return accuracy, [[8] * 4, [9, 8, 8, 8]] if min(run.contributions) < 40 else samples
+
+    assert planted("fedavg-draws", more_of_others).verdict is Verdict.HOLDS
 
 
 def test_draws_that_differ_in_one_run_are_noticed(planted) -> None:
@@ -542,6 +556,11 @@ def test_trends_need_a_difference_beyond_chance(planted, id: str, rule, verdict:
     found = planted(id, rule)
     assert found.verdict is verdict
     assert "no number to compare with" in found.measured
+    file, quick = {
+        "more-agents": ("more-agents.toml", defecting.eight_agents),
+        "larger-sets": ("larger-sets.toml", defecting.double_sets),
+    }[id]
+    assert planted.asked == (file, quick)
 
 
 def test_more_agents_and_larger_sets_differ_from_the_built_in_ones_in_nothing_else() -> None:

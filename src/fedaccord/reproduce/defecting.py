@@ -185,38 +185,30 @@ def judged_satisfied(
     minutes=(0.1, 0.2),
 )
 def fedavg_draws(setting: Setting) -> Finding:
-    """Compare the samples that agents drew, in every run of the audit."""
+    """Compare the samples that agents drew, in every run with everybody's full contribution."""
     place = bench(setting, "defection.toml")
     found = place.audited("auditing defection")
-    runs = {
-        level: [run for trial in found.outcomes[FEDAVG, level] for _, run in trial]
-        for level in place.config.audit.levels
-    }
     # With all points there is one run for all who might defect.
-    runs[1.0] = [trial[0][1] for trial in found.outcomes[FEDAVG, 1.0]]
-    drawn = {level: np.array([run.samples for run in some]) for level, some in runs.items()}
+    drawn = np.array([trial[0][1].samples for trial in found.outcomes[FEDAVG, 1.0]])
     return judged_draws(drawn, place.data, setting.expected)
 
 
-def judged_draws(drawn: Mapping[float, Vector], data: Data, expected: Mapping[str, Any]) -> Finding:
+def judged_draws(drawn: Vector, data: Data, expected: Mapping[str, Any]) -> Finding:
     """Judge whether all agents drew alike in every run.
 
-    drawn: by level, the samples that each agent drew: a row per run, a column per agent.
+    drawn: the samples that each agent drew: a row per run, a column per agent.
     data: what is learnt.
     expected: by how many samples agents may differ.
     """
-    apart = {
-        level: int((table.max(axis=1) - table.min(axis=1)).max()) for level, table in drawn.items()
-    }
-    runs, each = sum(len(table) for table in drawn.values()), drawn[1.0].mean()
-    worst = max(apart.values())
+    worst = int((drawn.max(axis=1) - drawn.min(axis=1)).max())
     measured = (
-        f"On {data}, in {runs} runs of FedAvg, with and without a defector, the agents of a run "
-        f"differ by at most {worst} samples drawn, of about {each:,.0f} each; nobody has a smaller "
-        "burden to be envied for."
+        f"On {data}, in {len(drawn)} runs of FedAvg with everybody's full contribution, the agents "
+        f"of a run differ by at most {worst} samples drawn, of about {drawn.mean():,.0f} each. "
+        "FedAvg is made to draw alike, so that this tells of the program, not of the data; it is "
+        "about samples drawn, not about points brought."
     )
     verdict = Verdict.HOLDS if worst <= expected["largest_difference"] else Verdict.FAILS
-    evidence = {"largest_difference": {f"{k:g}": v for k, v in apart.items()}, "runs": runs}
+    evidence = {"largest_difference": worst, "runs": len(drawn)}
     return Finding(verdict, measured, evidence=evidence)
 
 
@@ -357,7 +349,7 @@ def larger_sets(setting: Setting) -> Finding:
     seen = gap(place.audited("auditing larger sets"), setting.expected["level"])
     what = (
         f"with {source.points[0]:,} points an agent and a goal of "
-        f"{source.requirements[0]:g}, which they just reach alone"
+        f"{source.requirements[0]:g}, chosen by what agents reach alone as the main one was"
     )
     return judged_trend(seen, what, place.data, setting.expected)
 
