@@ -20,13 +20,13 @@ from training_results import (
 
 from fedaccord.federation.difficulty import Bands
 from fedaccord.federation.pretraining import Draw
+from fedaccord.report.answers import least_enough
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_training import (
     audit_page,
     audit_tone,
     audit_verdict,
     difficulty_page,
-    least_enough,
     pretrain_page,
     search_page,
     train_page,
@@ -61,8 +61,10 @@ def texts(page):
 # Audits of defection.
 
 
-def test_the_verdict_of_an_audit_is_one_sentence_for_all_algorithms():
+def test_the_verdict_of_an_audit_begins_with_the_answer_for_each_algorithm():
     assert audit_verdict(two_algorithms()) == (
+        "Yes under FedAvg: 3 of 3 agents could give less; 3 would get by with 25 %. "
+        "No under MW-FED: nobody could give 50 % or less of its data. "
         "A random agent that brings 25 % of its data reaches its goal in 100 % of runs under "
         "FedAvg and 0 % under MW-FED; when everybody gives in full, all reach theirs in 100 % of "
         "runs under both algorithms."
@@ -72,6 +74,7 @@ def test_the_verdict_of_an_audit_is_one_sentence_for_all_algorithms():
 def test_the_verdict_against_a_plan_is_about_what_is_asked():
     found = audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 9, 9])
     assert audit_verdict(found).startswith(
+        "No under FedAvg: nobody could give 50 % or less of what is asked of it. "
         "A random contributor that brings 25 % of what is asked of it reaches its goal in 0 % of "
         "runs under FedAvg; when"
     )
@@ -83,6 +86,7 @@ def test_the_verdict_against_a_plan_is_about_what_is_asked():
 def test_of_many_algorithms_the_lowest_and_the_highest_are_read_aloud():
     rules = {"first": lenient, "second": lenient, "third": strict, "fourth": lenient}
     verdict = audit_verdict(audit(rules, names=NAMES))
+    assert verdict.startswith("Yes under 3 of 4 algorithms, no under 1 of 4 algorithms. A random")
     assert "0 % of runs under third and 100 % under" in verdict
     assert "second" not in verdict
 
@@ -105,6 +109,10 @@ def test_a_verdict_without_cuts_is_about_full_contribution():
         (lambda level, d, i, trial: False, 12, "bad"),
         # Who cuts is satisfied in every second trial.
         (lambda level, d, i, trial: level == 1 or trial % 2 == 0, 12, "unsure"),
+        # A quarter is not enough, but half is.
+        (lambda level, d, i, trial: level >= 0.5 or i != d, 12, "bad"),
+        # A quarter is enough where half is not: nothing to build on.
+        (lambda level, d, i, trial: level != 0.5 or i != d, 12, "unsure"),
     ],
 )
 def test_the_tone_is_good_only_where_cuts_are_felt_and_all_are_satisfied_otherwise(
@@ -134,9 +142,12 @@ def test_each_agent_is_told_apart_with_what_it_could_bring():
     rows = table(page, "FedAvg: per cent").rows
     assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes: 25 %", "bad"))
     rows = table(page, "MW-FED: per cent").rows
-    assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("no", "good"))
+    assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("not with 50 %", "good"))
     assert "3 of 3 agents could give less; 3 would get by with 25 %." in texts(page)
-    assert "Nobody could give less." in texts(page)
+    assert (
+        "Nobody could give 50 % or less of its data; parts between 50 and 100 % were not tried."
+    ) in texts(page)
+    assert "there, and at every higher level tried," in texts(page)
 
 
 def test_what_a_cut_does_to_the_others_is_shown():
@@ -178,13 +189,36 @@ def test_an_agent_gets_by_with_the_lowest_level_from_which_on_it_is_satisfied(
     assert least_enough(found.curves[0], "north") == least
 
 
-def test_who_misses_its_goal_anyway_is_not_called_kept_in_check():
-    page = audit_page(audit({"FedAvg": lambda *_: False}, names=NAMES))
-    last = table(page, "FedAvg: per cent").rows[0][-1]
-    assert last == Mark("no: misses its goal anyway", "unsure")
-    # Where full contribution was not tried, nobody knows.
-    page = audit_page(audit({"FedAvg": lambda *_: False}, names=NAMES, levels=(0.5,)))
-    assert table(page, "FedAvg: per cent").rows[0][-1] == Mark("no", "good")
+@pytest.mark.parametrize(
+    ("satisfied_at", "levels", "why"),
+    [
+        (set(), (1.0, 0.5), "misses its goal in full too"),
+        ({0.5}, (1.0, 0.5), "misses its goal in full too"),
+        ({1.0, 0.25}, (1.0, 0.5, 0.25), "not with 50 %, but with 25 %"),
+        # Where full contribution was not tried, nobody knows.
+        (set(), (0.5,), "not with 50 %, and 100 % not tried"),
+    ],
+)
+def test_where_levels_contradict_each_other_nobody_is_called_kept_in_check(
+    satisfied_at, levels, why
+):
+    found = audit({"FedAvg": lambda level, *_: level in satisfied_at}, names=NAMES, levels=levels)
+    page = audit_page(found)
+    assert table(page, "FedAvg: per cent").rows[0][-1] == Mark(f"not clear: {why}", "unsure")
+    assert page.verdict.startswith("Not clear under FedAvg: for 3 of 3 agents it is not clear. ")
+    assert "For 3 of 3 agents it is not clear." in texts(page)
+    assert page.tone != "good"
+
+
+def test_clear_answers_stand_beside_those_that_are_not():
+    def rule(level, defector, client, trial):
+        return client != defector or level == 1 or (client == 0 and level == 0.25)
+
+    page = audit_page(audit({"FedAvg": rule}, names=NAMES))
+    words = "for 1 of 3 agents it is not clear; nobody else could give 50 % or less of its data"
+    assert page.verdict.startswith(f"Not clear under FedAvg: {words}.")
+    marks = [row[-1].tone for row in table(page, "FedAvg: per cent").rows]
+    assert marks == ["unsure", "good", "good"]
 
 
 @pytest.mark.parametrize(("protocol", "words"), [("P1", "part of its data"), ("P2", "of a plan")])

@@ -17,6 +17,13 @@ from fedaccord.federation.charts import (
     worst_off,
 )
 from fedaccord.report import figures_training as figures
+from fedaccord.report.answers import (
+    ORDER,
+    answered,
+    answers_of,
+    conclusion,
+    counted_answers,
+)
 from fedaccord.report.drawing import picture_of
 from fedaccord.report.facts import Facts, settings_text, surroundings
 from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Section, Table, Tone
@@ -106,7 +113,7 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
 
 
 def audit_verdict(found: DefectionAudit) -> str:
-    """Say in one sentence how often an agent that gives less is satisfied all the same."""
+    """Say whether anybody could give less, and how often who does is satisfied all the same."""
     curves = [curve for curve in found.curves if _at_spoken(found, curve).trials]
     if not curves:
         return "Nothing is asked of anybody, so nobody could give less."
@@ -115,9 +122,10 @@ def audit_verdict(found: DefectionAudit) -> str:
     shares = _each_said(curves, [_at_spoken(found, curve).p for curve in curves])
     who = defector(found, *curves)
     brings = percent_of(level.level) if level.level < 1 else "all"
-    cut = f"{who} that brings {brings} of {what} reaches its goal in {shares}"
+    cut = f"{who[0].upper()}{who[1:]} that brings {brings} of {what} reaches its goal in {shares}"
     full = _each_said(curves, [curve.all_satisfied.p for curve in curves])
-    return f"{cut[0].upper()}{cut[1:]}; when everybody gives in full, all reach theirs in {full}."
+    numbers = f"{cut}; when everybody gives in full, all reach theirs in {full}."
+    return " ".join(filter(None, (conclusion(found, curves), numbers)))
 
 
 def _each_said(curves: Sequence[DefectionCurve], shares: Sequence[float]) -> str:
@@ -149,9 +157,11 @@ def _curve_tone(found: DefectionAudit, curve: DefectionCurve) -> Tone:
     share = _at_spoken(found, curve)
     if not share.trials:
         return "plain"
-    if share.low > POOR or curve.all_satisfied.high < POOR:
+    answers = answers_of(found, curve)
+    if curve.all_satisfied.high < POOR or any(a.sure for a in answers.values() if a.word == "yes"):
         return "bad"
-    return "good" if share.high < POOR < curve.all_satisfied.low else "unsure"
+    deterred = all(answer.word == "no" for answer in answers.values())
+    return "good" if deterred and share.high < POOR < curve.all_satisfied.low else "unsure"
 
 
 def _curve_parts(found: DefectionAudit) -> Iterator[Part]:
@@ -199,8 +209,9 @@ def _levels_table(found: DefectionAudit) -> Table:
 
 def _agent_parts(found: DefectionAudit) -> Iterator[Part]:
     yield (
-        "An agent could give less if, bringing a part, it still reaches its goal in at least half "
-        "of the runs in which it is the one that cuts."
+        "An agent could give less, down to the lowest level such that there, and at every higher "
+        "level tried, it reaches its goal in at least half of the runs in which it is the one that "
+        "cuts. What lies between the levels tried is not known."
     )
     for curve in found.curves:
         yield Section(curve.algorithm, (_count_sentence(found, curve), _agents_table(found, curve)))
@@ -210,34 +221,12 @@ def _agent_parts(found: DefectionAudit) -> Iterator[Part]:
             yield DILUTED
 
 
-def least_enough(curve: DefectionCurve, agent: str) -> float | None:
-    """Give the lowest level from which on an agent reaches its goal in at least half of its runs.
-
-    curve: the algorithm's curve.
-    agent: the agent; None is given where not even the highest level tried suffices.
-    """
-    enough = None
-    for point in sorted(curve.levels, key=lambda point: -point.level):
-        share = point.at_end.clients[agent]
-        if share.trials and share.p < POOR:
-            break
-        enough = point.level if share.trials else enough
-    return enough
-
-
 def _count_sentence(found: DefectionAudit, curve: DefectionCurve) -> str:
-    asked = [n for n, c in zip(found.clients, curve.contributions, strict=True) if c]
-    least = [least_enough(curve, name) for name in asked]
-    less = [level for level in least if level is not None and level < 1]
-    if not asked:
+    if not any(curve.contributions):
         return "Nothing is asked of anybody."
-    of = f"{len(less):,} of {len(asked):,} {'agent' if len(asked) == 1 else 'agents'}"
-    if not less:
-        return "Nobody could give less."
-    lowest = min(less)
-    said = f"{of} could give less; {less.count(lowest):,} would get by with {percent_of(lowest)}"
+    said = counted_answers(found, curve)
     worst = worst_off(curve)
-    return f"{said}. {worst} fares worst." if worst is not None else f"{said}."
+    return f"{said} {worst} fares worst." if worst is not None else said
 
 
 def _agents_table(found: DefectionAudit, curve: DefectionCurve) -> Table:
@@ -250,8 +239,8 @@ def _agents_table(found: DefectionAudit, curve: DefectionCurve) -> Table:
         shares = [_own_share(point, agent, asked) for point in curve.levels]
         rows.append((agent, goal, asked, *shares, _could_give_less(curve, agent, asked)))
     if len(rows) > MANY:
-        least = [least_enough(curve, agent) for agent in found.clients]
-        ranks = [2.0 if level is None else level for level in least]
+        answers = [answered(curve, agent) for agent in found.clients]
+        ranks = [ORDER[answer.word] + (answer.level or 0) for answer in answers]
         rows = [rows[i] for i in np.argsort(ranks, kind="stable").tolist()]
     levels = (percent_of(point.level).replace(" ", NO_BREAK) for point in curve.levels)
     return Table(
@@ -275,16 +264,16 @@ def _own_share(point: DefectionLevel, agent: str, asked: int) -> float | None:
 
 
 def _could_give_less(curve: DefectionCurve, agent: str, asked: int) -> Cell:
+    answer = answered(curve, agent)
     if not asked:
         return "gives nothing"
-    if not any(point.at_end.clients[agent].trials for point in curve.levels):
+    if answer.word == "not tried":
         return None
-    least = least_enough(curve, agent)
-    if least is None and any(point.level == 1 for point in curve.levels):
-        return Mark("no: misses its goal anyway", "unsure")
-    if least is None or least == 1:
-        return Mark("no", "good")
-    return Mark(f"yes: {percent_of(least)}", "bad")
+    if answer.word == "yes":
+        return Mark(f"yes: {percent_of(answer.level or 1)}", "bad")
+    if answer.word == "no":
+        return Mark(f"not with {percent_of(answer.level or 1)}", "good")
+    return Mark(f"not clear: {answer.why}", "unsure")
 
 
 def _others_table(found: DefectionAudit) -> Table:
