@@ -11,6 +11,8 @@ from typing import Any
 from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError
 
+# The part that takes training.
+EXPERIMENT = "The experiment"
 # What is said to be measured of a claim that was not asked for.
 NOT_YET = "It has not been run yet."
 
