@@ -318,6 +318,28 @@ def test_an_agents_number_is_explained_in_a_sentence():
     assert "300 would do" in audit(game, [400, 300]).explain(0)
 
 
+def test_numbers_that_differ_read_differently_in_an_explanation():
+    # 0.8 of the other's 300 leaves 698.039; one sample less than that is not 698.
+    near = LinearGame([[1, 0.8], [0, 1]], [938.039, 300])
+    assert audit(near, [698.039, 300]).explain(0) == (
+        "agent 0 gives 698.04: alone it would need 938.04; the others supply 26 % of what it "
+        "needs; with 698 it would fall short"
+    )
+    thousands = LinearGame([[1, 0.8], [0, 1]], [1621.04, 300])
+    said = audit(thousands, [1381.04, 300]).explain(0)
+    assert said.startswith("agent 0 gives 1,381.04: ") and "with 1,381 it would" in said
+
+
+def test_a_small_share_is_not_nothing_and_a_large_one_not_all():
+    game = LinearGame([[1, 0.003], [0, 1]], [713, 300])
+    assert "the others supply less than 1 % of what it needs" in audit(game, [712.1, 300]).explain(
+        0
+    )
+    assert "the others supply nothing of what it needs" in audit(game, [712.1, 300]).explain(1)
+    nearly = LinearGame([[1, 1], [0, 1]], [3000, 2999])
+    assert "the others supply more than 99 % of" in audit(nearly, [1, 2999]).explain(0)
+
+
 def test_explanations_of_those_who_give_nothing():
     game = LinearGame([[1, 1], [0, 1]], [1, 1])
     assert audit(game, [0, 1]).explain(0).endswith("; the others already supply all it needs")

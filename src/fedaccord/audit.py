@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,9 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.envy import find_envy
+
+# The most digits that a number gets beyond the usual, to tell it from another.
+DIGITS = 8
 
 
 class Answer(Enum):
@@ -136,34 +141,31 @@ class Audit:
         agent: its number or its name.
         """
         agent = _index(self.game, agent)
-        name, given = self.game.name(agent), self.contributions[agent]
-        needed, alone = self.needed[agent], self.alone[agent]
-        reason = f"{name} gives {_number(given)}: {self._alone_clause(agent)}; "
-        if self.short[agent] > self.tolerance * self.scale:
-            reach = f"it needs {_number(needed)}" if np.isfinite(needed) else "no amount suffices"
+        given, needed, alone = (
+            float(part[agent]) for part in (self.contributions, self.needed, self.alone)
+        )
+        allowed = self.tolerance * self.scale
+        least = math.ceil(given - allowed)  # 300.0000001 is 300
+        # Numbers that differ are not to read alike.
+        tell = _teller(given, needed, alone, *([least - 1.0] if given >= 10 else []), tie=allowed)
+        reason = f"{self.game.name(agent)} gives {tell(given)}: {_alone_clause(tell, alone)}; "
+        if self.short[agent] > allowed:
+            reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount suffices"
             reason += f"with the others as they are {reach}, so it falls short"
-        elif self.spare[agent] > self.tolerance * self.scale:
-            reason += f"with the others as they are {_number(needed)} would do"
-        elif needed < given - self.tolerance * self.scale:
-            reason += f"with the others as they are {_number(needed)} would do, but it must give "
-            reason += f"{_number(self.game.minimums[agent])} to take part"
+        elif self.spare[agent] > allowed:
+            reason += f"with the others as they are {tell(needed)} would do"
+        elif needed < given - allowed:
+            reason += f"with the others as they are {tell(needed)} would do, but it must give "
+            reason += f"{tell(float(self.game.minimums[agent]))} to take part"
         elif given == 0:
             reason += "the others already supply all it needs" if alone > 0 else "it needs nothing"
         else:
-            share = 1 - given / alone if alone > 0 else 0.0
-            reason += f"the others supply {100 * share:.0f} % of what it needs; "
-            least = math.ceil(given - self.tolerance * self.scale)  # 300.0000001 is 300
-            less = f"with {_number(least - 1)}" if given >= 10 else "with any less"
+            reason += f"the others supply {_share(given, alone, allowed)} of what it needs; "
+            less = f"with {tell(least - 1.0)}" if given >= 10 else "with any less"
             reason += f"{less} it would fall short"
         if envied := [j for i, j in self.envy if i == agent]:
             reason += f"; it would rather have the burden of {self.game.name(envied[0])}"
         return reason
-
-    def _alone_clause(self, agent: int) -> str:
-        alone = self.alone[agent]
-        if not np.isfinite(alone):
-            return "alone no amount would suffice"
-        return f"alone it would need {_number(alone)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the audit for machines."""
@@ -273,7 +275,8 @@ def _index(game: Game, agent: int | str) -> int:
     return int(agent)
 
 
-def _number(value: float) -> str:
+def _number(value: float, *, more: int = 0) -> str:
+    """Write a number for people, with more digits than usual where they are asked for."""
     # Whole numbers beyond 2**63 are more than numpy's functions take.
     value = float(value)
     if not math.isfinite(value):
@@ -281,8 +284,39 @@ def _number(value: float) -> str:
     if value < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
         return f"{round(value):,}"
     if 1000 <= value < 1e15:
-        return f"{value:,.1f}"
-    return f"{value:.4g}"
+        return f"{value:,.{1 + more}f}"
+    return f"{value:.{4 + more}g}"
+
+
+def _teller(*values: float, tie: float) -> Callable[[float], str]:
+    """Give a way to write these numbers with digits enough that those that differ read so."""
+    known = sorted({value for value in values if math.isfinite(value)})
+    apart = [(a, b) for a, b in pairwise(known) if b - a > tie]
+    for digits in range(DIGITS):
+        tell = partial(_number, more=digits)
+        if all(_read(tell(a)) < _read(tell(b)) for a, b in apart):
+            return tell
+    return _number
+
+
+def _read(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _alone_clause(tell: Callable[[float], str], alone: float) -> str:
+    if not math.isfinite(alone):
+        return "alone no amount would suffice"
+    return f"alone it would need {tell(alone)}"
+
+
+def _share(given: float, alone: float, allowed: float) -> str:
+    """Say what part of what an agent needs comes from the others."""
+    if given >= alone - allowed:
+        return "nothing"
+    percent = 100 * (1 - given / alone)
+    if percent < 0.5:
+        return "less than 1 %"
+    return f"{percent:.0f} %" if percent < 99.5 else "more than 99 %"
 
 
 def _finite(values: Vector) -> list[float | None]:

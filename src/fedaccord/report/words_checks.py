@@ -86,7 +86,8 @@ def _cutting(found: Audit) -> str:
     # "agent 1 0.6 less" would not read.
     again = found.game.agents is None
     said = [
-        f"{found.game.name(agent)} {'could give ' * (again or n == 0)}{amount(found.spare[agent])} {fewer}"
+        f"{found.game.name(agent)} {'could give ' * (again or n == 0)}"
+        f"{amount(found.spare[agent])} {fewer}"
         for n, agent in enumerate(ranked(found.spare, min(many, NAMES)).tolist())
     ]
     if many > NAMES:
