@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from claim_rows import row, verdict
+from claim_rows import row
 
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.coverage import CoverageGame
-from fedaccord.reproduce import coverage, rounding
+from fedaccord.reproduce import coverage, envy_sets, rounding
 from fedaccord.reproduce.claims import Verdict
 from fedaccord.reproduce.corners import ExactGame
 from fedaccord.reproduce.plain import rounded_at_random
@@ -35,9 +35,17 @@ def rows():
 @pytest.fixture
 def few(monkeypatch):
     """The first few of the games that the rows are about: enough to see a fault."""
-    monkeypatch.setattr(coverage, "GAMES", (6, 6))
-    monkeypatch.setattr(rounding, "GAMES", (6, 6))
+    for module in (coverage, envy_sets, rounding):
+        monkeypatch.setattr(module, "GAMES", (6, 6))
     return monkeypatch
+
+
+def verdict(claims, id, **expected):
+    """The verdict of a row, which says what failed if it fails, and corrects only what it must."""
+    finding = row(claims, id, **expected).finding
+    assert bool(finding.correction) == (finding.verdict is CORRECTED)
+    assert ("Not so: " in finding.measured) == (finding.verdict is FAILS)
+    return finding.verdict
 
 
 # The verdicts.
@@ -63,7 +71,9 @@ def test_the_same_seed_gives_the_same_evidence(few) -> None:
 
 
 def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it(rows) -> None:
-    assert rows["theorem-7"].finding.evidence["smooth_distance_from_requirement"] < 1e-15
+    evidence = rows["theorem-7"].finding.evidence
+    assert evidence["smooth_distance_from_requirement"] < 1e-15
+    assert evidence["smooth_stable"] == evidence["mixtures"]
     evidence = rows["theorem-8"].finding.evidence
     assert evidence["smooth_envy"] == evidence["envy"]
 
@@ -168,14 +178,14 @@ def test_theorem_8_hears_an_audit_that_sees_other_envy(few) -> None:
 
 
 def test_the_linear_case_needs_no_correction_if_the_example_has_no_envy(few) -> None:
-    real = coverage.is_gap
-    few.setattr(coverage, "is_gap", lambda exact, *ends: exact.size > 2 and real(exact, *ends))
+    real = envy_sets.is_gap
+    few.setattr(envy_sets, "is_gap", lambda exact, *ends: exact.size > 2 and real(exact, *ends))
     assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
 
 
 def test_mixtures_of_equal_allocations_have_no_envy(few) -> None:
     alike = ExactGame.of([["1", "0.5"], ["0.5", "1"]], [1, 1])
-    few.setattr(coverage, "unequal_equilibria", lambda count: [alike])
+    few.setattr(envy_sets, "unequal_equilibria", lambda count: [alike])
     assert verdict(CLAIMS, "linear-envy-free-set") is FAILS
 
 
@@ -188,7 +198,7 @@ def test_swaps_in_which_the_other_keeps_its_amount_are_another_notion(few) -> No
             if theta[i] > theta[1 - i] and exact.utilities(kept[i])[i] >= exact.needs[i]
         ]
 
-    few.setattr(coverage, "unequal_equilibria", lambda count: [])
+    few.setattr(envy_sets, "unequal_equilibria", lambda count: [])
     assert verdict(CLAIMS, "linear-envy-free-set") is CORRECTED
     few.setattr(ExactGame, "envy", one_sided)
     assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
@@ -225,6 +235,32 @@ def test_starts_that_end_apart_show_that_sets_are_dependent(few) -> None:
     same = np.array([[1.0, 1, 0], [1, 1, 0], [0, 1, 1]]), np.array([0.75, 0.75, 0.75])
     few.setattr(coverage, "set_game", lambda number: same)
     assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+def test_a_convex_set_would_not_refute_that_other_sets_make_games_hard(few) -> None:
+    # At a share of one the mixture is a matching, which nobody envies.
+    assert verdict(CLAIMS, "coverage-hardness", share="1") is HOLDS
+
+
+def test_k4_and_the_flower_have_independent_sets_and_theorem_7_has_not() -> None:
+    for name, agents, rank in (("k4", 6, 6), ("flower", 17, 17), ("two-agents", 2, 1)):
+        incidence, needs = coverage.entry_sets(name)
+        assert (needs.size, np.linalg.matrix_rank(incidence)) == (agents, rank)
+
+
+def test_a_step_without_a_solution_fails_the_row_and_raises_nothing(few) -> None:
+    def singular(*arguments):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    few.setattr(coverage, "minimised", singular)
+    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+
+
+def test_with_rounding_left_out_who_gives_half_as_much_has_too_little() -> None:
+    game = coverage.coverage_entry("two-agents")
+    assert coverage.smooth_stable(game, np.array([0.25, 0.75]))
+    assert not coverage.smooth_stable(game, np.array([0.25, 0.8]))
+    assert not coverage.smooth_stable(game, np.array([0.25, 0.7]))
 
 
 # Derivatives.
