@@ -17,7 +17,8 @@ from fedaccord.federation.engines import Finished
 from fedaccord.federation.history import History
 from fedaccord.federation.pretraining import Draw, PretrainedWeights
 from fedaccord.federation.solo import SoloCurves
-from fedaccord.reproduce import alone, bench, defecting, estimates, hardness, preparing, printed
+from fedaccord.reproduce import alone, bench, defecting, estimates, preparing, printed
+from fedaccord.reproduce import difficulty as difficulty_rows
 from fedaccord.reproduce.bench import Bench, Data, described
 from fedaccord.reproduce.claims import Setting, Unavailable, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of, resampled
@@ -776,17 +777,24 @@ def test_scores_must_be_about_points(
 
 
 def test_trials_that_vary_enough_and_take_as_long_hold() -> None:
-    spread = hardness.Spread(2.0, Estimate(1.0, 0.8, 1.2), 0.5, Estimate(9, 8, 10), 20.0)
-    times = np.random.default_rng(0).gamma(1.2, 286 / 1.2, size=400)
+    spread = difficulty_rows.Spread(2.0, Estimate(1.0, 0.8, 1.2), 0.5, Estimate(9, 8, 10), 20.0)
+    times = np.random.default_rng(0).gamma(1.0, 286, size=1000)
     expected = EXPECTED["difficulty"]
 
     def judged(seen, batches):
-        return hardness.judged_difficulty(seen, batches, hardness.DIGITS, MADE_UP, expected)
+        return difficulty_rows.judged_difficulty(
+            seen, batches, difficulty_rows.DIGITS, MADE_UP, expected
+        )
 
     assert judged(spread, times).verdict is Verdict.HOLDS
     longer = judged(spread, 2 * times)
     assert longer.verdict is Verdict.CORRECTED and remarked(longer)
     assert judged(spread, 286 + times / 100).verdict is Verdict.CORRECTED
+    # The paper's mean, from a dozen trials whose interval would hold nearly any other.
+    few = judged(spread, np.array([*[60.0] * 10, 1166.0, 1666.0]))
+    assert few.verdict is Verdict.CORRECTED and "too few to tell" in few.correction
+    # A mean in a wide enough interval, and as far off as this.
+    assert judged(spread, times[:40] * 340 / times[:40].mean()).verdict is Verdict.CORRECTED
     by_chance = dataclasses.replace(spread, seen=1.1)
     assert judged(by_chance, times).verdict is Verdict.FAILS
 
@@ -805,8 +813,8 @@ def test_the_bound_on_the_spread_of_scores_is_one() -> None:
 def test_networks_are_trained_on_small_pools_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = dataclasses.replace(hardness.DIGITS, trials=6, fresh=2, holdout=50)
-    monkeypatch.setattr(hardness, "DIGITS", few)
+    few = dataclasses.replace(difficulty_rows.DIGITS, trials=6, fresh=2, holdout=50)
+    monkeypatch.setattr(difficulty_rows, "DIGITS", few)
     found = row("difficulty", tmp_path)
     assert 10 < found.evidence["trials"]["mean"]["value"] < 100
     assert found.evidence["longer"]["value"] != 0

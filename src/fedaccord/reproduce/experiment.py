@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fedaccord.reproduce import alone, defecting, hardness, preparing, printed
+from fedaccord.reproduce import alone, defecting, difficulty, preparing, printed
 from fedaccord.reproduce.claims import Claims
 
 CLAIMS = Claims()
-for _module in (alone, defecting, preparing, hardness, printed):
-    for _claim in _module.CLAIMS.values():
-        CLAIMS.include(_claim)
+CLAIMS.include_all(*(part.CLAIMS for part in (alone, defecting, preparing, difficulty, printed)))

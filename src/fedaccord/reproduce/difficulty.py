@@ -230,6 +230,8 @@ def judged_difficulty(
         *(factor * expected["mean"] * v for v in (varied.value, varied.low, varied.high))
     )
     mean = mean_of(times)
+    low, high = (expected[end] / expected["mean"] for end in ("least", "most"))
+    shortest, longest = (float(end / mean.value) for end in (times.min(), times.max()))
     measured = (
         f"On {data}, {small.trials} trials of {small.points} of {small.pool} points: scores spread "
         f"by {spread.seen:.2f} batches, where chance alone gives {spread.by_chance} (halves of the "
@@ -237,26 +239,34 @@ def judged_difficulty(
         "batches longer to learn from the harder half of the points than from the easier, "
         f"{spread.easier:.0f}. Single trials ({len(times)}) take {mean.said(0)} batches and vary "
         f"by {varied.said(2)} of that; so means over {each:.0f} of them, around the paper's "
-        f"{expected['mean']}, could spread by {most.said(1)} at most. It has {expected['sd']:g}."
+        f"{expected['mean']}, could spread by {most.said(1)} at most, if trials there vary as "
+        f"here. It has {expected['sd']:g}. Its scores go from {low:.2g} to {high:.2g} times their "
+        f"mean; single trials here, which go further than means over them, from {shortest:.2g} to "
+        f"{longest:.2g} times theirs."
     )
     evidence = {
         **dataclasses.asdict(spread),
         "trials": {"count": len(times), "mean": mean.to_dict(), "variation": varied.to_dict()},
-        "range": [float(times.min()), float(times.max())],
+        "range_of_single_trials": [float(times.min()), float(times.max())],
+        "range_of_the_papers_scores": [expected["least"], expected["most"]],
         "scores_could_spread_by": most.to_dict(),
         "pool": dataclasses.asdict(small),
     }
     if not spread.shown:
         measured += " That the score is about the points is not shown."
         return Finding(Verdict.FAILS, measured, evidence=evidence)
-    if most.high >= expected["sd"] and mean.holds(expected["mean"]):
+    enough = {name: expected[name] for name in ("tolerance", "widest")}
+    if most.value >= expected["sd"] and mean.agrees(expected["mean"], **enough):
         return Finding(Verdict.HOLDS, measured, evidence=evidence)
     correction = f"Points do differ; on these data trials take {mean.said(0)} batches."
+    if mean.holds(expected["mean"]):
+        correction += " They are too few to tell these from the paper's."
     if most.high < expected["sd"]:
         correction = (
             f"Points do differ. But for means over {each:.0f} trials to spread by "
             f"{expected['sd']:g}, single trials would have to vary by "
-            f"{expected['sd'] / factor:.0f} batches around {expected['mean']}; on these data they "
-            f"vary by {varied.value * expected['mean']:.0f}, and scores by {most.said(1)} at most."
+            f"{expected['sd'] / factor:.0f} batches around {expected['mean']}; if they vary as on "
+            f"these data, it is by {varied.value * expected['mean']:.0f}, and scores by "
+            f"{most.said(1)} at most."
         )
     return Finding(Verdict.CORRECTED, measured, correction + data.remark, evidence)
