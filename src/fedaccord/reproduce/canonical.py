@@ -222,8 +222,8 @@ def pac_utilities(setting: Setting) -> Finding:
         f"{falls} times. But Section 2.1 takes utilities that never fall, and then not any "
         "consistent function will do: when another agent adds a sample, one that picks badly goes "
         f"from {careless[0]} to {careless[1]}, and even the likeliest function of all may go from "
-        f"{likeliest[0]} to {likeliest[1]}, where the likeliest label of every point goes from "
-        f"{by_point[0]} to {by_point[1]}.{not_so(parts)}",
+        f"{likeliest[0]} to {likeliest[1]}, where the likeliest label of every point is right "
+        f"{by_point[0]} of the time before and {by_point[1]} after.{not_so(parts)}",
         correction="Give every point the label that is likeliest given the sample (the optimal "
         "classifier of Theorem 3), or take the worst consistent function; then utility is well "
         "defined and never falls when anybody gives more.",
