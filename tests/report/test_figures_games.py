@@ -461,6 +461,28 @@ def test_figures_are_drawn_where_asked_and_leave_no_trace_elsewhere(kind):
     assert _pylab_helpers.Gcf.get_all_fig_managers() == []
 
 
+def boxes(ax):
+    """Draw a figure, and give where its title, its legend and all of it are, and the figure."""
+    figure = ax.get_figure()
+    figure.draw_without_rendering()
+    parts = (ax.title, ax.get_legend(), ax)
+    return [part.get_tightbbox() for part in parts] + [figure.bbox]
+
+
+@pytest.mark.parametrize("kind", ["allocations", "spare", "envy"])
+@pytest.mark.parametrize("own", [True, False])
+def test_titles_of_the_users_are_clear_of_the_legend_and_nothing_is_cut_off(kind, own):
+    draw = figures(("University", "City", "Rural"))[kind]
+    axes = [draw()] if own else [draw(ax) for ax in Figure(figsize=(11, 4)).subplots(1, 2)]
+    for ax in axes:
+        ax.set_title("A title of mine")
+        ax.set_xlabel("labelled X-rays")
+        title, legend, whole, figure = boxes(ax)
+        assert not title.overlaps(legend)
+        assert whole.x0 >= 0 and whole.y0 >= 0
+        assert whole.x1 <= figure.x1 + 1 and whole.y1 <= figure.y1 + 1
+
+
 @pytest.mark.parametrize("kind", ["allocations", "spare", "envy", "overlap", "points"])
 def test_names_that_mean_harm_are_text_and_cut_where_too_long(kind):
     draw = figures((HOSTILE[1], HOSTILE[2], HOSTILE[4]))[kind]

@@ -43,6 +43,7 @@ from matplotlib.ticker import (  # noqa: E402
     NullFormatter,
     NullLocator,
 )
+from matplotlib.transforms import ScaledTranslation  # noqa: E402
 
 SIZE = (7.6, 3.6)
 # For a second drawing where the first would be too small to read.
@@ -63,7 +64,31 @@ MANY_LINES = 12
 MANY_POINTS = 12
 FONT = FontProperties(family="DejaVu Sans", size=style.FONT_SIZE)
 TEXTS = TextToPath()
+# matplotlib leaves labels that begin with an underscore out of legends; this has no width.
+LISTED = "\u2060"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class OwnAxes(Axes):
+    """Axes on a figure of their own, which know how high their legend is.
+
+    above: in points, what a title has to leave free.
+    """
+
+    above: float = 0.0
+
+    def set_title(
+        self,
+        label: str,
+        fontdict: dict[str, Any] | None = None,
+        loc: Literal["left", "center", "right"] | None = None,
+        pad: float | None = None,
+        **rest: Any,
+    ) -> Text:
+        """Set a title, above the legend unless told otherwise."""
+        if pad is None and loc != "left" and self.above:
+            pad = self.above
+        return super().set_title(label, fontdict, loc, pad, **rest)
 
 
 @contextlib.contextmanager
@@ -81,7 +106,7 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
     size: width and height in inches.
     """
     with styled():
-        ax = Figure(figsize=size, layout="constrained").add_subplot()
+        ax = Figure(figsize=size, layout="constrained").add_subplot(axes_class=OwnAxes)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(tick_text))
             # Names at the ticks, where those are what is drawn, still take its place.
@@ -176,20 +201,31 @@ def set_labels(ax: Axes, *, x: str = "", top: str = "") -> None:
     room = PLOT_SHARE * size_of(ax)[0]
     if x:
         ax.set_xlabel(wrapped(x, room), parse_math=False)
-    if top:
+    if top and isinstance(ax, OwnAxes):
         ax.set_title(wrapped(top, room), loc="left", parse_math=False)
+    elif top:
+        # The place above is for a title of the user's.
+        ax.set_ylabel(wrapped(top, PLOT_SHARE * size_of(ax)[1]), parse_math=False)
+
+
+def listed(label: str) -> str:
+    """Give a label that legends list even if it begins with an underscore."""
+    return LISTED + label if label.startswith("_") else label
 
 
 def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     """Put the legend above the axes, where it covers nothing, in as many columns as fit.
 
-    ax: with labelled lines or bars.
+    Below them on axes of the user's, whose title may then be set as usual.
+
+    ax: with labelled lines or bars; call this when its axis is labelled.
     order: the labels in the order they are to have; matplotlib's where left out.
     options: more for matplotlib's legend.
     """
     handles, labels = ax.get_legend_handles_labels()
     if not handles:
         return
+    labels = [label.removeprefix(LISTED) for label in labels]
     if order:
         rank = {name: n for n, name in enumerate(order)}
         places = sorted(range(len(labels)), key=lambda n: rank.get(labels[n], len(rank)))
@@ -197,14 +233,36 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     room = PLOT_SHARE * size_of(ax)[0]
     shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
     columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.02), "ncols": columns}
-    legend = ax.legend(handles, shown, **{**place, "borderaxespad": 0, **options})
+    place = {"ncols": columns, **(_above() if isinstance(ax, OwnAxes) else _below(ax)), **options}
+    legend = ax.legend(handles, shown, borderaxespad=0, **place)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    if (title := ax.get_title(loc="left")) and "loc" not in options:
-        # Above the legend: what is measured comes first.
-        rows = -(-len(shown) // columns)
-        ax.set_title(title, loc="left", pad=14 + rows * 1.5 * style.SMALL, parse_math=False)
+    if isinstance(ax, OwnAxes):
+        _raise_titles(ax, rows=-(-len(shown) // int(place["ncols"])))
+
+
+def _above() -> dict[str, Any]:
+    return {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
+
+
+def _below(ax: Axes) -> dict[str, Any]:
+    """Place a legend below the names and the label of the horizontal axis."""
+    figure = figure_of(ax)
+    taken = ax.xaxis.get_tightbbox(None)
+    depth = max(ax.bbox.y0 - taken.y0, 0.0) / figure.dpi if taken is not None else 0.0
+    down = ScaledTranslation(0, -depth - GAP / 2, figure.dpi_scale_trans)
+    return {
+        "loc": "upper left",
+        "bbox_to_anchor": (0, 0),
+        "bbox_transform": ax.transAxes + down,
+    }
+
+
+def _raise_titles(ax: OwnAxes, *, rows: int) -> None:
+    """Put what is measured above the legend, and a title beside it."""
+    ax.above = 14 + rows * 1.5 * style.SMALL
+    if title := ax.get_title(loc="left"):
+        ax.set_title(title, loc="left", pad=ax.above, parse_math=False)
 
 
 def _columns(widths: Sequence[float], room: float) -> int:
@@ -235,8 +293,12 @@ def percent_text(value: float, _place: int | None = None) -> str:
 
 
 def finish(ax: Axes) -> Axes:
-    """See to it that no text on the figure is taken for maths."""
-    for text in figure_of(ax).findobj(Text):
+    """See to it that no text on the figure is taken for maths, and that none is cut off."""
+    if figure_of(ax).get_layout_engine() is None:
+        # Names, labels and legends of ours need more room than matplotlib leaves by itself.
+        figure_of(ax).set_layout_engine("constrained")
+    ax.set_axisbelow(True)
+    for text in ax.findobj(Text):
         text.set_parse_math(False)
     return ax
 
@@ -276,7 +338,12 @@ def _put_lines(ax: Axes, chart: Chart) -> None:
     for n, line in enumerate(line for line in chart.lines if line.reference):
         dashes = style.DASHES[1 + n % (len(style.DASHES) - 1)]
         ax.plot(
-            line.x, line.y, color=style.REFERENCE, linewidth=1.4, linestyle=dashes, label=line.name
+            line.x,
+            line.y,
+            color=style.REFERENCE,
+            linewidth=1.4,
+            linestyle=dashes,
+            label=listed(line.name),
         )
 
 
@@ -313,7 +380,7 @@ def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
         "color": colour,
         "marker": marker,
         "linestyle": dashes,
-        "label": line.name,
+        "label": listed(line.name),
     }
     if line.of:
         look |= {"marker": "", "linestyle": (0, (4, 3)), "linewidth": 1.2}
