@@ -207,17 +207,21 @@ def test_weights_that_do_not_get_anywhere_take_smaller_steps():
 
 
 def unlike_games():
-    """Games with needs of very different sizes, on which players of equal weights get stuck."""
+    """Games with needs or benefits of very different sizes, on which equal weights get stuck."""
     yield LinearGame(np.eye(30), np.geomspace(0.1, 10, 30))
     yield LinearGame(np.eye(30), np.geomspace(0.01, 100, 30))
     rng = np.random.default_rng(0)
     benefits = rng.random((100, 100)) * (rng.random((100, 100)) < 0.03)
     np.fill_diagonal(benefits, 1.0)
     yield LinearGame(benefits, rng.uniform(0.1, 3, 100))
+    # Own samples are worth next to nothing here, and steps by what they are worth far too long.
+    benefits = np.random.default_rng(1).random((20, 20))
+    np.fill_diagonal(benefits, 0.001)
+    yield LinearGame(benefits, np.random.default_rng(2).uniform(0.5, 1, 20))
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_multiplicative_weights_close_where_needs_are_of_very_different_sizes(number):
+@pytest.mark.parametrize("number", range(4))
+def test_multiplicative_weights_close_where_needs_or_benefits_are_of_very_different_sizes(number):
     game = [*unlike_games()][number]
     solution = multiplicative_weights_optimal(game, tolerance=2e-2, deadline=Deadline(60))
     assert solution.status is Status.OPTIMAL

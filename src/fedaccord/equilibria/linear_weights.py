@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from fedaccord._arrays import Vector
+from fedaccord._arrays import Indices, Vector
 from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.linear_optimal import certified
 from fedaccord.games.base import ROUNDING
-from fedaccord.games.linear import LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 # Rounds before it is first asked whether they get anywhere.
 FIRST_WINDOW = 256
@@ -99,7 +100,7 @@ class _Players:
         self.w = share / share.sum()
         # Steps of a quarter over the largest B_ij are proved to work; longer ones mostly do, and
         # are halved where they do not.
-        self.rate = 16.0 * float(share.min())
+        self.rate = 16.0 / _largest_entry(game, self.wanted)
         self.cover, self.worth = self._cover(), self._worth()
         self.rounds, self.window, self.gap = 0, FIRST_WINDOW, np.inf
         self._forget()
@@ -151,6 +152,17 @@ class _Players:
             self.w = _shares(best.prices[self.wanted] * self.need)
             self.cover, self.worth = self._cover(), self._worth()
         self._forget()
+
+
+def _largest_entry(game: LinearGame, wanted: Indices) -> float:
+    """Give the largest B_ij, or a bound on it."""
+    need = game.requirements[wanted]
+    if isinstance(game, DiscoveryGame):
+        # q_i q_j is at most the product of their lengths, and Q Q' itself may be large.
+        lengths = np.sqrt(game.own_benefits)
+        return float((lengths[wanted] / need).max() * (lengths / game.costs).max())
+    rows = sparse.csr_array(game.benefits)[wanted]
+    return float((sparse.diags_array(1 / need) @ rows @ sparse.diags_array(1 / game.costs)).max())
 
 
 def _shares(weights: Vector) -> Vector:
