@@ -36,11 +36,11 @@ def read_text(path: str | Path) -> str:
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file beside its destination; when all is written, flush it and move it into place."""
     # Through a link to the file it names, which keeps its permissions if it is there already.
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     umask = os.umask(0)
     os.umask(umask)
     mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~umask
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".fedaccord-")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

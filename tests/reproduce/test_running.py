@@ -9,7 +9,7 @@ import pytest
 
 from fedaccord._json import json_text
 from fedaccord.charts import Chart, Line
-from fedaccord.errors import InputError, MissingExtraError, UnsolvedError
+from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
 from fedaccord.reproduce import running
 from fedaccord.reproduce.claims import Claim, Claims, Finding, Row, Setting, Unavailable, Verdict
 
@@ -48,7 +48,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Claim]:
         (Unavailable("there is no EMNIST here"), Verdict.NOT_RUN),
         (MissingExtraError("torch", "train"), Verdict.NOT_RUN),
         (UnsolvedError("no allocation was found"), Verdict.FAILS),
-        (InputError("requirements must be positive"), Verdict.FAILS),
+        (ExactnessError("too many agents"), Verdict.FAILS),
     ],
 )
 def test_a_check_that_cannot_run_says_so_and_one_that_breaks_down_fails(error, verdict):
@@ -57,9 +57,10 @@ def test_a_check_that_cannot_run_says_so_and_one_that_breaks_down_fails(error, v
     assert str(error) in row.finding.measured
 
 
-def test_a_fault_of_the_program_is_not_taken_for_a_verdict():
-    with pytest.raises(ZeroDivisionError):
-        running.checked(claim("one", raising(ZeroDivisionError())), Setting(False, {}, Path()))
+@pytest.mark.parametrize("error", [ZeroDivisionError(), InputError("the disk is full")])
+def test_a_fault_of_the_program_or_the_disk_is_not_taken_for_a_verdict(error):
+    with pytest.raises(type(error)):
+        running.checked(claim("one", raising(error)), Setting(False, {}, Path()))
 
 
 def test_every_row_is_told_when_it_is_finished_with_all_that_is_known(known):

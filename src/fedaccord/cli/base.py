@@ -119,7 +119,11 @@ def check_report(report: str | None, *, keep: str | Path | None = None) -> None:
     """
     if report is not None:
         check_destination(report, (".html",), keep=keep, what="report", option="--report")
-        imported("fedaccord.report.html")
+        try:
+            imported("fedaccord.report.html")
+        except ValueError as error:
+            # Settings of matplotlib's in the environment or in a file, read on import.
+            raise InputError(f"matplotlib cannot be loaded for --report: {error}") from None
 
 
 def write_report(report: str | None, make: Callable[[], Page]) -> None:
@@ -186,8 +190,11 @@ def check_destination(
     if path.suffix not in suffixes:
         raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
     if path.exists() and (
-        not path.is_file() or (keep is not None and os.path.samefile(path, keep))
+        not path.is_file()
+        or (keep is not None and Path(keep).exists() and os.path.samefile(path, keep))
     ):
         raise InputError(f"{option} would overwrite {save}, which is no {what}; name another")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {save}: there is no folder {path.parent} to write to")
+    # Through a link to where the file will be.
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {save}: there is no folder {folder} to write to")

@@ -108,7 +108,7 @@ def audit_defection(
     )
     prescribed = _read_plan(settings)
     check_folder(results, "--results")
-    check_report(report)
+    check_report(report, keep=config_file)
     engines = imported("fedaccord.federation.engines")
     workers = checked_workers(cores() if workers is None else workers)
     if engine not in engines.ENGINES:

@@ -290,6 +290,8 @@ def catalog(
     if parameter and name is None:
         raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
     check_report(report)
+    if report is not None and save is not None and Path(report) == save:
+        raise InputError(f"--report and --save both name {report}; name two files")
     from fedaccord.games import catalog as games
 
     if name is not None:

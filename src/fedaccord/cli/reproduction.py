@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,10 +67,10 @@ def reproduce(
     folder = _made_folder(out)
     result = folder / f"{STEMS[full]}.json"
     page = _page_file(report, result)
-    ids = list(only or running.all_claims())
+    ids = list(dict.fromkeys(only or running.all_claims()))
     complain(_cost(len(ids), minutes, folder))
     try:
-        with changing() as tell:
+        with _alone_in(folder), changing() as tell:
             found = running.reproduce(
                 only,
                 full=full,
@@ -104,6 +105,8 @@ def _emit_claims(claims: Mapping[str, Claim], *, as_json: bool) -> None:
 
 def _made_folder(out: str) -> Path:
     """Make the folder for the results, or say why that fails before any time goes into them."""
+    if not out.strip():
+        raise InputError("--out is empty; name a folder, as in --out reproduction")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,6 +115,24 @@ def _made_folder(out: str) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"cannot write to --out {out}: it belongs to someone else; name another")
     return folder
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another process is at work in, whose rows would be lost."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another process is at work in {folder}; wait for it, or name another --out"
+            ) from None
+        yield
 
 
 def _page_file(report: str | None, result: Path) -> Path | None:
@@ -123,7 +144,10 @@ def _page_file(report: str | None, result: Path) -> Path | None:
     except MissingExtraError as error:
         complain(f"there will be no page: {error}")
         return None
-    return result.with_suffix(".html")
+    page, figures = result.with_suffix(".html"), _figures(result)
+    if page.is_dir() or (figures.exists() and not figures.is_dir()):
+        raise InputError(f"{page} or {figures} is in the way of the page; name another --out")
+    return page
 
 
 def _cost(count: int, minutes: float, folder: Path) -> str:
@@ -160,12 +184,16 @@ def _keep(row: Row, so_far: Reproduction, path: Path) -> None:
     complain(row_line(row))
 
 
+def _figures(result: Path) -> Path:
+    return result.with_name(result.stem.replace("reproduction", "figures"))
+
+
 def _write_page(found: Reproduction, page: Path, result: Path) -> None:
     from fedaccord.report.reproduction import reproduction_page
 
     made = reproduction_page(found, command=command_line())
     made.save(page)
-    figures = result.with_name(result.stem.replace("reproduction", "figures"))
+    figures = _figures(result)
     figures.mkdir(exist_ok=True)
     made.save_pictures(figures)
 

@@ -77,7 +77,7 @@ def train(
     brought = None if contributions is None else Allocation.load(contributions)
     if save is not None:
         check_destination(save, (".csv",), keep=contributions, what="history")
-    check_report(report)
+    check_report(report, keep=config_file)
     federation = building_of(config, cache or CACHE).source(start).deal(trial)
 
     from fedaccord.federation.streams import derived_seed
@@ -123,7 +123,7 @@ def difficulty(
     settings = _difficulty(config, method, trials)
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of scores")
-    check_report(report)
+    check_report(report, keep=config_file)
     building = building_of(config, cache or CACHE)
     try:
         scores = building.new_scores(settings.method, settings.options)
@@ -187,7 +187,7 @@ def pretrain(
         raise InputError("[pretraining] batches is 0 in this config; give how many to train")
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of weights")
-    check_report(report)
+    check_report(report, keep=config_file)
     weights = building_of(config, cache or CACHE).new_weights()
     if save is not None:
         weights.save(save)
@@ -230,7 +230,7 @@ def search(
         raise InputError(f"--epochs must be a number above 0; got {epochs:g}")
     if results is not None:
         check_folder(results, "--results")
-    check_report(report)
+    check_report(report, keep=config_file)
     building = building_of(config, cache or CACHE)
     from fedaccord.report.live import counted
 

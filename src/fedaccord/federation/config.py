@@ -301,28 +301,34 @@ class Config:
         return {**plain, "algorithms": {n: a.to_dict() for n, a in self.algorithms.items()}}
 
 
-def read_tables(path: str | Path, *, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+# A longer chain is a mistake.
+MOST_EXTENDED = 20
+
+
+def read_tables(path: str | Path, *, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read the tables of a TOML file, with those that it takes over from the file it extends.
 
     path: the file.
     extended_by: the files that led here, none of which it may extend in turn.
     """
     with _told_of(path):
-        folder, line = Path(path).parent, (*extended_by, Path(path).resolve())
+        folder, line = Path(path).parent, (*extended_by, os.path.realpath(path))
         return _with_base(_parsed(read_text(path)), folder, line)
 
 
 def _with_base(
-    tables: dict[str, Any], folder: Path | None, line: tuple[Path, ...] = ()
+    tables: dict[str, Any], folder: Path | None, line: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Put tables over those of the file they extend, and files where they are looked for."""
     placed = {name: _placed_files(name, table, folder) for name, table in tables.items()}
     base = placed.pop("extends", None)
     if base is None:
         return placed
-    path = (folder or Path()) / Path(text("extends", base)).expanduser()
-    if path.resolve() in line:
+    path = (folder or Path()) / _expanded(text("extends", base))
+    if os.path.realpath(path) in line:
         raise InputError(f'extends = "{base}" leads back to a file that extends it; take one out')
+    if len(line) > MOST_EXTENDED:
+        raise InputError(f"more than {MOST_EXTENDED} files extend one another; take some out")
     below = read_tables(path, extended_by=line)
     # A fault of that file is told with its name.
     with _told_of(path):
@@ -376,11 +382,21 @@ def _parsed(toml: str) -> dict[str, Any]:
         raise InputError(f"a value cannot be read ({error})") from None
 
 
+def _expanded(path: str) -> Path:
+    """Give a path with ~ put in full, or say why it is none."""
+    try:
+        if "\0" not in path:
+            return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{path!r} is no path ({error}); write it in full") from None
+    raise InputError(f"{path!r} is no path: it has a character of code 0; take it out")
+
+
 def _placed(path: str, folder: Path | None) -> str:
     """Give a file's place: beside the config, or in the data folder if it is only there."""
     if folder is None:
         return path
-    beside = folder / Path(path).expanduser()
+    beside = folder / _expanded(path)
     shelf = os.environ.get(FOLDER)
     if shelf and not beside.exists() and (Path(shelf) / path).exists():
         return str(Path(shelf) / path)

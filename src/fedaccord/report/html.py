@@ -109,7 +109,11 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
 def _contents(picture: Picture, drawn: Files) -> dict[str, bytes]:
     svg = standalone(drawn.svg, title=plain(picture.title), alt=plain(picture.alt))
     # The mark in front tells spreadsheets that it is UTF-8.
-    return {"png": drawn.png, "svg": svg.encode(), "csv": picture_csv(picture).encode("utf-8-sig")}
+    return {
+        "png": drawn.png,
+        "svg": svg.encode(),
+        "csv": picture_csv(picture).encode("utf-8-sig", "backslashreplace"),
+    }
 
 
 TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}

@@ -118,11 +118,14 @@ class Row:
     @classmethod
     def from_dict(cls, claim: Claim, data: Mapping[str, Any]) -> Row:
         """Make a row of what to_dict gives, of a claim that is known."""
+        for key, kind in (("measured", str), ("correction", str), ("seconds", float | int)):
+            if not isinstance(data[key], kind):
+                raise TypeError(f"{key} of {claim.id} is {data[key]!r}")
         finding = Finding(
             Verdict(data["verdict"]),
             data["measured"],
             data["correction"],
-            evidence=data["evidence"],
+            evidence=dict(data["evidence"]),
             charts=tuple(Chart.from_dict(chart) for chart in data["charts"]),
         )
         return cls(claim, finding, data["seconds"])

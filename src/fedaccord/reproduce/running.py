@@ -15,7 +15,7 @@ from typing import Any
 
 from fedaccord._files import read_text
 from fedaccord._machine import machine, versions
-from fedaccord.errors import FedaccordError, InputError, MissingExtraError
+from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
 from fedaccord.reproduce.claims import (
     EXPERIMENT,
     NOT_YET,
@@ -114,7 +114,7 @@ def minutes(only: Sequence[str] | None, *, full: bool) -> float:
     """
     known = all_claims()
     _check_ids(only, known)
-    return sum(known[id].minutes[full] for id in only or known)
+    return sum(known[id].minutes[full] for id in set(only or known))
 
 
 def expected_numbers() -> dict[str, dict[str, Any]]:
@@ -191,13 +191,16 @@ def _scale(full: bool) -> str:
 
 
 def checked(claim: Claim, setting: Setting) -> Row:
-    """Check one claim. A fault of the check itself is no proof of anything, and so fails."""
+    """Check one claim. A solver that gives up is no proof, so the claim fails.
+
+    Any other fault, such as a full disk, says nothing of the claim, and ends the work.
+    """
     started = time.perf_counter()
     try:
         finding = claim.check(setting)
     except (Unavailable, MissingExtraError) as error:
         finding = Finding(Verdict.NOT_RUN, f"It could not be run here: {error}.")
-    except FedaccordError as error:
+    except (UnsolvedError, ExactnessError) as error:
         finding = Finding(Verdict.FAILS, f"The check ended with an error: {error}.")
     return Row(claim, finding, time.perf_counter() - started)
 
