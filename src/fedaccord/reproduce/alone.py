@@ -83,8 +83,9 @@ def judged_curves(
     measured = (
         f"On {data}, alone with all their points, {len(runs)} runs averaged reach {goal:g} so: "
         f"{said}, of {found.rounds[-1]} rounds; the hard agents take "
-        f"{'at least ' if never else ''}{ratio.said(1)} times as long. The mixtures and the goal "
-        "were chosen, on other deals, so that this is near three."
+        f"{'at least ' if never else ''}{ratio.said(1)} times as long (a rough interval, from "
+        "runs drawn anew). The mixtures and the goal were chosen, on other deals, so that this is "
+        "near three."
     )
     verdict, correction, wanted = Verdict.HOLDS, "", expected["times_as_long"]
     near = ratio.agrees(wanted, tolerance=expected["tolerance"], widest=expected["widest"])

@@ -59,6 +59,11 @@ def student(n: int) -> float:
     return float(t.ppf(0.975, max(1, n - 1)))
 
 
+def normal_share(z: float) -> float:
+    """Give the share of a normal distribution below so many deviations."""
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
 def mean_of(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
     table = np.asarray(values, dtype=np.float64)
@@ -89,11 +94,16 @@ def difference_of_shares(differences: ArrayLike) -> Estimate:
 def resampled(trials: Vector, statistic: Callable[[Vector], float], *, seed: int = 0) -> Estimate:
     """Estimate a number that is computed from all trials, by drawing trials anew.
 
+    Quantiles of what is drawn, taken further out so that the interval of a mean is Student's (the
+    expanded percentile interval of Hesterberg, 2015). With a dozen trials it is rough all the same:
+    it holds the true mean nearly as often as promised, a deviation only in four cases of five.
+
     trials: one entry per trial.
     statistic: what is computed from them.
     seed: of the draws.
     """
     random, n = np.random.default_rng(seed), len(trials)
     found = [statistic(trials[random.integers(n, size=n)]) for _ in range(RESAMPLES)]
-    low, high = np.quantile(found, (0.025, 0.975))
+    out = normal_share(student(n) * math.sqrt(n / max(1, n - 1)))
+    low, high = np.quantile(found, (1 - out, out))
     return Estimate(statistic(trials), float(low), float(high))
