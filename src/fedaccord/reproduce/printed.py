@@ -158,7 +158,7 @@ def judged_counts(found: Sequence[Mapping[str, Any]], total: int, size: int) -> 
     )
     kept = "always" if proportional else "not always"
     measured = (
-        f"For {len(found):,} weights of {len(floors[0])} agents: as printed, a round has fewer "
+        f"For {len(found):,} sets of {len(floors[0])} weights: as printed, a round has fewer "
         f"than its {total} samples in {fewer:,} cases, and of {len(short):,} agents below the "
         f"average weight {starved:,} draw nothing at all. Exact counts {kept} sum to {total}, each "
         "within one sample of its share."
