@@ -51,3 +51,19 @@ def test_pages_joined_keep_their_verdicts_facts_and_every_picture():
     assert len(set(names)) == 3
     assert whole.facts == facts
     assert whole.command == "make demo"
+
+
+def test_facts_of_joined_pages_say_which_page_they_are_about_unless_shared():
+    first = page("one", facts=(("Seed", "none"), ("Rounds", "4"), ("Date", "today")))
+    second = page("two", facts=(("Seed", "7"), ("Date", "today")))
+    whole = joined("all", "well", "good", pages=[first, second], names=("Plan", "Audit"))
+    assert whole.facts == (
+        ("Plan: Seed", "none"),
+        ("Plan: Rounds", "4"),
+        ("Audit: Seed", "7"),
+        ("Date", "today"),
+    )
+    assert joined("all", "well", "good", pages=[first, second]).facts[0] == ("one: Seed", "none")
+    assert joined("all", "well", "good", pages=[first]).facts == first.facts
+    with pytest.raises(InputError, match="2 pages and 1 names"):
+        joined("all", "well", "good", pages=[first, second], names=("Plan",))

@@ -234,13 +234,13 @@ def test_an_audit_has_what_is_needed_to_make_it_again():
     page = audit_page(two_algorithms(), command="fedaccord audit x.toml")
     facts = dict(page.facts)
     assert page.command == "fedaccord audit x.toml"
-    assert facts["Audit by P1"] == "4 trials; each agent cuts in every one; seed 3"
+    assert facts["Audit"] == "by P1; 4 trials; each agent cuts in every one; seed 3"
     assert facts["Runs made with"] == "numpy 2, torch 2"
     assert facts["MW-FED"] == "kind MW-FED, rounds 40"
-    assert facts["Computing of P1"] == "1 min 40 s for all runs; 1 min 01 s this time"
+    assert facts["Computing"] == "1 min 40 s for all runs; 1 min 01 s this time"
     assert "Python" in facts["Versions"] and facts["Machine"] and facts["Date"]
     stopped = dict(audit_page(two_algorithms(width=0.2)).facts)
-    assert stopped["Audit by P1"].startswith("4 trials, fewer where an interval is 0.2 narrow;")
+    assert stopped["Audit"].startswith("by P1; 4 trials, fewer where an interval is 0.2 narrow;")
 
 
 def test_of_four_hundred_agents_those_who_could_give_least_come_first():
@@ -272,6 +272,14 @@ def test_a_run_says_who_is_satisfied_and_shows_everybody():
     assert found.footer == (("all", None, None, None, None, 240, 183, 315),)
     assert [picture.name for picture in page.pictures()] == ["training", "draws"]
     assert dict(page.facts)["Seed of the run"] == "7"
+
+
+def test_settings_that_are_not_used_and_times_too_short_to_tell_are_not_written_as_none_and_zero():
+    settings = {"kind": "FedAvg", "goal_points": None}
+    quick = dataclasses.replace(four_agents(), seconds=0.2, algorithm=settings)
+    facts = dict(train_page(quick, "FedAvg").facts)
+    assert facts["Training took"] == "less than 1 s"
+    assert facts["Algorithm"] == "kind FedAvg"
 
 
 def test_a_run_in_which_all_draw_alike_has_no_picture_of_that():

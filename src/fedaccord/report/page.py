@@ -119,7 +119,7 @@ class Page:
     tone: whether that is good news.
     sections: the rest.
     facts: method, versions, seeds: what one needs to know to trust or repeat it, by name.
-    command: what to type to make it again.
+    command: what to type to make it again, in one line or several.
     """
 
     title: str
@@ -166,19 +166,47 @@ def _pictures(section: Section) -> list[Picture]:
 
 
 def joined(
-    title: str, verdict: str, tone: Tone, *, pages: Sequence[Page], command: str = ""
+    title: str,
+    verdict: str,
+    tone: Tone,
+    *,
+    pages: Sequence[Page],
+    names: Sequence[str] = (),
+    command: str = "",
 ) -> Page:
     """Make one page of several, each a section of it with its own verdict at its top.
 
-    Pictures that share a name get a number behind it.
+    Pictures that share a name get a number behind it. A fact that several pages share is told once,
+    the others with the page that they are about.
+
+    names: short ones of the pages, for the facts; their titles where left out.
     """
     taken: set[str] = set()
     sections = tuple(
         _renamed(Section(page.title, (Mark(page.verdict, page.tone), *page.sections)), taken)
         for page in pages
     )
-    facts = dict.fromkeys(fact for page in pages for fact in page.facts)
-    return Page(title, verdict, tone, sections=sections, facts=tuple(facts), command=command)
+    facts = _told_apart(pages, names or [page.title for page in pages])
+    return Page(title, verdict, tone, sections=sections, facts=facts, command=command)
+
+
+def _told_apart(pages: Sequence[Page], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """List the facts of pages: those of one with its name, those that are shared at the end."""
+    if len(names) != len(pages):
+        raise InputError(f"there are {len(pages)} pages and {len(names)} names; give one each")
+    values: dict[str, list[str]] = {}
+    for fact, value in (fact for page in pages for fact in page.facts):
+        values.setdefault(fact, []).append(value)
+    shared = {
+        n: v[0] for n, v in values.items() if len(set(v)) == 1 and (len(v) > 1 or len(pages) == 1)
+    }
+    own = [
+        (f"{name}: {fact}", value)
+        for name, page in zip(names, pages, strict=True)
+        for fact, value in page.facts
+        if fact not in shared
+    ]
+    return (*own, *shared.items())
 
 
 def _renamed(section: Section, taken: set[str]) -> Section:

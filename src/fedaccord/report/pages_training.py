@@ -25,7 +25,7 @@ from fedaccord.report.answers import (
     counted_answers,
 )
 from fedaccord.report.drawing import picture_of
-from fedaccord.report.facts import Facts, settings_text, surroundings
+from fedaccord.report.facts import Facts, settings_text, surroundings, took
 from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Section, Table, Tone
 from fedaccord.report.pages_beforehand import difficulty_page, pretrain_page, search_page
 from fedaccord.report.tables import MANY
@@ -37,7 +37,6 @@ from fedaccord.report.training import (
     percent,
     percent_of,
     share_text,
-    span,
     spoken_level,
     table_sentences,
 )
@@ -313,14 +312,13 @@ def _audit_facts(found: DefectionAudit) -> Facts:
     stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
     trials = f"{found.trials:,} {'trial' if found.trials == 1 else 'trials'}{stops}"
     cut = "each agent cuts in every one" if found.defectors == "each" else "one random agent cuts"
-    times = f"{span(found.run_seconds)} for all runs; {span(found.seconds)} this time"
-    # With the protocol in the name: a page may have two audits.
+    times = f"{took(found.run_seconds)} for all runs; {took(found.seconds)} this time"
     return (
-        (f"Audit by {found.protocol}", f"{trials}; {cut}; seed {found.seed}"),
+        ("Audit", f"by {found.protocol}; {trials}; {cut}; seed {found.seed}"),
         *((curve.algorithm, settings_text(curve.settings)) for curve in found.curves),
         ("Federation", f"sha256 {found.source}"),
         ("Runs made with", "; ".join(found.versions)),
-        (f"Computing of {found.protocol}", times),
+        ("Computing", times),
         *surroundings(),
     )
 
@@ -347,7 +345,7 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
         facts=(
             ("Algorithm", settings_text(history.algorithm)),
             ("Seed of the run", f"{history.seed}"),
-            ("Training took", span(history.seconds)),
+            ("Training took", took(history.seconds)),
             *surroundings(),
         ),
         command=command,
