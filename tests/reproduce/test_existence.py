@@ -70,7 +70,11 @@ def test_the_same_seed_gives_the_same_evidence(few) -> None:
 
 
 def test_shares_at_the_mean_of_a_feasible_allocation_are_noticed(few) -> None:
-    few.setattr(existence, "levelled", lambda theta, limits: np.full(len(theta), theta.mean()))
+    def mean(theta, limits):
+        whole = (theta == np.floor(theta)).all()
+        return np.full(len(theta), np.floor(theta.mean()) if whole else theta.mean())
+
+    few.setattr(existence, "levelled", mean)
     few.setattr(existence, "_limited_games", lambda count: (count, [], 0))
     assert verdict(CLAIMS, "theorem-1") is FAILS
 
@@ -297,10 +301,13 @@ def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
     forwards = rings.ring_utility
 
     def backwards(d):
-        return lambda agent, theta: forwards(d)(agent, [*theta[:agent], *theta[agent + 1 :], 0])
+        # The sample of the next agent in place of the last one's.
+        return lambda i, theta: forwards(d)(0, [theta[i], 0, theta[(i + 1) % 3]])
 
     monkeypatch.setattr(rings, "ring_utility", backwards)
-    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is FAILS
+    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    assert found.verdict is FAILS
+    assert found.measured.endswith(" Not so: the printed utility is that of the construction.")
 
 
 @pytest.mark.parametrize(
