@@ -182,6 +182,21 @@ def test_a_page_lists_its_sections_when_there_are_many():
     assert listed(30, 2) == 30
 
 
+def test_no_line_ends_between_a_number_and_its_per_cent():
+    made = simple("in 100 % of runs, % alone", command="echo 5 %").html()
+    assert "<p>in 100\u00a0% of runs, % alone</p>" in made
+    # What is to be copied stays as it was typed.
+    assert "<span>5</span> <span>%</span>" in made
+
+
+def test_a_command_of_several_lines_keeps_them():
+    made = simple("text", command="make demo\nfedaccord solve a.json").html()
+    shown = made.partition("<code>")[2].partition("</code>")[0]
+    assert re.sub("</?span>", "", shown) == "make demo\nfedaccord solve a.json"
+    # A word, which is not to be broken, never runs on over the end of a line.
+    assert "<span>demo</span>\n<span>fedaccord</span>" in shown
+
+
 def test_without_facts_and_command_nothing_is_said_of_how_it_was_made():
     assert ">How this was made<" not in simple("text").html()
     made = simple("text", facts=(("Seed", "7"),), command="fedaccord solve 'a  b'").html()

@@ -43,6 +43,8 @@ LAST = "How this was made"
 # Letters written from right to left, and what stands between them.
 RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 LEFTWARD = re.compile(f"[{RIGHT_TO_LEFT}]+(?:[^\\w]*[{RIGHT_TO_LEFT}]+)*")
+# Between a number and its sign no line ends.
+PER_CENT = re.compile(r"(?<=\d) %")
 
 
 # Pictures.
@@ -259,5 +261,6 @@ def _shown(value: Any) -> Any:
 
 
 def _said(text: str) -> Markup:
-    """Keep names written from right to left from moving the words round them."""
-    return Markup(LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", str(escape(plain(text)))))
+    """Keep names written from right to left from moving the words round them, and 5 % together."""
+    shown = PER_CENT.sub("\u00a0%", str(escape(plain(text))))
+    return Markup(LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", shown))
