@@ -240,9 +240,9 @@ def judged_difficulty(
         f"{spread.easier:.0f}. Single trials ({len(times)}) take {mean.said(0)} batches and vary "
         f"by {varied.said(2)} of that (roughly); so means over {each:.0f} of them, around the "
         f"paper's {expected['mean']}, could spread by {most.said(1)} at most, if trials there vary "
-        f"as here. It has {expected['sd']:g}. Its scores go from {low:.2g} to {high:.2g} times their "
-        f"mean; single trials here, which go further than means over them, from {shortest:.2g} to "
-        f"{longest:.2g} times theirs."
+        f"as here. It has {expected['sd']:g}. Its scores go from {low:.2g} to {high:.2g} times "
+        f"their mean; single trials here, which go further than means over them, from "
+        f"{shortest:.2g} to {longest:.2g} times theirs."
     )
     evidence = {
         **dataclasses.asdict(spread),
