@@ -20,6 +20,7 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.report import style
+from fedaccord.report.drawing import new_axes
 from fedaccord.report.figures_games import (
     BANDS,
     plot_allocations,
@@ -75,6 +76,17 @@ def test_bars_are_as_long_as_each_hospital_gives():
     said = drawn(ax)
     assert {"1,440", "1,228.1", "703.1", "300", "1,200", "886.2", "221.1", "0"} <= set(said)
     assert "stable: 2,100 in all" in said
+
+
+def test_a_legend_of_several_lines_is_read_line_by_line_in_the_order_of_the_bars():
+    game, claims, *_ = hospitals()
+    ax = plot_allocations(game, claims, ax=new_axes((6.2, 4)))
+    ax.get_figure().draw_without_rendering()
+    texts = ax.get_legend().get_texts()
+    spots = {t.get_text().split(":")[0]: t.get_window_extent() for t in texts}
+    assert len({round(box.y0) for box in spots.values()}) == 2
+    read = sorted(spots, key=lambda name: (-round(spots[name].y0), spots[name].x0))
+    assert read == ["alone", "optimal", "stable", "envy-free"]
 
 
 @pytest.mark.parametrize("model", ["linear", "coverage"])
@@ -179,6 +191,10 @@ def test_a_stable_plan_has_neither_short_nor_spare_bars():
     ax = plot_spare(audits["stable"])
     assert [c.get_label() for c in ax.containers] == ["given and needed"]
     assert drawn(ax).count("exact") == 3
+
+
+def test_who_gives_nothing_and_needs_nothing_more_is_said_to_give_nothing():
+    assert "gives 0" in drawn(plot_spare(hospitals()[2]["optimal"]))
 
 
 def test_an_agent_that_must_give_its_minimum_has_nothing_to_spare():
@@ -309,15 +325,29 @@ def test_prices_stand_at_their_number_of_agents_below_the_root():
     assert y == pytest.approx(np.sqrt(x))
     assert ax.get_xscale() == ax.get_yscale() == "log"
     place, height = line(ax, "price of fairness: from 2 to 4.5")
-    assert place == pytest.approx(17, rel=0.2) and height == pytest.approx(3)
+    assert list(place) == [17] and height == pytest.approx(3)
     ends = [path.vertices[:, 1] for c in ax.collections for path in c.get_paths()]
     assert any(np.allclose(end, [2, 4.5]) for end in ends)
+
+
+def test_prices_of_one_game_stand_at_its_size_with_their_values_beside_them():
+    prices = {
+        "price of stability": {30: Interval(1.0874, 1.0874)},
+        "price of fairness": {30: Interval(1.08, 1.09)},
+    }
+    ax = plot_prices(prices)
+    assert list(line(ax, "price of stability")[0]) == list(line(ax, "price of fairness")[0]) == [30]
+    assert ax.get_xlim() == (1, 60) and ax.get_xscale() == "linear"
+    assert {"1.087", "from 1.08 to 1.09", "√k = 5.477"} <= set(drawn(ax))
+    heights = sorted(text.xy[1] for text in ax.texts)
+    low, high = ax.get_ylim()
+    assert min(b - a for a, b in pairwise(heights)) >= 0.07 * (high - low)
 
 
 def test_a_price_without_an_upper_end_points_upwards():
     ax = plot_prices({"price of fairness": {4: Interval(1.5, np.inf)}})
     ((start, end, *_),) = arrows(ax)
-    assert start[1] == 1.5 and end[1] > 1.5
+    assert start == (4, 1.5) and end[0] == 4 and end[1] > 1.5
     assert "price of fairness: at least 1.5" in drawn(ax)
 
 

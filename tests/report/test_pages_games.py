@@ -398,7 +398,7 @@ def test_the_flower_page_tells_of_its_core():
     assert "Optimal: core envies 16 others." in said
     assert "so the stable plan costs 129 % more" in said
     by_name = {picture.name: picture for picture in parts(page, Picture)}
-    assert by_name["defection-optimal"].note == "The other 16 are not off."
+    assert by_name["defection-optimal"].note == "The other 16 give exactly what they need."
 
 
 # Many agents.
@@ -475,6 +475,9 @@ def test_a_stable_plan_passes_the_check():
     page = check_page(hospitals()[2]["stable"])
     assert page.tone == "good"
     assert "Nobody is short, and nobody could give less." in words(page)
+    shown = parts(page, Picture)[0].data
+    assert shown.columns == ("agent", "alone", "this plan")
+    assert shown.rows[1] == ("City", 1440, 1200)
     assert page.verdict == (
         "The plan holds: everybody reaches its requirement, nobody could give less, and nobody "
         "envies anybody."

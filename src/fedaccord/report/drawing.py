@@ -234,11 +234,16 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
     columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
     place = {"ncols": columns, **(_above() if isinstance(ax, OwnAxes) else _below(ax)), **options}
-    legend = ax.legend(handles, shown, borderaxespad=0, **place)
+    # matplotlib fills column by column; people read line by line.
+    columns = int(place["ncols"])
+    across = [n for first in range(columns) for n in range(first, len(shown), columns)]
+    legend = ax.legend(
+        [handles[n] for n in across], [shown[n] for n in across], borderaxespad=0, **place
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)
     if isinstance(ax, OwnAxes):
-        _raise_titles(ax, rows=-(-len(shown) // int(place["ncols"])))
+        _raise_titles(ax, rows=-(-len(shown) // columns))
 
 
 def _above() -> dict[str, Any]:
@@ -266,11 +271,9 @@ def _raise_titles(ax: OwnAxes, *, rows: int) -> None:
 
 
 def _columns(widths: Sequence[float], room: float) -> int:
-    """Choose the most columns that fit; entries run down each column before the next."""
+    """Choose the most columns that fit; entries run along each line before the next."""
     for columns in range(len(widths), 1, -1):
-        rows = -(-len(widths) // columns)
-        parts = [widths[n : n + rows] for n in range(0, len(widths), rows)]
-        if len(parts) == columns and sum(map(max, parts)) <= room:
+        if sum(max(widths[first::columns]) for first in range(columns)) <= room:
             return columns
     return 1
 

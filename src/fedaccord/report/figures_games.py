@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from fedaccord._arrays import Indices, Vector
 from fedaccord.equilibria.base import Interval, Solution
@@ -37,6 +37,7 @@ from fedaccord.report.figures_parts import (
     NAMED,
     WIDTH,
     count_samples,
+    is_narrow,
     legend_beside_names,
     name_rows,
     write_beside,
@@ -54,6 +55,8 @@ BANDS = 100
 LEAST = 25
 # Bars are thick, with their numbers at their ends, while there are this few agents.
 THICK = 12
+# What part of a figure's height a line of text takes up.
+LINE = 0.08
 
 COLOURS = {
     "alone": style.ALONE,
@@ -73,11 +76,11 @@ def burdens(game: Game, solutions: Mapping[str, Solution]) -> dict[str, Vector]:
     return {"alone": game.alone, **found}
 
 
-def allocations_size(game: Game, solutions: Mapping[str, Solution]) -> tuple[float, float]:
+def burdens_size(game: Game, given: Mapping[str, Vector]) -> tuple[float, float]:
     """Give the width and height in inches that the plans of a game need."""
     if game.size > NAMED:
         return WIDTH, 4.2
-    bars = len(burdens(game, solutions))
+    bars = len(given)
     row = 0.12 + 0.17 * bars if game.size <= THICK else 0.08 + 0.075 * bars
     return WIDTH, 1.3 + game.size * row
 
@@ -94,8 +97,17 @@ def plot_allocations(
     solutions: the solutions by name, such as the concept.
     ax: where to draw.
     """
-    ax = new_axes(allocations_size(game, solutions)) if ax is None else ax
-    given = burdens(game, solutions)
+    return plot_burdens(game, burdens(game, solutions), ax=ax)
+
+
+def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = None) -> Axes:
+    """Draw what each agent gives under plans, as plot_allocations does.
+
+    game: whose plans.
+    given: what each agent gives, by the name of the plan; "alone" among them is a line.
+    ax: where to draw.
+    """
+    ax = new_axes(burdens_size(game, given)) if ax is None else ax
     with styled():
         if game.size <= NAMED:
             _draw_bars(ax, game, given)
@@ -217,31 +229,66 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
     ax: where to draw.
     """
     ax = new_axes((WIDTH, 3.6)) if ax is None else ax
-    sizes = [k for series in prices.values() for k in series] or [1]
-    ends = np.array([1.0, 10 ** np.ceil(np.log10(max(sizes) + 1.5))])
+    sizes = {k for series in prices.values() for k in series} or {1}
+    ends = (1.0, 2.0 * max(sizes))
+    top = max([ends[1] ** 0.5, *_finite_ends(prices)])
     with styled():
+        if len(sizes) > 1:
+            _set_log_scales(ax, ends, top)
+        else:
+            ax.set_xlim(*ends)
+            ax.set_ylim(1 - 0.06 * top, top * 1.05)
+            ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(ax) else 9, integer=True))
+        at = np.linspace(*ends, 100)
         ax.plot(
-            ends, np.sqrt(ends), color=style.REFERENCE, ls="dashed", label="√k, for comparison",
+            at, np.sqrt(at), color=style.REFERENCE, ls="dashed", label="√k, for comparison",
             linewidth=1.4,
         )  # fmt: skip
         for n, (name, series) in enumerate(prices.items()):
-            # Prices of one game stand side by side.
-            apart = ends[1] ** (0.025 * (n - (len(prices) - 1) / 2)) if len(series) == 1 else 1.0
-            _draw_price(ax, name, series, n, apart)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+            _draw_price(ax, name, series, n)
+        if len(sizes) == 1:
+            _write_prices(ax, prices, next(iter(sizes)))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(tick_text))
-            axis.set_minor_formatter(lambda value, _: "")
-        ax.set_xlim(*ends)
-        top = max([float(np.sqrt(ends[1])), *_finite_ends(prices)])
-        ax.set_ylim(top**-0.06, top * 1.15)
-        marks = (1, 1.5, 2, 3, 5, 10, 20) if top <= 20 else 10.0 ** np.arange(10)
-        ax.set_yticks([mark for mark in marks if mark <= top * 1.1])
         set_labels(ax, x="k, the number of agents", top="price: total over the least total")
         ax.grid(axis="both")
         put_legend(ax)
     return finish(ax)
+
+
+def _set_log_scales(ax: Axes, ends: tuple[float, float], top: float) -> None:
+    """Draw prices of games of many sizes on logarithmic axes, where sqrt(k) is a line."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for axis, last in ((ax.xaxis, ends[1]), (ax.yaxis, top)):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 1000 else (1,)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_minor_formatter(NullFormatter())
+    ax.set_xlim(*ends)
+    ax.set_ylim(top**-0.06, top * 1.15)
+
+
+def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: int) -> None:
+    """Write the prices of one game beside their points, none over another, and the root of k."""
+    ax.plot(size, size**0.5, "o", color=style.REFERENCE, markersize=5)
+    said = [(size**0.5, f"√k = {amount(size**0.5)}")]
+    for series in prices.values():
+        said += [(_height(p), price_value(p)) for p in series.values() if np.isfinite(p.lower)]
+    low, high = ax.get_ylim()
+    place = -np.inf
+    for height, text in sorted(said):
+        place = max(height, place + LINE * (high - low))
+        # What is said of the root stands below its line.
+        down = 8 if height == size**0.5 else 0
+        ax.annotate(
+            text, (size, place), xytext=(12, -down), textcoords="offset points",
+            va="center_baseline", fontsize=style.SMALL,
+        )  # fmt: skip
+
+
+def _height(price: Interval) -> float:
+    """Say where a price is drawn: in the middle of its interval, or at its lower end."""
+    return float(np.sqrt(price.lower * price.upper) if np.isfinite(price.upper) else price.lower)
 
 
 def _finite_ends(prices: Mapping[str, Mapping[int, Interval]]) -> list[float]:
@@ -249,25 +296,28 @@ def _finite_ends(prices: Mapping[str, Mapping[int, Interval]]) -> list[float]:
     return [end for end in ends if np.isfinite(end)]
 
 
-def _draw_price(ax: Axes, name: str, series: Mapping[int, Interval], n: int, apart: float) -> None:
+def _draw_price(ax: Axes, name: str, series: Mapping[int, Interval], n: int) -> None:
     """Draw a price at each number of agents: a point, and its interval where it is not exact."""
     colour = {
         "price of stability": style.STABLE, "price of fairness": style.ENVY_FREE
     }.get(name, style.SERIES[n % len(style.SERIES)])  # fmt: skip
     known = {k: p for k, p in sorted(series.items()) if np.isfinite(p.lower)}
-    at = np.array([k * apart for k in known])
-    low = np.array([p.lower for p in known.values()])
-    high = np.array([p.upper for p in known.values()])
-    bounded = np.isfinite(high)
-    middle = np.where(bounded, np.sqrt(low * np.where(bounded, high, 1.0)), low)
+    # Those after the first are hollow and larger: where two agree, both are seen.
     ax.plot(
-        at, middle, marker=style.MARKERS[n % len(style.MARKERS)], color=colour, markersize=7,
-        linewidth=1.4, label=short(_priced(name, series), 60), zorder=4,
+        list(known), [_height(p) for p in known.values()], color=colour, linewidth=1.4, zorder=4,
+        marker=style.MARKERS[n % len(style.MARKERS)], markersize=7 + 3 * min(n, 2),
+        markerfacecolor="none" if n else colour, markeredgewidth=1.4,
+        label=short(_priced(name, series), 60),
     )  # fmt: skip
-    ax.vlines(at[bounded], low[bounded], high[bounded], color=colour, linewidth=4, alpha=0.5)
-    for x, y in zip(at[~bounded].tolist(), low[~bounded].tolist(), strict=True):
+    low, high = ax.get_ylim()
+    for k, price in known.items():
+        if np.isfinite(price.upper):
+            ax.vlines(k, price.lower, price.upper, color=colour, linewidth=4, alpha=0.5)
+            continue
+        log = ax.get_yscale() == "log"
+        end = price.lower * 1.35 if log else price.lower + 0.16 * (high - low)
         ax.annotate(
-            "", (x, y * 1.35), xytext=(x, y),
+            "", (k, end), xytext=(k, price.lower),
             arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2},
         )  # fmt: skip
 

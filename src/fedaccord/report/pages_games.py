@@ -16,6 +16,7 @@ from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Section, Tabl
 from fedaccord.report.pages_catalog import catalog_page
 from fedaccord.report.pictures_games import (
     allocations_picture,
+    burdens_picture,
     envy_picture,
     envy_table,
     finite,
@@ -368,7 +369,10 @@ def _verdicts_table(audit: Audit) -> Table:
 def _check_parts(audit: Audit) -> Iterator[Part]:
     game = audit.game
     picture = spare_picture(audit, "checked")
-    yield picture if picture is not None else "Nobody is short, and nobody could give less."
+    if picture is None:
+        yield "Nobody is short, and nobody could give less."
+        picture = burdens_picture(game, {"alone": audit.alone, "this plan": audit.contributions})
+    yield picture
     if game.size > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off. --json prints the numbers of all."
     off = np.maximum(np.where(np.isfinite(audit.short), audit.short, np.inf), audit.spare)

@@ -23,12 +23,12 @@ from fedaccord.report.figures_audits import (
 )
 from fedaccord.report.figures_games import (
     DOTS,
-    allocations_size,
     band_ends,
     banded,
     burdens,
+    burdens_size,
     by_need,
-    plot_allocations,
+    plot_burdens,
     plot_prices,
 )
 from fedaccord.report.figures_overlap import counted, overlap_size, plot_found
@@ -67,7 +67,15 @@ def narrowed(size: tuple[float, float]) -> tuple[float, float]:
 
 def allocations_picture(game: Game, solutions: Mapping[str, Solution]) -> Picture:
     """Show what each agent gives, alone and under each plan."""
-    given = burdens(game, solutions)
+    return burdens_picture(game, burdens(game, solutions))
+
+
+def burdens_picture(game: Game, given: Mapping[str, Vector]) -> Picture:
+    """Show what each agent gives.
+
+    game: whose plans.
+    given: what each agent gives, by the name of the plan.
+    """
     if game.size <= NAMED:
         note = ""
     elif game.size <= DOTS:
@@ -81,10 +89,10 @@ def allocations_picture(game: Game, solutions: Mapping[str, Solution]) -> Pictur
         name="allocations",
         title="Who gives how much",
         alt=" ".join([f"What {count(game.size, 'agent')} give.", *_totals_told(game, given)]),
-        draw=lambda ax: plot_allocations(game, solutions, ax=ax),
+        draw=lambda ax: plot_burdens(game, given, ax=ax),
         data=_allocations_data(game, given),
-        size=allocations_size(game, solutions),
-        narrow=narrowed(allocations_size(game, solutions)),
+        size=burdens_size(game, given),
+        narrow=narrowed(burdens_size(game, given)),
         note=note,
     )
 
@@ -158,7 +166,9 @@ def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
     rest = size - shown
     if not rest:
         return ""
-    return "The other one is not off." if rest == 1 else f"The other {rest:,} are not off."
+    if rest == 1:
+        return "The other one gives exactly what it needs."
+    return f"The other {rest:,} give exactly what they need."
 
 
 def _listed(told: Iterable[str], total: int) -> str:

@@ -120,7 +120,7 @@ def off_mark(audit: Audit, agent: int) -> Mark:
         return Mark(f"{amount(audit.short[agent])} short", "bad")
     if audit.spare[agent] > allowed:
         return Mark(f"{amount(audit.spare[agent])} spare", "unsure")
-    return Mark("exact", "good")
+    return Mark("exact" if audit.contributions[agent] else "gives 0", "good")
 
 
 # Verdicts.
