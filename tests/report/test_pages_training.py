@@ -308,7 +308,8 @@ def test_of_many_agents_those_furthest_from_their_goals_come_first():
 
 def test_difficulty_is_summed_up_for_all_points_and_for_the_bands():
     page = difficulty_page(scores(), Bands(hard=(50, 100), easy=(0, 50)))
-    assert page.verdict.startswith("99 points have scores from 0.001 to 10, ")
+    assert page.verdict.startswith("Of the points 49 % count as hard and 51 % count as easy: the ")
+    assert "99 points have scores from 0.001 to 10, " in page.verdict
     rows = {row[0]: row[1:] for row in table(page, "Scores of all points").rows}
     assert [rows[name][0] for name in ("all", "hard", "easy")] == [99, 49, 50]
     assert rows["hard"][3] > rows["easy"][4]
@@ -325,18 +326,19 @@ def test_difficulty_is_summed_up_for_all_points_and_for_the_bands():
 )
 def test_what_makes_scores_doubtful_is_said(known, words):
     page = difficulty_page(scores(**known))
-    assert page.tone == "unsure" and words in texts(page)
+    assert page.tone == "unsure" and words in page.verdict.partition("This is not certain: ")[2]
     assert difficulty_page(scores(good_enough=True)).tone == "plain"
 
 
 def test_pretraining_says_how_accurate_the_network_is():
     page = pretrain_page(weights((10, 0.4), (20, 0.577), until=0.5))
     assert page.verdict == (
-        "After 20 batches on 200 points the network is right on 58 % of the validation pool."
+        "After 20 batches on 200 points the network's accuracy on the validation pool is 0.577. "
+        "Every federation of this config starts from it."
     )
     assert page.tone == "plain" and len(page.pictures()) == 1
     missed = pretrain_page(weights((20, 0.4), until=0.9))
-    assert missed.tone == "unsure" and "It was to reach 0.9, and did not." in texts(missed)
+    assert missed.tone == "unsure" and "It was to reach 0.9, and did not: give" in missed.verdict
     # One point is no curve.
     assert missed.pictures() == []
     assert "accuracy is not known" in pretrain_page(weights()).verdict
@@ -345,8 +347,8 @@ def test_pretraining_says_how_accurate_the_network_is():
 def test_a_search_names_the_best_choice_and_lists_all():
     page = search_page(draws(), seed=5)
     assert page.verdict == (
-        "The best of 4 choices is a learning rate of 0.003 with batches of 64: right on 90 % of "
-        "the validation pool."
+        "Use a learning rate of 0.003 with batches of 64, the best of 4 choices: its accuracy on "
+        "the validation pool is 0.900."
     )
     rows = table(page, "What was tried").rows
     assert rows[2] == ("2.00e-06", 512, 4, 0.1)
@@ -354,7 +356,10 @@ def test_a_search_names_the_best_choice_and_lists_all():
     assert page.pictures()[0].data.rows[2][0] == 2e-6
     assert dict(page.facts)["Seed"] == "5"
     lost = search_page([Draw(1.0, 8, float("nan"), 1)])
-    assert lost.verdict == "All of 1 choice diverged." and lost.tone == "bad"
+    assert (
+        lost.verdict == "All of 1 choice diverged: try smaller learning rates."
+        and lost.tone == "bad"
+    )
 
 
 # All of them.

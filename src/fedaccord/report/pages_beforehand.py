@@ -27,23 +27,20 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
     """
     summary = scores.summary()
     pools = {} if bands is None else dict(zip(("hard", "easy"), bands.pools(scores), strict=True))
-    means = [f"the {n} ones {scores.values[p].mean():.3g}" for n, p in pools.items()]
     verdict = (
         f"{summary['points']:,} points have scores from {summary['least']:.3g} to "
-        f"{summary['most']:.3g}, {summary['mean']:.3g} on average"
-        + (f"; {' and '.join(means)}." if means else ".")
+        f"{summary['most']:.3g}, {summary['mean']:.3g} on average."
     )
     doubt = _doubt(scores)
     return Page(
         title="How hard the points are",
-        verdict=verdict,
+        verdict=" ".join((*_band_words(scores, pools), verdict, *doubt)),
         tone="unsure" if doubt else "plain",
         sections=(
             Section(
                 "Scores",
                 (
                     f"A point's score is {figures.score_words(scores)}: the higher, the harder.",
-                    *doubt,
                     _difficulty_picture(scores, bands),
                     _scores_table(scores, pools),
                 ),
@@ -58,16 +55,32 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
     )
 
 
+def _band_words(scores: Scores, pools: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say how many points count as hard and how many as easy, and how far apart those are."""
+    if not pools:
+        return ()
+    known = int((~np.isnan(scores.values)).sum())
+    parts = [f"{percent(len(places) / known)} count as {name}" for name, places in pools.items()]
+    means = [f"{scores.values[places].mean():.3g}" for places in pools.values()]
+    return (
+        f"Of the points {' and '.join(parts)}: the hard ones score {means[0]} on average, the easy "
+        f"ones {means[1]}.",
+    )
+
+
 def _doubt(scores: Scores) -> tuple[str, ...]:
     """Say what makes the scores less certain than they look."""
     known = scores.provenance
     if known.get("good_enough") is False:
         return (
-            f"The network that gives the losses reached an accuracy of {known['accuracy']:.3f}, "
-            f"less than the {known['until']:g} it was to reach.",
+            "This is not certain: the network that gives the losses reached an accuracy of "
+            f"{known['accuracy']:.3f}, less than the {known['until']:g} it was to reach.",
         )
     if known.get("capped"):
-        return (f"{known['capped']:,} of {known['trials']:,} trials ended without being good.",)
+        return (
+            f"This is not certain: {known['capped']:,} of {known['trials']:,} trials ended without "
+            "being good.",
+        )
     return ()
 
 
@@ -126,15 +139,17 @@ def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
     if not weights.record:
         verdict += "the network's accuracy is not known: there are no points to measure it on."
     else:
-        verdict += f"the network is right on {percent(weights.accuracy)} of the validation pool."
+        verdict += f"the network's accuracy on the validation pool is {weights.accuracy:.3f}."
     until = known.get("until")
     missed = until is not None and not weights.accuracy >= until
-    rows = tuple((batches, round(accuracy, 4)) for batches, accuracy in weights.record)
+    if missed:
+        verdict += f" It was to reach {until:g}, and did not: give it more batches."
+    elif weights.record:
+        verdict += " Every federation of this config starts from it."
+    rows = tuple((batches, _accuracy(accuracy)) for batches, accuracy in weights.record)
     parts: list[Part] = [Table("Accuracy by batches", ("after batches", "accuracy"), rows)]
     if len(weights.record) > 1:
         parts.insert(0, picture_of(figures.pretraining_chart(weights)))
-    if missed:
-        parts.insert(0, f"It was to reach {until:g}, and did not.")
     return Page(
         title="What the network knows before any federation",
         verdict=verdict,
@@ -156,11 +171,11 @@ def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str 
     best = draws[0]
     choices = f"{len(draws):,} {'choice' if len(draws) == 1 else 'choices'}"
     if diverged == len(draws):
-        verdict = f"All of {choices} diverged."
+        verdict = f"All of {choices} diverged: try smaller learning rates."
     else:
         verdict = (
-            f"The best of {choices} is a learning rate of {best.learning_rate:.2g} with batches of "
-            f"{best.batch_size:,}: right on {percent(best.accuracy)} of the validation pool."
+            f"Use a learning rate of {best.learning_rate:.2g} with batches of {best.batch_size:,}, "
+            f"the best of {choices}: its accuracy on the validation pool is {best.accuracy:.3f}."
         )
     # Learning rates are orders apart: in full for the CSV, and short for the eye.
     full = _search_table(draws, [draw.learning_rate for draw in draws])
@@ -193,4 +208,4 @@ def _search_table(draws: Sequence[Draw], rates: Sequence[Cell]) -> Table:
 
 
 def _accuracy(value: float) -> Cell:
-    return Mark("diverged", "bad") if np.isnan(value) else round(value, 4)
+    return Mark("diverged", "bad") if np.isnan(value) else round(value, 3)

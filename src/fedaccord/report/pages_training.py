@@ -373,7 +373,7 @@ def _clients_table(history: History) -> Table:
             (
                 history.clients[i],
                 float(history.requirements[i]),
-                None if np.isnan(final[i]) else round(float(final[i]), 4),
+                None if np.isnan(final[i]) else round(float(final[i]), 3),
                 Mark("yes", "good") if satisfied else Mark("no", "bad"),
                 first or None,
                 int(history.contributions[i]),
