@@ -1,5 +1,6 @@
 """--report on the commands about games: the page is written, and nothing else changes."""
 
+import hashlib
 import json
 import os
 import re
@@ -69,6 +70,18 @@ def test_the_page_repeats_what_was_typed(
     monkeypatch.chdir(tmp_path)
     assert run(*typed[1:]).code == 0
     assert kept[0].command == f"fedaccord solve {game} --report 'a b.html'"
+
+
+def test_the_page_tells_which_files_it_is_about(
+    game: Path, tmp_path: Path, kept: list[Page]
+) -> None:
+    plan = write(tmp_path / "plan.json", STABLE)
+    assert run("solve", game, "--concept", "stable", "--report", tmp_path / "s.html").code == 0
+    assert run("check", game, plan, "--report", tmp_path / "c.html").code == 0
+    about = [f"game.json, SHA-256 {hashlib.sha256(game.read_bytes()).hexdigest()}"]
+    assert dict(kept[0].facts)["Game file"] == about[0]
+    about += [f"plan.json, SHA-256 {hashlib.sha256(plan.read_bytes()).hexdigest()}"]
+    assert [kept[1].facts[n] for n in (0, 1)] == [("Game file", about[0]), ("Plan file", about[1])]
 
 
 @pytest.mark.parametrize(

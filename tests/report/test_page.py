@@ -67,3 +67,8 @@ def test_facts_of_joined_pages_say_which_page_they_are_about_unless_shared():
     assert joined("all", "well", "good", pages=[first]).facts == first.facts
     with pytest.raises(InputError, match="2 pages and 1 names"):
         joined("all", "well", "good", pages=[first, second], names=("Plan",))
+
+
+def test_a_page_for_a_folder_that_is_not_there_is_refused_with_its_name(tmp_path):
+    with pytest.raises(InputError, match=r"x\.html: the folder .*none does not exist; make it"):
+        page("t").save(tmp_path / "none" / "x.html")

@@ -142,6 +142,10 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, replacing it in one step."""
+        if not Path(path).parent.is_dir():
+            raise InputError(
+                f"cannot write {path}: the folder {Path(path).parent} does not exist; make it first"
+            )
         replace_file(path, self.html())
 
     def pictures(self) -> list[Picture]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -69,6 +69,7 @@ def solve_page(
     prices: Mapping[str, Interval | None],
     *,
     command: str = "",
+    files: Sequence[tuple[str, str]] = (),
 ) -> Page:
     """Make a page of the plans of a game: who gives how much, what is proved, and who would cut.
 
@@ -77,6 +78,7 @@ def solve_page(
     audits: what the audit says of each plan, by concept.
     prices: the prices of stability and fairness by name, None where one was not asked for.
     command: what was typed.
+    files: facts about the files that were read.
     """
     verdict, tone = solve_verdict(game, solutions, audits)
     chosen = chosen_concept(solutions)
@@ -95,6 +97,7 @@ def solve_page(
         tone=tone,
         sections=tuple(section for section in sections if section is not None),
         facts=(
+            *files,
             *game_facts(game),
             ("Solved by", "; ".join(_methods(solutions))),
             *audit_facts(next(iter(audits.values()), None)),
@@ -335,11 +338,12 @@ def _overlap_section(game: Game) -> Section:
 # A plan that was checked.
 
 
-def check_page(audit: Audit, *, command: str = "") -> Page:
+def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, str]] = ()) -> Page:
     """Make a page of what an audit found of a plan.
 
     audit: what was found.
     command: what was typed.
+    files: facts about the files that were read.
     """
     game = audit.game
     verdict, tone = check_verdict(audit)
@@ -355,7 +359,7 @@ def check_page(audit: Audit, *, command: str = "") -> Page:
         verdict=verdict,
         tone=tone,
         sections=tuple(section for section in sections if section is not None),
-        facts=(*game_facts(game), *audit_facts(audit), *run_facts()),
+        facts=(*files, *game_facts(game), *audit_facts(audit), *run_facts()),
         command=command,
     )
 
