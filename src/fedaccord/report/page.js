@@ -88,7 +88,8 @@
   const readySorting = (table) => {
     const body = table.tBodies[0];
     const original = [...body.rows];
-    if (original.length < 2) return;
+    // Of a few rows everything is seen at a glance.
+    if (original.length <= 7) return;
     const heads = [...table.tHead.rows[0].cells];
     const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
     heads.forEach((head, column) => {
