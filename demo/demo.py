@@ -213,7 +213,8 @@ def gains(game, plan):
     gained = sum(points for name, points in saved.items() if name not in for_nothing)
     return (
         f"{names} {gain} nothing by joining: {each} what would be needed alone. The other "
-        f"{COUNTS[rest]} save {gained:,.0f} points, {BY}."
+        f"{COUNTS[rest]} save {gained:,.0f} points, {BY}. To make joining worth while takes "
+        "goodwill, a payment, or a fairer plan."
     )
 
 
@@ -245,7 +246,8 @@ def fairness(game, found):
     each = listed([f"{n} {c:.0f}" for n, c in zip(game.agents, fair.contributions, strict=True)])
     spare = int((audit(game, fair.allocation).spare >= 1).sum())
     hold = (
-        f"But {COUNTS[spare]} of the agents could then give less, so it holds only by agreement."
+        f"But {'all' if spare == len(game.agents) else COUNTS[spare]} of them could then give less "
+        "and still reach their goals, so it holds only by agreement."
         if spare
         else "It is stable too."
     )
@@ -267,13 +269,13 @@ def rows_of(game, plan, tested, hard):
     for name, part, alone, asked in zip(*columns, strict=True):
         own = [runs_of([curve.at(cut).at_end.clients[name]]) for cut in (1.0, LITTLE, HALF)]
         cuts = [runs.removesuffix(" runs") if asked else "-" for runs in own[1:]]
-        yield (name, percent(part), f"{alone:.0f}", f"{asked:.0f}", own[0], *cuts)
+        yield (name, percent(part), int(alone), int(asked), own[0], *cuts)
 
 
 def outcome_page(game, solutions, rows, without):
     """Tell who gains by the plan and who does not, before all else."""
     plan = solutions["stable"].allocation
-    totals = ("all", None, f"{game.alone.sum():,.0f}", f"{plan.total:,.0f}")
+    totals = ("all", None, int(game.alone.sum()), int(plan.total))
     table = Table("What came of the plan", (*HEADS, *CUTS), tuple(rows), footer=(totals,))
     sections = (
         Section("Agent by agent", (table, MARGINS)),
@@ -306,7 +308,7 @@ def sheet_of(game, plan, rows):
     """Lay out what came of the plan for a terminal."""
     sheet = Sheet(HEADS[0], *HEADS[2:], *CUTS)
     for name, _, *cells in rows:
-        sheet.add_row(line(name), *cells)
+        sheet.add_row(line(name), *map(str, cells))
     sheet.add_sum("all", f"{game.alone.sum():,.0f}", f"{plan.total:,.0f}")
     return sheet
 
@@ -344,7 +346,7 @@ def main(folder=HERE, *, times=PILOTS, trials=None):
         "Pilots": pilots_page(game, counts, found[..., 0].size),
         "Plan": plan_page(game, solutions),
         "Training": train_page(history, "FedAvg"),
-        "Audit": audit_page(tested),
+        "Test of the plan": audit_page(tested),
         "No plan": replace(audit_page(free), title=f"{COMPARISON} {source.points[0]} points"),
     }
     verdict = summed_up(game, plan, tested)

@@ -157,5 +157,5 @@ def test_kept_runs_make_the_same_page_again(tiny, monkeypatch):
     def verdict(path):
         return page(path).partition('class="word"')[2].partition("</div>")[0]
 
-    assert "A random agent that brings 50 %" in verdict("a.html")
+    assert "A random agent that brings 50\u00a0%" in verdict("a.html")
     assert verdict("a.html") == verdict("b.html")

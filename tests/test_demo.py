@@ -123,7 +123,7 @@ def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, caps
         assert words in page
     for title in ("Who should give how much", "Who is satisfied", "Could anybody give less"):
         assert title in page
-    for fact in ("Pilots: Seed", "Plan: Seed", "Audit: Audit", "No plan: Audit"):
+    for fact in ("Pilots: Seed", "Plan: Seed", "Test of the plan: Audit", "No plan: Audit"):
         assert f"<dt>{fact}</dt>" in page
     assert "<dt>Seed</dt>" not in page and "None" not in page.partition('class="made"')[2]
 
