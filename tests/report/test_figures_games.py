@@ -396,6 +396,11 @@ def test_linear_games_are_a_matrix_of_what_a_sample_is_worth():
     assert row_names(ax) == ["A", "B"]
 
 
+def test_values_that_are_near_each_other_have_shades_of_their_own():
+    game = LinearGame([[1, 0.87], [0.93, 1]], [1, 1])
+    assert len({to_hex(patch.get_facecolor()) for patch in plot_overlap(game).patches}) == 3
+
+
 def test_of_the_pac_cycle_the_first_samples_are_drawn():
     found = overlap_of(build("pac-cycle"))
     assert isinstance(found, Pairs)

@@ -191,15 +191,21 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
         ax.set_xlabel(_wrapped(ax, found.what))
     else:
         _draw_cells(ax, found.values)
-        _draw_key(ax, float(found.values.max()) or 1.0, found.what)
+        _draw_key(ax, _ends(found.values), found.what)
     _square(ax, size)
+
+
+def _ends(values: Matrix) -> tuple[float, float]:
+    """Give what the lightest and the darkest shade stand for: from zero, unless all are near."""
+    low, high = float(values.min()), float(values.max()) or 1.0
+    return (low if high / 2 < low < high else 0.0), high
 
 
 def _write_cells(ax: Axes, values: Matrix) -> None:
     """Draw cells with their numbers in them, in shades light enough for that."""
-    largest = float(values.max()) or 1.0
+    low, high = _ends(values)
     for (row, column), value in np.ndenumerate(values):
-        shade = style.shade(LIGHT * float(value) / largest)
+        shade = style.shade(LIGHT * (float(value) - low) / (high - low))
         box = _box(column, column + 1, row, 0.03)
         ax.add_patch(PathPatch(box, facecolor=shade, edgecolor=shade))
         ax.text(
@@ -218,7 +224,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
-    _draw_key(ax, float(found.values.max()) or 1.0, found.what)
+    _draw_key(ax, _ends(found.values), found.what)
     _square(ax, len(found.values))
     ax.set_aspect("equal")
 
@@ -232,8 +238,10 @@ def _square(ax: Axes, size: int) -> None:
 
 def _draw_cells(ax: Axes, values: Matrix) -> None:
     """Draw cells as one patch a shade, neighbours in a row together: that keeps files small."""
-    largest = float(values.max()) or 1.0
-    shades = np.array([[style.shade(v / largest) if v > 0 else "" for v in row] for row in values])
+    low, high = _ends(values)
+    parts = (values - low) / (high - low)
+    # What is nothing stays white.
+    shades = np.where(values > 0, [[style.shade(float(p)) for p in row] for row in parts], "")
     for shade in style.SHADES:
         boxes = []
         for y, row in enumerate(shades == shade):
@@ -251,11 +259,13 @@ def _box(start: int, stop: int, row: int, gap: float = 0.0) -> Path:
     return Path(corners, closed=True)
 
 
-def _draw_key(ax: Axes, largest: float, what: str) -> None:
+def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
     """Say below a matrix what its numbers are, and which shade stands for which."""
     steps = len(style.SHADES)
+    low, high = ends
+    digits = 3 if low else 2
     patches = [
-        Patch(facecolor=shade, label=f"{largest * (n + 1) / steps:.2g}")
+        Patch(facecolor=shade, label=f"{low + (high - low) * (n + 1) / steps:.{digits}g}")
         for n, shade in enumerate(style.SHADES)
     ]
     ax.legend(
