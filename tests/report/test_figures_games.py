@@ -143,6 +143,16 @@ def test_many_agents_are_dots_in_the_order_of_their_needs():
     assert len(drawn(ax)) < 60
 
 
+def test_a_plan_that_is_another_is_said_to_be_and_not_drawn_over_it():
+    game, _ = needs(40)
+    claims, _ = solved(game, stable=game.alone, envy_free=game.alone)
+    ax = plot_allocations(game, claims)
+    assert len(line(ax, "stable: ")[0]) == 40
+    assert len(line(ax, "envy-free: the same as stable")[0]) == 0
+    claims, _ = solved(game, stable=game.alone, envy_free=game.alone * 1.01)
+    assert len(line(plot_allocations(game, claims), "envy-free: ")[0]) == 40
+
+
 def test_ties_in_need_are_ordered_by_the_stable_plan():
     size = 40
     game = LinearGame(np.eye(size), np.ones(size))

@@ -169,17 +169,28 @@ def _draw_dots(ax: Axes, given: Mapping[str, Vector]) -> None:
         else:
             # The last is hollow: where two plans agree, both are seen.
             colour, hollow = _colour(name, n), n == len(given) - 1 > 1
+            same = _same_plan(name, given)
             ax.plot(
-                ranks,
-                shown,
+                [] if same else ranks,
+                [] if same else shown,
                 MARKERS.get(name, style.MARKERS[n % len(style.MARKERS)]),
                 color=colour,
                 markersize=5 if hollow else 4,
                 markerfacecolor="none" if hollow else colour,
                 markeredgewidth=0.8 if hollow else 0,
-                label=label,
+                label=f"{short(name)}: the same as {short(same)}" if same else label,
                 zorder=3,
             )
+
+
+def _same_plan(name: str, given: Mapping[str, Vector]) -> str:
+    """Name the plan before this one that asks the same of everybody, if there is one."""
+    for other, values in given.items():
+        if other == name:
+            break
+        if other != "alone" and np.allclose(values, given[name], rtol=1e-6, atol=0):
+            return other
+    return ""
 
 
 def band_ends(size: int) -> Indices:
