@@ -210,6 +210,12 @@ def test_where_levels_contradict_each_other_nobody_is_called_kept_in_check(
     assert page.tone != "good"
 
 
+def test_the_only_one_of_whom_something_is_asked_is_named():
+    found = audit({"FedAvg": lenient}, names=NAMES, protocol="P2", asked=[0, 9, 0])
+    words = "Yes under FedAvg: south could give less, and get by with 25 %. "
+    assert audit_verdict(found).startswith(words)
+
+
 def test_clear_answers_stand_beside_those_that_are_not():
     def rule(level, defector, client, trial):
         return client != defector or level == 1 or (client == 0 and level == 0.25)

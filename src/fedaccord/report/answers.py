@@ -108,6 +108,8 @@ def _answer_words(found: DefectionAudit, curve: DefectionCurve) -> tuple[Word, s
     unclear = sum(answer.word == "not clear" for answer in agents.values())
     what = "its data" if found.protocol == "P1" else "what is asked of it"
     doubt = f"for {unclear:,} of {_agents(len(agents))} it is not clear"
+    if less and len(agents) == 1:
+        return "yes", f"{next(iter(agents))} could give less, and get by with {percent_of(less[0])}"
     if less:
         low = min(less)
         said = (
