@@ -16,10 +16,11 @@ import pytest
 from federation.made_up import table
 from federation.small import Recorder, recorded, small_federation, two_layers
 
+from fedaccord._machine import cores
 from fedaccord.federation import engines, training
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.defection import defection_curves
-from fedaccord.federation.engines import LocalEngine, cores
+from fedaccord.federation.engines import LocalEngine
 from fedaccord.federation.store import Run, RunStore
 
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from federation.small import small_federation, two_layers
 
+from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import engines
 from fedaccord.federation.algorithms import FedAvg, MwFed
-from fedaccord.federation.engines import LocalEngine, RunError, cores
+from fedaccord.federation.engines import LocalEngine, RunError
 from fedaccord.federation.store import Run
 
 HERE = os.getpid()
