@@ -91,6 +91,8 @@ def test_pilots_let_one_agent_alone_give(demo, monkeypatch):
 
 @pytest.mark.slow
 def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, capsys):
+    # Wide enough for the table to stay in one piece.
+    monkeypatch.setenv("COLUMNS", "120")
     # The neediest gives all it needs, which is enough for the others.
     near = np.array(
         [[1, 0.9, 0.9, 0.9], [0.95, 1, 0.9, 0.9], [0.9] * 2 + [1, 0.9], [0.9] * 3 + [1]]
