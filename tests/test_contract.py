@@ -165,7 +165,7 @@ def test_every_method_keeps_its_word_on_linear_games(name, concept, method, tole
 def test_the_same_question_has_the_same_answer(name, chosen, concept):
     first = solution_of(name, chosen, concept).to_dict()
     again = SOLVERS[concept](catalog.build(name, **dict(chosen)), time_limit=30).to_dict()
-    if max(first.pop("seconds"), again.pop("seconds")) > 10:
+    if max(first.pop("seconds"), again.pop("seconds")) > 1 and first["status"] == "limit":
         # How far a search comes before its time is up depends on what else the machine does.
         for answer in (first, again):
             del answer["lower_bound"], answer["upper_bound"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -64,6 +65,10 @@ class Browser:
         self.log("browser")
         self.log("performance")
         self.driver.get(page.as_uri())
+        # Without scripts the driver may come back before there is anything to see.
+        there = "return [document.URL, document.readyState]"
+        address = page.as_uri()
+        WebDriverWait(self.driver, 30).until(lambda _: self.run(there) == [address, "complete"])
         if scripts:
             # A theme that another test chose is kept; this one starts anew.
             self.run("localStorage.clear(); delete document.documentElement.dataset.theme")
