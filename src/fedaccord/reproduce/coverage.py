@@ -22,13 +22,12 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce import envy_sets, rounding
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.corners import floats, mixed, swapped
-from fedaccord.reproduce.plain import Amounts, Utility, rounded_at_random
+from fedaccord.reproduce.plain import HALF, Amounts, Utility, rounded_at_random
 
 CLAIMS = Claims()
 SEED = 53
 GAMES = (40, 300)
 
-HALF = Fraction(1, 2)
 # What doubles may be off where fractions would be equal.
 SLIP = 1e-12
 # Who owns which points: the two agents of Theorem 7, and the edges of K4 with its vertices 0 to 3

@@ -11,12 +11,11 @@ import numpy as np
 from fedaccord.audit import Answer, audit
 from fedaccord.reproduce.claims import Claims, Finding, Setting, not_so, weighed
 from fedaccord.reproduce.corners import ExactGame, drawn_needs, floats, mixed, set_benefits
+from fedaccord.reproduce.plain import HALF
 
 CLAIMS = Claims()
 SEED = 53
 GAMES = (40, 300)
-
-HALF = Fraction(1, 2)
 
 
 @CLAIMS.add(

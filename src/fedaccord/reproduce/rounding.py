@@ -14,13 +14,11 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
 from fedaccord.reproduce.corners import floats
 from fedaccord.reproduce.draws import distributions
-from fedaccord.reproduce.plain import Utility, coverage_utility, rounded_at_random
+from fedaccord.reproduce.plain import HALF, Utility, coverage_utility, rounded_at_random
 
 CLAIMS = Claims()
 SEED = 2
 GAMES = (40, 300)
-
-HALF = Fraction(1, 2)
 
 
 @CLAIMS.add(
