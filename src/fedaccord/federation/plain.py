@@ -2,7 +2,8 @@
 
 Every client is gone through by itself, with torch's stock optimizers, a copy of the model for each
 client's local steps and one validation set at a time. It shares with `training` the start, the
-draws of samples and the checks, and neither a step nor an evaluation.
+draws of samples and the checks, and neither a step, nor how dropout finds a client's stream, nor
+an evaluation.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedaccord._arrays import Vector
+from fedaccord._arrays import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.clients import Federation
+from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.history import History
 from fedaccord.federation.layers import Dropout
-from fedaccord.federation.steps import Batch
+from fedaccord.federation.steps import Drawn
 from fedaccord.federation.streams import stream
 from fedaccord.federation.training import (
     Contributions,
@@ -32,7 +34,7 @@ from fedaccord.federation.training import (
     current_weights,
     next_state,
     reproducibly,
-    seeded_start,
+    starting_model,
 )
 
 
@@ -56,18 +58,17 @@ def train_plainly(
     started = time.perf_counter()
     samples, unique, loss, accuracy = [], [], [], []
     with reproducibly(seed):
-        model = seeded_start(federation, seed)
+        model = starting_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
-        goal_stream = stream(seed, "validation")
         state = algorithm.init(len(pools))
         for n in range(algorithm.rounds):
             counts = np.where(brought > 0, checked_counts(algorithm, state, len(pools)), 0)
-            batches = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
+            drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
             if algorithm.form == "local":
-                losses = _average_local_models(model, algorithm, batches)
+                losses = _average_local_models(model, algorithm, drawn, seed)
             else:
-                losses = _step_on_mean_gradient(model, optimizer, algorithm, batches)
+                losses = _step_on_mean_gradient(model, optimizer, algorithm, drawn, seed)
             samples.append(counts)
             unique.append([pool.unique for pool in pools])
             loss.append(losses)
@@ -80,9 +81,17 @@ def train_plainly(
             accuracy.append(measured)
             if algorithm.tests_goal:
                 if algorithm.goal_test_points is not None:
-                    measured = _accuracies(
-                        model, federation, algorithm.goal_test_points, goal_stream
-                    )
+                    rows = [
+                        goal_rows(
+                            client.name,
+                            len(client.validation_labels),
+                            algorithm.goal_test_points,
+                            seed=seed,
+                            round_number=n + 1,
+                        )
+                        for client in federation.clients
+                    ]
+                    measured = _accuracies(model, federation, rows)
                 wanting = np.where(brought > 0, measured, np.inf)
                 state = next_state(algorithm, state, wanting, federation.requirements)
     return History(
@@ -106,58 +115,66 @@ def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Opti
     return make(model.parameters(), lr=algorithm.learning_rate, foreach=False)
 
 
+def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> None:
+    """Let every dropout draw from the stream that a client has there after so many samples."""
+    places = [module for module in model.modules() if isinstance(module, Dropout)]
+    for place, module in enumerate(places):
+        module.turns, module.stream = None, stream(seed, "dropout", place, client, before)
+
+
 def _step_on_mean_gradient(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     algorithm: Algorithm,
-    batches: Sequence[Batch],
+    drawn: Sequence[Drawn],
+    seed: int,
 ) -> Vector:
     """Take B steps, each along the algorithm's mean of the clients' gradients."""
-    summed = np.zeros(len(batches))
+    summed, used = np.zeros(len(drawn)), np.zeros(len(drawn), dtype=int)
     for b in range(algorithm.local_batches):
-        parts = [tuple(t.tensor_split(algorithm.local_batches)[b] for t in x) for x in batches]
         slopes, counts = [], []
-        for i, (inputs, labels) in enumerate(parts):
+        for i, mine in enumerate(drawn):
+            inputs, labels = (
+                t.tensor_split(algorithm.local_batches)[b] for t in (mine.inputs, mine.labels)
+            )
             if len(labels):
+                _give_streams_of(mine.client, mine.before + int(used[i]), model, seed)
                 client_loss = cross_entropy(model(inputs), labels)
                 slopes.append(torch.autograd.grad(client_loss, list(model.parameters())))
                 counts.append(len(labels))
                 summed[i] += float(client_loss.detach()) * len(labels)
+                used[i] += len(labels)
         if not slopes:
             continue
-        for parameter, mine in zip(model.parameters(), zip(*slopes, strict=True), strict=True):
-            parameter.grad = algorithm.aggregate(mine, np.array(counts))
+        for parameter, theirs in zip(model.parameters(), zip(*slopes, strict=True), strict=True):
+            parameter.grad = algorithm.aggregate(theirs, np.array(counts))
         optimizer.step()
-    drawn = np.array([len(labels) for _, labels in batches])
-    return np.where(drawn > 0, summed / np.maximum(drawn, 1), np.nan)
+    return np.where(used > 0, summed / np.maximum(used, 1), np.nan)
 
 
 def _average_local_models(
-    server: nn.Module, algorithm: Algorithm, batches: Sequence[Batch]
+    server: nn.Module, algorithm: Algorithm, drawn: Sequence[Drawn], seed: int
 ) -> Vector:
     """Let a copy of the server's model take each client's steps, and average the copies."""
     copies, counts, losses = [], [], []
-    for inputs, labels in batches:
-        if not len(labels):
+    for mine in drawn:
+        if not len(mine):
             losses.append(np.nan)
             continue
         model = copy.deepcopy(server)
-        # The copy's dropout must go on in the server's stream, not in a copy of it.
-        for mine, theirs in zip(model.modules(), server.modules(), strict=True):
-            if isinstance(mine, Dropout) and isinstance(theirs, Dropout):
-                mine.stream = theirs.stream
+        _give_streams_of(mine.client, mine.before, model, seed)
         optimizer = _stock_optimizer(model, algorithm)
         summed = 0.0
-        for start in range(0, len(labels), algorithm.batch_size):
+        for start in range(0, len(mine), algorithm.batch_size):
             part = slice(start, start + algorithm.batch_size)
             optimizer.zero_grad()
-            loss = cross_entropy(model(inputs[part]), labels[part])
+            loss = cross_entropy(model(mine.inputs[part]), mine.labels[part])
             loss.backward()
             optimizer.step()
-            summed += float(loss.detach()) * len(labels[part])
+            summed += float(loss.detach()) * len(mine.labels[part])
         copies.append(model.state_dict())
-        counts.append(len(labels))
-        losses.append(summed / len(labels))
+        counts.append(len(mine))
+        losses.append(summed / len(mine))
     if not copies:
         return np.array(losses)
     mean = {
@@ -170,20 +187,16 @@ def _average_local_models(
 
 
 def _accuracies(
-    model: nn.Module,
-    federation: Federation,
-    points: int | None = None,
-    random: np.random.Generator | None = None,
+    model: nn.Module, federation: Federation, rows: Sequence[Indices] | None = None
 ) -> Vector:
-    """Measure each client's accuracy, on all its points or on so many drawn anew."""
+    """Measure each client's accuracy, on all its points or on some rows of them."""
     model.eval()
     found = []
     with torch.no_grad():
-        for client in federation.clients:
+        for i, client in enumerate(federation.clients):
             inputs, labels = client.validation_inputs, client.validation_labels
-            if points is not None and random is not None:
-                rows = random.choice(len(labels), min(points, len(labels)), replace=False)
-                inputs, labels = inputs[rows], labels[rows]
+            if rows is not None:
+                inputs, labels = inputs[rows[i]], labels[rows[i]]
             found.append(float((model(inputs).argmax(dim=1) == labels).double().mean()))
     model.train()
     return np.array(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,23 +15,67 @@ from fedaccord._arrays import Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.allotment import Counts
+from fedaccord.federation.layers import ClientRows, ready_dropout
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Samples of one client.
+
+    client: its name.
+    before: how many samples it had drawn before these.
+    inputs, labels: the samples.
+    """
+
+    client: str
+    before: int
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def batch(self) -> Batch:
+        """Inputs and labels."""
+        return self.inputs, self.labels
+
+    @property
+    def rows(self) -> ClientRows:
+        """Whose they are, for dropout."""
+        return ClientRows(self.client, self.before, len(self))
+
+    def parts(self, count: int) -> Iterator[Drawn]:
+        """Cut the samples into so many parts of nearly equal size, some perhaps empty."""
+        before = self.before
+        for part in zip(*(tensor.tensor_split(count) for tensor in self.batch), strict=True):
+            yield Drawn(self.client, before, *part)
+            before += len(part[1])
+
+
 # Takes each client's samples, steps the model, gives each client's mean loss (NaN for none).
-Stepper: TypeAlias = Callable[[Sequence[Batch]], Vector]
+Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def stepper(model: nn.Module, algorithm: Algorithm) -> Stepper:
-    """Choose the step that an algorithm asks for."""
+def stepper(model: nn.Module, algorithm: Algorithm, *, seed: int) -> Stepper:
+    """Choose the step that an algorithm asks for.
+
+    model: what is stepped, in place.
+    algorithm: with its form, optimizer and mean.
+    seed: of the run, for dropout.
+    """
     if algorithm.form == "local":
-        return lambda batches: local_step(model, algorithm, batches)
+        return lambda drawn: local_step(model, algorithm, drawn, seed=seed)
     optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so does a model in which the samples of a batch change each other's scores.
     if type(algorithm).aggregate is Algorithm.aggregate and not _mixes_samples(model):
-        return lambda batches: pooled_step(model, optimizer, algorithm.local_batches, batches)
-    return lambda batches: gradient_step(model, optimizer, algorithm, batches)
+        steps = algorithm.local_batches
+        return lambda drawn: pooled_step(model, optimizer, drawn, steps=steps, seed=seed)
+    return lambda drawn: gradient_step(model, optimizer, drawn, algorithm=algorithm, seed=seed)
 
 
 def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.optim.Optimizer:
@@ -42,17 +87,20 @@ def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.op
 def pooled_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
+    drawn: Sequence[Drawn],
+    *,
     steps: int,
-    batches: Sequence[Batch],
+    seed: int,
 ) -> Vector:
     """Step on the samples of all clients put together, in so many steps."""
-    losses: list[list[Tensor]] = [[] for _ in batches]
-    for parts in zip(*(_parts(batch, steps) for batch in batches), strict=True):
-        sizes = [len(labels) for _, labels in parts]
+    losses: list[list[Tensor]] = [[] for _ in drawn]
+    for parts in zip(*(mine.parts(steps) for mine in drawn), strict=True):
+        sizes = [len(part) for part in parts]
         if not sum(sizes):
             continue
-        inputs = torch.cat([inputs for inputs, _ in parts])
-        labels = torch.cat([labels for _, labels in parts])
+        ready_dropout(model, [part.rows for part in parts], seed=seed)
+        inputs = torch.cat([part.inputs for part in parts])
+        labels = torch.cat([part.labels for part in parts])
         found = take_step(model, optimizer, inputs, labels)
         for mine, loss in zip(losses, found.split(sizes), strict=True):
             mine.append(loss)
@@ -62,48 +110,94 @@ def pooled_step(
 def gradient_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
+    drawn: Sequence[Drawn],
+    *,
     algorithm: Algorithm,
-    batches: Sequence[Batch],
+    seed: int,
 ) -> Vector:
     """Step along the algorithm's own mean of the clients' gradients, in `local_batches` steps."""
-    losses: list[list[Tensor]] = [[] for _ in batches]
-    for parts in zip(*(_parts(batch, algorithm.local_batches) for batch in batches), strict=True):
+    losses: list[list[Tensor]] = [[] for _ in drawn]
+    for parts in zip(*(mine.parts(algorithm.local_batches) for mine in drawn), strict=True):
         gradients = []
-        for mine, (inputs, labels) in zip(losses, parts, strict=True):
-            if len(labels):
-                optimizer.zero_grad()
-                mine.append(add_gradient(model, inputs, labels))
-                gradients.append(torch.cat([_gradient(p).flatten() for p in model.parameters()]))
+        for mine, part in zip(losses, parts, strict=True):
+            if len(part):
+                ready_dropout(model, [part.rows], seed=seed)
+                gradient, found = _gradient_and_losses(model, part.batch)
+                gradients.append(gradient)
+                mine.append(found)
         if not gradients:
             continue
-        counts = np.array([len(labels) for _, labels in parts if len(labels)])
+        counts = np.array([len(part) for part in parts if len(part)])
         mean = aggregated(algorithm, gradients, counts)
-        for parameter, part in zip(
-            model.parameters(), _split_as_parameters(model, mean), strict=True
-        ):
-            parameter.grad = part.reshape(parameter.shape).clone()
+        slopes = _split_as_parameters(model, mean)
+        for parameter, slope in zip(model.parameters(), slopes, strict=True):
+            parameter.grad = slope.reshape(parameter.shape).clone()
         optimizer.step()
     return np.array([_mean(mine) for mine in losses])
 
 
-def local_step(model: nn.Module, algorithm: Algorithm, batches: Sequence[Batch]) -> Vector:
+def local_step(
+    model: nn.Module, algorithm: Algorithm, drawn: Sequence[Drawn], *, seed: int
+) -> Vector:
     """Let each client step from the server's model, batch by batch, and average their models."""
     server = _read(model)
     updates, counts, losses = [], [], []
-    for inputs, labels in batches:
-        found = []
-        if len(labels):
+    for mine in drawn:
+        loss = float("nan")
+        if len(mine):
             _write(model, server)
-            optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
-            size = algorithm.batch_size
-            for part in zip(inputs.split(size), labels.split(size), strict=True):
-                found.append(take_step(model, optimizer, *part))
+            ready_dropout(model, [mine.rows], seed=seed)
+            loss = local_update(
+                model,
+                mine.batch,
+                batch_size=algorithm.batch_size,
+                optimizer=algorithm.optimizer,
+                learning_rate=algorithm.learning_rate,
+            )
             updates.append(_read(model))
-            counts.append(len(labels))
-        losses.append(_mean(found))
+            counts.append(len(mine))
+        losses.append(loss)
     if updates:
         _write(model, aggregated(algorithm, updates, np.array(counts)))
     return np.array(losses)
+
+
+def local_update(
+    model: nn.Module, batch: Batch, *, batch_size: int, optimizer: str, learning_rate: float
+) -> float:
+    """Do what one client does in a round of the local form: step from where the model is.
+
+    The model is changed in place, by an optimizer that starts afresh. Gives the mean over the
+    samples of the loss that each had before its step.
+
+    model: the server's, in training, its dropout readied for these samples.
+    batch: the client's samples, inputs and labels; one or more.
+    batch_size: m, how many samples a step is on; the last may be on fewer.
+    optimizer: "adam" or "sgd".
+    learning_rate: eta.
+    """
+    stepping = new_optimizer(model, optimizer, learning_rate)
+    parts = zip(*(tensor.split(batch_size) for tensor in batch), strict=True)
+    return _mean([take_step(model, stepping, *part) for part in parts])
+
+
+def client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
+    """Do what one client does in a step of the pooled form: find the gradient of its mean loss.
+
+    Gives one flat vector, in the order of model.parameters() and with zeros for those that the
+    loss does not depend on, and the mean loss.
+
+    model: the server's, in training, its dropout readied for these samples.
+    batch: the client's samples, inputs and labels; one or more.
+    """
+    gradient, losses = _gradient_and_losses(model, batch)
+    return gradient, _mean([losses])
+
+
+def _gradient_and_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    model.zero_grad()
+    losses = add_gradient(model, *batch)
+    return torch.cat([_gradient(p).flatten() for p in model.parameters()]), losses
 
 
 def aggregated(algorithm: Algorithm, updates: list[Tensor], counts: Counts) -> Tensor:
@@ -146,12 +240,6 @@ def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
 
 def _mixes_samples(model: nn.Module) -> bool:
     return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
-
-
-def _parts(batch: Batch, parts: int) -> Iterator[Batch]:
-    """Cut a client's samples into so many parts of nearly equal size, some perhaps empty."""
-    inputs, labels = batch
-    return zip(inputs.tensor_split(parts), labels.tensor_split(parts), strict=True)
 
 
 def _mean(losses: Sequence[Tensor]) -> float:

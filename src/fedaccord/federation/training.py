@@ -9,7 +9,6 @@ does not change what is learnt.
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -19,15 +18,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedaccord._arrays import Indices, Vector, frozen
+from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.draws import Draws, goal_rows
 from fedaccord.federation.history import History
-from fedaccord.federation.layers import Dropout
-from fedaccord.federation.steps import Batch, stepper
+from fedaccord.federation.layers import ClientRows, dropouts, ready_dropout
+from fedaccord.federation.steps import Drawn, stepper
 from fedaccord.federation.streams import derived_seed, stream
 
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -61,8 +61,8 @@ def train(
 def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
     started = time.perf_counter()
     with reproducibly(seed):
-        model = seeded_start(federation, seed)
-        step = stepper(model, algorithm)
+        model = starting_model(federation)
+        step = stepper(model, algorithm, seed=seed)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         notes = Notes(algorithm.rounds, len(pools))
@@ -76,7 +76,9 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 notes.evaluation(validation.accuracies(model))
             if algorithm.tests_goal and not notes.diverged:
                 looked_at = algorithm.goal_test_points
-                tested = notes.last if looked_at is None else validation.sampled(model, looked_at)
+                tested = (
+                    notes.last if looked_at is None else validation.sampled(model, looked_at, n + 1)
+                )
                 wanting = np.where(brought > 0, tested, np.inf)
                 state = next_state(algorithm, state, wanting, federation.requirements)
             if notes.diverged:
@@ -154,10 +156,10 @@ def reproducibly(seed: int) -> Iterator[None]:
         yield
 
 
-def seeded_start(federation: Federation, seed: int) -> nn.Module:
-    """Make the model a run starts from, its dropout drawing from streams of the run."""
+def starting_model(federation: Federation) -> nn.Module:
+    """Make the model a run starts from; no row is masked before it is readied for its client."""
     model = federation.start()
-    give_streams(model, seed)
+    ready_dropout(model, [], seed=0)
     return model.train()
 
 
@@ -167,10 +169,25 @@ def current_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
 
 
 def give_streams(model: nn.Module, seed: int) -> None:
-    """Give each dropout of ours in a model a random stream of its own."""
-    dropouts = [module for module in model.modules() if isinstance(module, Dropout)]
-    for place, module in enumerate(dropouts):
+    """Give each dropout of ours in a model a random stream of its own, for whoever trains alone."""
+    for place, module in enumerate(dropouts(model)):
         module.stream = stream(seed, "dropout", place)
+
+
+def client_streams(model: nn.Module, name: str, *, seed: int, drawn: int, rows: int) -> None:
+    """Ready a model's dropout for the next rows of one client, from streams of its own.
+
+    The masks are those that the client's rows have in `train`, whoever else trains. A pass with
+    more rows than these raises an error.
+
+    model: in which every dropout of ours is readied.
+    name: the client's.
+    seed: of the run.
+    drawn: how many samples the client had drawn before this round; in the pooled form, before
+        this step.
+    rows: how many samples it drew now.
+    """
+    ready_dropout(model, [ClientRows(name, drawn, rows)], seed=seed)
 
 
 class Pool:
@@ -178,27 +195,18 @@ class Pool:
 
     def __init__(self, client: Client, contribution: int, seed: int) -> None:
         self._client = client
-        order = stream(seed, "points", client.name).permutation(client.points)
-        # The first so many: who brings fewer brings a part of what it would bring otherwise.
-        self._brought = order[:contribution]
-        self._random = stream(seed, "draws", client.name)
-        self._pass: Indices = self._brought[:0]
-        self._drawn = 0
+        self._draws = Draws(client.name, client.points, contribution, seed=seed)
 
     @property
     def unique(self) -> int:
-        """How many different points were drawn so far: a pass has every point once."""
-        return min(self._drawn, len(self._brought))
+        """How many different points were drawn so far."""
+        return self._draws.unique
 
-    def draw(self, count: int) -> Batch:
+    def draw(self, count: int) -> Drawn:
         """Draw the next so many samples."""
-        if count > len(self._pass):
-            more = math.ceil((count - len(self._pass)) / len(self._brought))
-            again = [self._random.permutation(self._brought) for _ in range(more)]
-            self._pass = np.concatenate([self._pass, *again])
-        chosen, self._pass = torch.from_numpy(self._pass[:count]), self._pass[count:]
-        self._drawn += count
-        return self._client.inputs[chosen], self._client.labels[chosen]
+        client, before = self._client, self._draws.drawn
+        chosen = torch.from_numpy(self._draws.draw(count))
+        return Drawn(client.name, before, client.inputs[chosen], client.labels[chosen])
 
 
 class Validation:
@@ -206,24 +214,25 @@ class Validation:
 
     def __init__(self, federation: Federation, seed: int) -> None:
         clients = federation.clients
+        self._names = federation.names
+        self._seed = seed
         self._inputs = torch.cat([client.validation_inputs for client in clients])
         self._labels = torch.cat([client.validation_labels for client in clients])
         self._sizes = [len(client.validation_labels) for client in clients]
-        self._random = stream(seed, "validation")
 
     def accuracies(self, model: nn.Module) -> Vector:
         """Measure everybody's accuracy on all points."""
         return _accuracies(model, self._inputs, self._labels, self._sizes)
 
-    def sampled(self, model: nn.Module, count: int) -> Vector:
-        """Measure everybody's accuracy on so many points each, drawn anew."""
+    def sampled(self, model: nn.Module, count: int, round_number: int) -> Vector:
+        """Measure everybody's accuracy on so many points each, drawn anew each round."""
         starts = np.cumsum([0, *self._sizes[:-1]])
-        sizes = [min(count, size) for size in self._sizes]
         chosen = [
-            start + self._random.choice(size, few, replace=False)
-            for start, size, few in zip(starts, self._sizes, sizes, strict=True)
+            start + goal_rows(name, size, count, seed=self._seed, round_number=round_number)
+            for start, name, size in zip(starts, self._names, self._sizes, strict=True)
         ]
         rows = torch.from_numpy(np.concatenate(chosen))
+        sizes = [len(mine) for mine in chosen]
         return _accuracies(model, self._inputs[rows], self._labels[rows], sizes)
 
 
