@@ -196,6 +196,45 @@ class Solo(Algorithm):
 KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo)}
 
 
+def allotted(algorithm: Algorithm, state: Any, contributions: Counts) -> Counts:
+    """Ask an algorithm for a round's samples, and see to it that they are counts.
+
+    algorithm: to be asked.
+    state: of the algorithm.
+    contributions: how many points each client brings; who brings none is asked for none.
+    """
+    counts = np.asarray(algorithm.allot(state))
+    if counts.shape != contributions.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise InputError(
+            f"allot of {algorithm.name} must give {len(contributions)} whole numbers of zero or "
+            f"more, one per client; got {counts.tolist()}"
+        )
+    return np.where(contributions > 0, counts, 0).astype(np.int64)
+
+
+def reweighed(
+    algorithm: Algorithm,
+    state: Any,
+    accuracies: Vector,
+    requirements: Vector,
+    contributions: Counts,
+) -> Any:
+    """Ask an algorithm for the state after a goal test; none is a slip, not a state.
+
+    algorithm: to be asked.
+    state: before the test.
+    accuracies: what each client was found to have, NaN where that is not known.
+    requirements: what each wants.
+    contributions: how many points each brings; who brings none is passed off as satisfied, for
+        more cannot be asked of it.
+    """
+    wanting = np.where(contributions > 0, accuracies, np.inf)
+    following = algorithm.weights(state, wanting, requirements)
+    if following is None:
+        raise InputError(f"weights of {algorithm.name} gave None; let it return the next state")
+    return following
+
+
 def _code(kind: type) -> str:
     """Give a digest of what a class and those it is derived from define: methods and constants."""
     digest = hashlib.sha256()

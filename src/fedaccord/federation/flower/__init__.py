@@ -1,0 +1,46 @@
+"""The same algorithms under Flower: strategies for the server, an app for the clients.
+
+Every name is imported when it is first asked for. The strategies need Flower, and torch only where
+the server's optimizer takes the steps; `client_app` needs both.
+"""
+
+from typing import TYPE_CHECKING
+
+from fedaccord._lazy import lazily
+
+if TYPE_CHECKING:
+    from fedaccord.federation.flower.client import client_app, drawn_points
+    from fedaccord.federation.flower.strategy import (
+        AlgorithmStrategy,
+        FedAvg,
+        MwFed,
+        PlannedFedAvg,
+        Remark,
+    )
+
+__all__ = [
+    "AlgorithmStrategy",
+    "FedAvg",
+    "MwFed",
+    "PlannedFedAvg",
+    "Remark",
+    "client_app",
+    "drawn_points",
+]
+
+_HOMES = {
+    "AlgorithmStrategy": "fedaccord.federation.flower.strategy",
+    "FedAvg": "fedaccord.federation.flower.strategy",
+    "MwFed": "fedaccord.federation.flower.strategy",
+    "PlannedFedAvg": "fedaccord.federation.flower.strategy",
+    "Remark": "fedaccord.federation.flower.strategy",
+    "client_app": "fedaccord.federation.flower.client",
+    "drawn_points": "fedaccord.federation.flower.client",
+}
+
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return __all__

@@ -1,0 +1,294 @@
+"""The client's side: a ClientApp that draws no more than its quota and tells no more than it must.
+
+    app = client_app(Net, load_data)
+
+where Net makes the network and load_data(context) gives the client's training and validation sets.
+Nothing has to be remembered between messages: the server says how many samples the client drew
+before, and which points those were follows from the seed and the client's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
+from flwr.clientapp import ClientApp
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
+
+from fedaccord._arrays import Indices
+from fedaccord.errors import InputError
+from fedaccord.federation.draws import Draws, goal_rows
+from fedaccord.federation.flower import protocol
+from fedaccord.federation.flower.protocol import EvaluateOrder, Order, TrainOrder
+from fedaccord.federation.steps import Batch, client_gradient, local_update
+from fedaccord.federation.streams import derived_seed
+from fedaccord.federation.training import client_streams, is_right
+
+Points: TypeAlias = Dataset[Any]
+# Takes the network, the samples that were drawn and what the server said; trains the network and
+# gives the mean loss.
+TrainFunction: TypeAlias = Callable[[nn.Module, Points, ConfigRecord], float]
+# Takes the network and validation points; gives the accuracy.
+EvaluateFunction: TypeAlias = Callable[[nn.Module, Points], float]
+
+
+def own_name(context: Context) -> str:
+    """Give what a node says it is called: its node-config's name, or its partition in a simulation.
+
+    A name under which the node is registered at the SuperLink comes before this.
+    """
+    config = context.node_config
+    if "name" in config:
+        return str(config["name"])
+    return f"client {config['partition-id']}" if "partition-id" in config else ""
+
+
+def client_app(
+    model: Callable[[], nn.Module],
+    data: Callable[[Context], tuple[Points, Points]],
+    *,
+    train: TrainFunction | None = None,
+    evaluate: EvaluateFunction | None = None,
+    name: Callable[[Context], str] = own_name,
+    may_report: Sequence[str] = (),
+    mods: Sequence[Any] = (),
+) -> ClientApp:
+    """Make a ClientApp out of a network and a client's data.
+
+    It reports how many points it could bring, how many samples it used and its accuracy on its own
+    validation set. Of its data nothing leaves but that and the model.
+
+    model: makes the network, an nn.Module that gives each input a score per class.
+    data: gives a client's training and validation sets, of pairs of an input and a class.
+    train: trains the network in place on the samples drawn, and gives the mean loss; where left
+        out, in steps of the batch size, with the optimizer and learning rate that the server says.
+    evaluate: gives the network's accuracy on points.
+    name: what the client is called, where it is not registered under a name.
+    may_report: what it may report besides, if it is asked: "train-loss", "label-counts".
+    mods: of Flower's, around all that the client does.
+    """
+    for what in may_report:
+        if what not in protocol.EXTRAS:
+            raise InputError(f"may_report knows {', '.join(protocol.EXTRAS)}; got {what!r}")
+    app = ClientApp(mods=list(mods))
+
+    def site(context: Context) -> Site:
+        points, validation = data(context)
+        return Site(
+            model,
+            points,
+            validation,
+            own_train=train,
+            own_evaluate=evaluate,
+            name=name(context),
+            may_report=tuple(may_report),
+        )
+
+    @app.query()
+    def _query(message: Message, context: Context) -> Message:
+        return site(context).introduce(message)
+
+    @app.train()
+    def _train(message: Message, context: Context) -> Message:
+        return site(context).train(message)
+
+    @app.evaluate()
+    def _evaluate(message: Message, context: Context) -> Message:
+        return site(context).evaluate(message)
+
+    return app
+
+
+@dataclass(frozen=True)
+class Site:
+    """A client with its data: answers the server's messages."""
+
+    model: Callable[[], nn.Module]
+    points: Points
+    validation: Points
+    own_train: TrainFunction | None = None
+    own_evaluate: EvaluateFunction | None = None
+    name: str = ""
+    may_report: tuple[str, ...] = ()
+
+    def introduce(self, message: Message) -> Message:
+        """Say who it is and how many points it could bring."""
+        metrics: dict[str, Any] = {protocol.POINTS: _size(self.points)}
+        asked = str(_config(message).get(protocol.REPORT, ""))
+        if protocol.LABEL_COUNTS in self._reports(asked):
+            metrics[protocol.LABEL_COUNTS] = _label_counts(self.points)
+        who = ConfigRecord({protocol.CLIENT: self.name})
+        return _reply(message, metrics, {protocol.WHO: who})
+
+    def train(self, message: Message) -> Message:
+        """Draw what is asked for, within the quota, and train on it."""
+        key, arrays = _arrays(message)
+        config = _config(message)
+        order = TrainOrder.read(config)
+        chosen = drawn_points(config, _size(self.points))
+        network = self._network(arrays, order, "training", order.drawn)
+        network.train()
+        if self.own_train is None:
+            client_streams(
+                network, order.client, seed=order.seed, drawn=order.drawn, rows=len(chosen)
+            )
+        if order.form == "pooled":
+            made, loss = self._gradient(network, chosen)
+        else:
+            loss = self._local_update(network, chosen, order, config)
+            made = _state(network)
+        metrics: dict[str, Any] = {protocol.EXAMPLES: len(chosen)}
+        if protocol.LOSS in self._reports(order.report):
+            metrics[protocol.LOSS] = float(loss)
+        return _reply(message, metrics, {key: ArrayRecord(made)})
+
+    def evaluate(self, message: Message) -> Message:
+        """Measure the accuracy on all validation points, on some drawn anew, or both."""
+        _, arrays = _arrays(message)
+        order = EvaluateOrder.read(_config(message))
+        network = self._network(arrays, order, "evaluation", order.server_round)
+        size = _size(self.validation)
+        metrics: dict[str, Any] = {protocol.EXAMPLES: size}
+        if order.whole:
+            metrics[protocol.ACCURACY] = self._accuracy(network, self.validation)
+        if order.goal_points:
+            rows = goal_rows(
+                order.client,
+                size,
+                order.goal_points,
+                seed=order.seed,
+                round_number=order.server_round,
+            )
+            some: Points = Subset(self.validation, rows.tolist())
+            metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, some)
+        return _reply(message, metrics, {})
+
+    def _reports(self, asked: str) -> set[str]:
+        """Tell what to report besides: what is asked for and allowed."""
+        return set(asked.split(",")) & set(self.may_report)
+
+    def _network(self, arrays: ArrayRecord, order: Order, *purpose: int | str) -> nn.Module:
+        # For a network that draws random numbers in a way of its own.
+        torch.manual_seed(derived_seed(order.seed, "torch", order.client, *purpose))
+        network = self.model()
+        network.load_state_dict(arrays.to_torch_state_dict())
+        return network
+
+    def _gradient(self, network: nn.Module, chosen: Indices) -> tuple[dict[str, Array], float]:
+        if self.own_train is not None:
+            raise InputError(
+                'a train function of one\'s own needs form = "local": in the pooled form clients '
+                "send gradients"
+            )
+        if any(True for _ in network.buffers()):
+            raise InputError(
+                "a network with buffers, such as the running means of BatchNorm, needs form = "
+                '"local": gradients do not carry them'
+            )
+        flat, loss = client_gradient(network, _batch(self.points, chosen, network))
+        named = list(network.named_parameters())
+        parts = flat.split([parameter.numel() for _, parameter in named])
+        return {
+            name: Array(part.reshape(parameter.shape).numpy())
+            for (name, parameter), part in zip(named, parts, strict=True)
+        }, loss
+
+    def _local_update(
+        self, network: nn.Module, chosen: Indices, order: TrainOrder, config: ConfigRecord
+    ) -> float:
+        if self.own_train is not None:
+            return self.own_train(network, Subset(self.points, chosen.tolist()), config)
+        return local_update(
+            network,
+            _batch(self.points, chosen, network),
+            batch_size=order.batch_size,
+            optimizer=order.optimizer,
+            learning_rate=order.learning_rate,
+        )
+
+    def _accuracy(self, network: nn.Module, points: Points) -> float:
+        if self.own_evaluate is not None:
+            return float(self.own_evaluate(network.eval(), points))
+        rows = np.arange(_size(points))
+        return float(is_right(network, *_batch(points, rows, network)).mean())
+
+
+def drawn_points(config: ConfigRecord, points: int) -> Indices:
+    """Give the places of the points to train on: the samples that the server asks for, in order.
+
+    However often it is called, no more different points come up than the quota allows. For apps
+    that do not use `client_app`.
+
+    config: what came with the train message.
+    points: how many the client has.
+    """
+    order = TrainOrder.read(config)
+    brought = points if order.quota == protocol.ALL_POINTS else min(order.quota, points)
+    if brought < 1 or order.num_samples < 1:
+        raise InputError(
+            f"{order.client} is asked for {order.num_samples} samples of {brought} points"
+        )
+    draws = Draws(order.client, points, brought, seed=order.seed, drawn=order.drawn)
+    return draws.draw(order.num_samples)
+
+
+def _config(message: Message) -> ConfigRecord:
+    records = list(message.content.config_records.values())
+    return records[0] if records else ConfigRecord()
+
+
+def _arrays(message: Message) -> tuple[str, ArrayRecord]:
+    for key, record in message.content.array_records.items():
+        return key, record
+    raise InputError("the server sent no model")
+
+
+def _reply(message: Message, metrics: dict[str, Any], others: dict[str, Any]) -> Message:
+    content = RecordDict({protocol.METRICS: MetricRecord(metrics), **others})
+    return Message(content, reply_to=message)
+
+
+def _state(network: nn.Module) -> dict[str, Array]:
+    return {name: Array(value.detach().numpy()) for name, value in network.state_dict().items()}
+
+
+def _size(points: Points) -> int:
+    return len(points)  # type: ignore[arg-type]
+
+
+def _batch(points: Points, rows: Indices, network: nn.Module) -> Batch:
+    """Put points into two tensors, the inputs in the type of the network's parameters."""
+    inputs, labels = _tensors(points, rows)
+    kinds = {p.dtype for p in network.parameters() if p.is_floating_point()}
+    return inputs.to(kinds.pop()) if len(kinds) == 1 else inputs, labels.to(torch.int64)
+
+
+def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:
+    if isinstance(points, Subset):
+        return _tensors(points.dataset, np.asarray(points.indices)[rows])
+    if isinstance(points, TensorDataset):
+        inputs, labels = points.tensors
+        return inputs[rows], labels[rows]
+    pairs = [points[int(row)] for row in rows]
+    inputs, labels = default_collate(pairs)
+    return inputs, labels
+
+
+def _label_counts(points: Points) -> list[int]:
+    _, labels = _tensors(points, np.arange(_size(points)))
+    counts = Counter(labels.tolist())
+    return [counts[label] for label in range(max(counts) + 1)]

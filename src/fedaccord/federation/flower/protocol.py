@@ -1,0 +1,109 @@
+"""What server and clients say to each other: the keys of Flower's records, written once.
+
+    message     the server sends                       the client replies
+    query       what else it would like to know        its name, how many points it could bring
+    train       the model; how many samples, of        the model it made of them, how many
+                what quota, how many drawn before      samples it used
+    evaluate    the model; on how many points          its accuracy, on how many points
+
+Nothing else is said, unless the server asks for it and the client's app allows it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from fedaccord.errors import InputError
+
+# The logger that Flower's users see.
+LOG = logging.getLogger("flwr")
+
+METRICS = "metrics"
+WHO = "who"
+CLIENT = "client"
+REPORT = "report"
+
+# What a client replies.
+EXAMPLES = "num-examples"
+POINTS = "num-points"
+ACCURACY = "accuracy"
+GOAL_ACCURACY = "goal-accuracy"
+
+# What it replies only if it is asked and allowed to.
+LOSS = "train-loss"
+LABEL_COUNTS = "label-counts"
+EXTRAS = (LOSS, LABEL_COUNTS)
+
+# No quota: all the points that a client has.
+ALL_POINTS = -1
+# The largest whole number that a record holds.
+LARGEST = 2**63 - 1
+
+Kind = TypeVar("Kind", bound="Order")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What every message to a client says.
+
+    server_round: counted from 1.
+    client: its name, which its draws go by.
+    seed: of the run.
+    """
+
+    server_round: int
+    client: str
+    seed: int
+
+    def to_config(self) -> dict[str, Any]:
+        """Give the values by the keys that Flower's apps are used to, as num-samples."""
+        return {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def read(cls: type[Kind], config: Mapping[str, Any]) -> Kind:
+        """Read what came with a message, or say what is missing."""
+        keys = {f.name: f.name.replace("_", "-") for f in fields(cls)}
+        missing = [key for key in keys.values() if key not in config]
+        if missing:
+            raise InputError(
+                f"the server did not say {missing[0]}: this client's app needs a strategy of "
+                "fedaccord.federation.flower there, such as MwFed"
+            )
+        return cls(**{name: config[key] for name, key in keys.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOrder(Order):
+    """What a train message says.
+
+    num_samples: how many samples to draw.
+    quota: of how many different points at most; ALL_POINTS for all it has.
+    drawn: how many samples the client drew before.
+    form: "local" for a model, "pooled" for a gradient.
+    batch_size, optimizer, learning_rate: of the local steps.
+    report: what else to report, between commas.
+    """
+
+    num_samples: int
+    quota: int
+    drawn: int
+    form: str
+    batch_size: int
+    optimizer: str
+    learning_rate: float
+    report: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOrder(Order):
+    """What an evaluate message says.
+
+    whole: whether to measure the accuracy on all validation points.
+    goal_points: on how many drawn anew; 0 for none.
+    """
+
+    whole: bool
+    goal_points: int

@@ -1,0 +1,72 @@
+"""The server's part of a round where it is more than an average: its optimizer's step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower.replies import Arrays
+from fedaccord.federation.steps import aggregated, new_optimizer
+
+
+class ServerStep:
+    """Makes the next model of what the clients sent, as the local loop does.
+
+    In the pooled form their gradients are averaged and the server's optimizer, which lasts, takes
+    the step; in the local form their models become one by the algorithm's own mean.
+
+    algorithm: its form, its mean and its optimizer.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._parameters: nn.ParameterList | None = None
+        self._optimizer: torch.optim.Optimizer | None = None
+
+    def __call__(self, server: Arrays, every: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
+        """Give the next model.
+
+        server: the present model.
+        every: what each client sent.
+        counts: how many samples each used.
+        """
+        mean = aggregated(self._algorithm, [_flat(arrays) for arrays in every], np.array(counts))
+        parts = _cut_as(server, mean)
+        return {
+            **server,
+            **(parts if self._algorithm.form == "local" else self._step(server, parts)),
+        }
+
+    def _step(self, server: Arrays, gradient: Arrays) -> Arrays:
+        if self._optimizer is None:
+            # A list keeps the order and takes any name.
+            self._parameters = nn.ParameterList([torch.tensor(server[n]) for n in gradient])
+            self._optimizer = new_optimizer(
+                self._parameters, self._algorithm.optimizer, self._algorithm.learning_rate
+            )
+        assert self._parameters is not None
+        for parameter, name in zip(self._parameters, gradient, strict=True):
+            parameter.data.copy_(torch.from_numpy(np.array(server[name])))
+            parameter.grad = torch.from_numpy(gradient[name])
+        self._optimizer.step()
+        values = (parameter.detach().numpy().copy() for parameter in self._parameters)
+        return dict(zip(gradient, values, strict=True))
+
+
+def _flat(arrays: Arrays) -> Tensor:
+    """Put all floating-point arrays after one another."""
+    return torch.cat([torch.tensor(a).flatten() for a in arrays.values() if a.dtype.kind == "f"])
+
+
+def _cut_as(server: Arrays, vector: Tensor) -> Arrays:
+    cut, start = {}, 0
+    for name, array in server.items():
+        if array.dtype.kind == "f":
+            part = vector[start : start + array.size]
+            cut[name] = part.numpy().reshape(array.shape).astype(array.dtype)
+            start += array.size
+    return cut
