@@ -10,6 +10,7 @@ from documents import WrongPageError, blocks, check_page, same
 
 import fedaccord
 import fedaccord.federation
+import fedaccord.federation.flower
 import fedaccord.report
 import fedaccord.reproduce
 
@@ -88,7 +89,14 @@ def test_the_pages_solve_the_game_that_the_figure_shows():
 
 
 @pytest.mark.parametrize(
-    "package", [fedaccord, fedaccord.federation, fedaccord.report, fedaccord.reproduce]
+    "package",
+    [
+        fedaccord,
+        fedaccord.federation,
+        fedaccord.federation.flower,
+        fedaccord.report,
+        fedaccord.reproduce,
+    ],
 )
 def test_the_reference_has_every_public_name_and_no_other(package):
     text = (DOCS / "reference" / "names.md").read_text(encoding="utf-8")

@@ -11,9 +11,12 @@ import pytest
 
 import fedaccord
 import fedaccord.federation
+import fedaccord.federation.flower
 
 PACKAGES = pytest.mark.parametrize(
-    "package", [fedaccord, fedaccord.federation], ids=lambda package: package.__name__
+    "package",
+    [fedaccord, fedaccord.federation, fedaccord.federation.flower],
+    ids=lambda package: package.__name__,
 )
 
 
