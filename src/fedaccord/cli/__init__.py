@@ -6,6 +6,7 @@ from typing import NoReturn
 
 # Importing a module of commands is what adds them to the app.
 from fedaccord.cli import defection as defection
+from fedaccord.cli import flower as flower
 from fedaccord.cli import games as games
 from fedaccord.cli import reproduction as reproduction
 from fedaccord.cli import training as training

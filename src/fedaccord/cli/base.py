@@ -33,10 +33,11 @@ from fedaccord.report.terminal import (
 if TYPE_CHECKING:
     from fedaccord.report.page import Page
 
-# First what is asked of games, then what is asked of training, then the paper.
+# First what is asked of games, then what is asked of training, then Flower, then the paper.
 ORDER = (
     *("solve", "check", "catalog"),
     *("audit", "train", "difficulty", "pretrain", "search"),
+    "flower",
     "reproduce",
 )
 

@@ -1,0 +1,107 @@
+"""The commands about Flower: keys for a deployment."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord._lazy import imported
+from fedaccord.cli.base import app
+from fedaccord.report.terminal import emit_text, plain
+
+if TYPE_CHECKING:
+    from fedaccord.federation.flower.keys import Keys
+
+flower = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    suggest_commands=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Run a real federation with Flower.",
+)
+app.add_typer(flower, name="flower")
+
+# The name of the connection in Flower's config, in the commands that are printed.
+CONNECTION = "federation"
+PORT = 8000
+
+
+@flower.command()
+def keys(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where the keys are put.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Of the clients, such as hospitals.")
+    ],
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Under which clients reach the server; may repeat. Default: this machine.",
+        ),
+    ] = None,
+) -> None:
+    """Make the keys of a deployment, for the server and each client, and print what comes next.
+
+    What is there already is kept: the same command with new names adds clients.
+    """
+    made: Keys = imported("fedaccord.federation.flower.keys").make_keys(folder, names, hosts=host)
+    emit_text(plain_lines(_made(made), *_next_steps(made, host[0] if host else "127.0.0.1")))
+
+
+def plain_lines(*lines: str) -> str:
+    """Put lines under each other, with nothing hidden in them."""
+    return "\n".join(plain(line) for line in lines)
+
+
+def _made(keys: Keys) -> str:
+    files = "1 file" if len(keys.made) == 1 else f"{len(keys.made)} files"
+    return (
+        f"{files} made in {keys.folder}; private keys end in .key, and are nobody else's business."
+    )
+
+
+def _next_steps(keys: Keys, host: str) -> list[str]:
+    return [
+        "",
+        "# the server; whoever reaches its port can register clients and start runs, so let others",
+        "# through to the paths under /v1/fleet/ only",
+        _command(
+            "flower-superlink",
+            *("--host", "127.0.0.1", "--port", PORT),
+            *("--ssl-ca-certfile", keys.authority),
+            *("--ssl-certfile", keys.certificate, "--ssl-keyfile", keys.certificate_key),
+            *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+        ),
+        "",
+        "# once, in config.toml in ~/.flwr or in the folder that FLWR_HOME names",
+        f"[superlink.{CONNECTION}]",
+        f'address = "127.0.0.1:{PORT}"',
+        f'root-certificates = "{keys.authority.resolve()}"',
+        "",
+        "# once for each client",
+        *(
+            _command("flwr supernode register", keys.public(name), CONNECTION, "--name", name)
+            for name in keys.clients
+        ),
+        "",
+        "# at each client, which needs ca.crt and its own key",
+        *(_node_command(keys, name, host) for name in keys.clients),
+        "",
+        "# the run",
+        f"flwr run APP {CONNECTION} --stream",
+    ]
+
+
+def _node_command(keys: Keys, name: str, host: str) -> str:
+    return _command(
+        "flower-supernode",
+        *("--superlink", f"{host}:{PORT}"),
+        *("--root-certificates", keys.authority),
+        *("--auth-supernode-private-key", keys.clients[name]),
+    )
+
+
+def _command(command: str, *arguments: object) -> str:
+    return f"{command} {shlex.join(map(str, arguments))}"
