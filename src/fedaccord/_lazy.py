@@ -14,6 +14,8 @@ EXTRAS = {
     "torch": "train",
     "sklearn": "train",
     "cloudpickle": "train",
+    "flwr": "flower",
+    "ray": "ray",
     "matplotlib": "report",
     "jinja2": "report",
 }

@@ -21,10 +21,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def checked_workers(workers: object) -> int:
-    """Give a number of workers that this machine has cores for, or say what is wrong."""
+def whole_workers(workers: object) -> int:
+    """Give a number of workers, on whatever machines, or say what is wrong."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError(f"workers must be a whole number of 1 or more; got {workers!r}")
+    return workers
+
+
+def checked_workers(workers: object) -> int:
+    """Give a number of workers that this machine has cores for, or say what is wrong."""
+    workers = whole_workers(workers)
     if workers > cores():
         raise InputError(
             f"{workers} workers are more than the cores here, {cores()}, and would get in each "

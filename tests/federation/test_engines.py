@@ -13,7 +13,7 @@ from federation.small import small_federation, two_layers
 
 from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation import engines
+from fedaccord.federation import engines, processes
 from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.engines import LocalEngine, RunError
 from fedaccord.federation.store import Run
@@ -147,7 +147,7 @@ def test_a_federation_that_cannot_be_sent_gets_a_sentence():
         with lock:
             return two_layers()
 
-    words = r"cannot be sent to worker processes \(.*lock.*\): use one worker"
+    words = r"cannot be sent to worker processes \(.*lock.*\): use the local engine with one worker"
     with pytest.raises(RunError, match=words):
         finished(small_federation(model=factory), [run()], workers=2)
 
@@ -163,11 +163,12 @@ def test_a_federation_that_cannot_be_loaded_there_gets_a_sentence(tmp_path, monk
 
     federation = small_federation(model=vanishing_models.model)
     module.unlink()
-    with pytest.raises(RunError, match=r"cannot load the federation .*vanishing_models.*: use one"):
+    words = r"cannot load the federation .*vanishing_models.*: use the local engine with one"
+    with pytest.raises(RunError, match=words):
         finished(federation, [run()], workers=2)
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2", None])
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
 def test_a_number_of_workers_that_is_none_is_refused(workers):
     with pytest.raises(InputError, match="workers must be a whole number of 1 or more"):
         LocalEngine(small_federation(), workers=workers)
@@ -196,6 +197,6 @@ def test_a_processs_end_is_told_by_signal_or_status():
 
 def test_a_worker_whose_process_is_gone_before_it_begins_ends_without_a_word():
     done = subprocess.run(
-        [sys.executable, "-c", engines.BOOT], stdin=subprocess.DEVNULL, capture_output=True
+        [sys.executable, "-c", processes.BOOT], stdin=subprocess.DEVNULL, capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

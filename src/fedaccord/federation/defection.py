@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fedaccord._machine import checked_workers
 from fedaccord.allocation import Allocation
 from fedaccord.errors import FedaccordError
 from fedaccord.federation.algorithms import Algorithm
@@ -100,8 +99,8 @@ def defection_curves(
     defectors: str = "each",
     width: float | None = None,
     seed: int = 0,
-    workers: int = 1,
-    engine: str = "local",
+    workers: int | None = None,
+    engine: str | Callable[..., Engine] = "local",
     store: RunStore | str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> DefectionAudit:
@@ -127,8 +126,9 @@ def defection_curves(
     defectors: "each" client in every trial, or one at "random", every client equally often.
     width: how narrow an interval is enough.
     seed: of everything random.
-    workers: how many runs at a time.
-    engine: where the runs are made: "local".
+    workers: how many runs at a time; where left out one, or on Ray one per CPU of the cluster.
+    engine: where the runs are made: "local", in Flower's simulation ("flower") or on Ray ("ray");
+        or what makes an engine of a source and workers=, such as RayEngine with an address.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: called with how far things are whenever a run starts or finishes.
     """
@@ -143,13 +143,13 @@ def defection_curves(
         width=width,
         seed=seed,
     )
-    chosen("engine", engine, tuple(ENGINES))
-    checked_workers(workers)
     prescribed = checked_plan(design, plan)
+    make_engine = engine if callable(engine) else ENGINES[chosen("engine", engine, tuple(ENGINES))]
     with contextlib.ExitStack() as stack:
+        # First, for whatever is wrong with it is to leave no new file behind.
+        machine = stack.enter_context(make_engine(source, workers=workers))
         runs = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
-        machine = stack.enter_context(ENGINES[engine](source, workers=workers))
-        work = _Work(design, machine, runs, workers, progress)
+        work = _Work(design, machine, runs, progress)
         full = dict.fromkeys(design.algorithms, prescribed) if prescribed else work.own_plans()
         cells = work.score(full)
     return DefectionAudit(
@@ -225,14 +225,12 @@ class _Work:
         design: Design,
         engine: Engine,
         store: RunStore,
-        workers: int,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.reused = 0
         self._design = design
         self._engine = engine
         self._store = store
-        self._workers = workers
         self._progress = progress
         self._started = time.perf_counter()
         self._outcomes: dict[str, Outcome] = {}
@@ -259,9 +257,6 @@ class _Work:
         """Make the runs of all cells, one trial after the other."""
         self._cells = self._new_cells(full)
         self._make(self._wanted())
-        if lost := len(self._under_way):
-            runs = "run" if lost == 1 else "runs"
-            raise RunError(f"{lost} {runs} did not come back from the workers; start again")
         return self._cells
 
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
@@ -281,14 +276,16 @@ class _Work:
 
     def _make(self, wanted: Iterator[tuple[str, Run]]) -> None:
         names: dict[str, str] = {}
+        missing = self._missing(wanted, names)
         try:
-            for finished in self._engine.finished(self._missing(wanted, names)):
+            for finished in self._engine.finished(missing):
                 run, history = finished.run, finished.history
                 _check_is_asked_for(run, history)
                 outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
                 self._under_way.discard(run.key)
                 self._take(names[run.key], run, outcome)
                 self._report()
+            _check_none_is_lost(len(self._under_way) + sum(1 for _ in missing))
         except RunError as error:
             raise _with_remedy(error, self._store) from error
 
@@ -345,7 +342,9 @@ class _Work:
         # The median: a worker's first run is slow. An algorithm that has not run yet is taken to
         # be as slow as those that have.
         usual = {name: statistics.median(runs or every) for name, runs in self._seconds.items()}
-        return sum(count * usual[name] for name, count in left.items()) / self._workers
+        work = sum(count * usual[name] for name, count in left.items())
+        # As many at a time as now: nodes of a cluster come and go.
+        return work / max(1, len(self._under_way))
 
 
 def _curve(
@@ -380,6 +379,13 @@ def _check_is_asked_for(run: Run, history: History) -> None:
             f"an engine gave another run than was asked for: seed {given[0]} and contributions "
             f"{given[1]} for seed {asked[0]} and {asked[1]}"
         )
+
+
+def _check_none_is_lost(lost: int) -> None:
+    """Refuse to go on without runs that an engine has not given back, or never took."""
+    if lost:
+        runs = "run" if lost == 1 else "runs"
+        raise RunError(f"{lost} {runs} did not come back from the workers; start again")
 
 
 def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:

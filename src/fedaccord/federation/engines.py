@@ -10,43 +10,34 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import pickle
 import queue
-import subprocess
-import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol, TypeAlias
 
 import cloudpickle  # type: ignore[import-untyped]
 import torch
 
 from fedaccord._arrays import Vector
+from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
+from fedaccord.federation.processes import ONE_THREAD, Process
 from fedaccord.federation.store import Run
 from fedaccord.federation.training import train
 
-# A worker's first words: the search path, then all else can be imported; nothing if this process
-# is gone already.
-BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline() or '0') or sys.exit(); "
-    "from fedaccord.federation.engines import serve; serve(sys.stdin.buffer, int(sys.argv[1]))"
-)
-# The processes are the parallelism: libraries must not start threads of their own.
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+# How often it is seen whether there is room for more runs, in seconds.
+LOOK = 1.0
 
 
 class Source(Protocol):
@@ -95,16 +86,26 @@ class Engine(Protocol):
         """Make the runs, and give them in the order in which they end."""
 
 
+Deal: TypeAlias = Callable[[int], Federation]
+Maker: TypeAlias = Callable[[Deal, Run], History]
+
+
 class LocalEngine:
     """Makes runs on this machine: one worker is this process, more are processes of their own.
 
     source: deals a federation to each trial.
-    workers: how many runs are made at a time, at most one per core.
+    workers: how many runs are made at a time, at most one per core; one where left out.
     """
 
-    def __init__(self, source: Source, *, workers: int = 1) -> None:
+    # For engines that make their runs on this machine in another way: what worker processes run,
+    # what their environment has, and whether a worker is another process even if it is alone.
+    server: ClassVar[str] = "fedaccord.federation.engines:serve"
+    environment: ClassVar[Mapping[str, str]] = ONE_THREAD
+    apart: ClassVar[bool] = False
+
+    def __init__(self, source: Source, *, workers: int | None = None) -> None:
         self._source = source
-        self._workers = checked_workers(workers)
+        self._workers = checked_workers(1 if workers is None else workers)
         self._threads: ThreadPoolExecutor | None = None
         self._idle: list[_Worker] = []
         self._all: list[_Worker] = []
@@ -133,158 +134,176 @@ class LocalEngine:
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
         """Make the runs, and give them in the order in which they end."""
-        return self._here(runs) if self._workers == 1 else self._spread(iter(runs))
+        here = self._workers == 1 and not self.apart
+        if here:
+            return self._here(runs)
+        return spread(iter(runs), self._submit, room=lambda: self._workers)
 
     def _here(self, runs: Iterable[Run]) -> Iterator[Finished]:
         deal = functools.lru_cache(maxsize=1)(self._source.deal)
         for run in runs:
             try:
-                history = _made(deal, run)
+                history = made(deal, run)
             except FedaccordError:
                 raise
             except Exception as error:
                 raise RunError(_failure(run, error)) from error
             yield Finished(run, history)
 
-    def _spread(self, runs: Iterator[Run]) -> Iterator[Finished]:
+    def _submit(self, run: Run) -> Future[History]:
         self._threads = self._threads or ThreadPoolExecutor(self._workers)
-        at_work: dict[Future[History], tuple[Run, _Worker]] = {}
-        ended: deque[Finished] = deque()
-        try:
-            while True:
-                # Before a result is handed on, which takes a while, the worker has its next run.
-                while len(at_work) < self._workers and (run := next(runs, None)) is not None:
-                    worker = self._free_worker()
-                    at_work[self._threads.submit(worker.make, run)] = run, worker
-                if not ended and not at_work:
-                    return
-                if not ended:
-                    wait(at_work, return_when=FIRST_COMPLETED)
-                    ended.extend(self._gathered(at_work))
-                yield ended.popleft()
-        except KeyboardInterrupt:
-            yield from ended
-            yield from self._gathered(at_work)
-            raise
+        return self._threads.submit(self._make, self._free_worker(), run)
 
-    def _gathered(self, at_work: dict[Future[History], tuple[Run, _Worker]]) -> list[Finished]:
-        """Take out the runs that have ended; a failure is raised when no other has."""
-        done = [future for future in at_work if future.done()]
-        well = [future for future in done if future.exception() is None]
-        if done and not well:
-            done[0].result()
-        gathered = []
-        for future in well:
-            run, worker = at_work.pop(future)
-            self._idle.append(worker)
-            gathered.append(Finished(run, future.result()))
-        return gathered
+    def _make(self, worker: _Worker, run: Run) -> History:
+        history = worker.make(run)
+        self._idle.append(worker)
+        return history
 
     def _free_worker(self) -> _Worker:
         if not self._idle:
-            self._idle.append(_Worker(self._source))
+            process = started(self.server, environment=self.environment)
+            self._idle.append(_Worker(process, self._source))
             self._all.append(self._idle[-1])
         return self._idle.pop()
+
+
+def spread(
+    runs: Iterator[Run], submit: Callable[[Run], Future[History]], *, room: Callable[[], int]
+) -> Iterator[Finished]:
+    """Keep as many runs under way as there is room for; give them in the order in which they end.
+
+    runs: taken as there is room.
+    submit: has a run made elsewhere.
+    room: how many runs can be under way now.
+    """
+    under_way: dict[Future[History], Run] = {}
+    ended: deque[Finished] = deque()
+    try:
+        while True:
+            # Before a result is handed on, which takes a while, the worker has its next run.
+            while len(under_way) < room() and (run := next(runs, None)) is not None:
+                under_way[submit(run)] = run
+            if not ended and not under_way:
+                return
+            if not ended:
+                # There may be more room by then.
+                wait(under_way, timeout=LOOK, return_when=FIRST_COMPLETED)
+                ended.extend(_gathered(under_way))
+            if ended:
+                yield ended.popleft()
+    except KeyboardInterrupt:
+        yield from ended
+        yield from _gathered(under_way)
+        raise
+
+
+def _gathered(under_way: dict[Future[History], Run]) -> list[Finished]:
+    """Take out the runs that have ended; a failure is raised when no other has."""
+    done = [future for future in under_way if future.done()]
+    well = [future for future in done if future.exception() is None]
+    if done and not well:
+        done[0].result()
+    return [Finished(under_way.pop(future), future.result()) for future in well]
 
 
 class _Worker:
     """A process that makes one run at a time; runs go in through a pipe, histories come back."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, process: Process, source: Source) -> None:
+        self._process = process
         self._source: Source | None = source
-        read, write = os.pipe()
-        try:
-            # In a group of its own it does not get the terminal's Ctrl-C: this process decides.
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", BOOT, str(write)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(write,),
-                env={**os.environ, **ONE_THREAD},
-                process_group=0,
-            )
-        except OSError as error:
-            os.close(read)
-            raise RunError(f"cannot start a worker process: {error.strerror}") from None
-        finally:
-            os.close(write)
-        assert self._process.stdin is not None
-        self._tasks: IO[bytes] = self._process.stdin
-        self._results: IO[bytes] = os.fdopen(read, "rb")
 
     def make(self, run: Run) -> History:
         """Have the process make a run."""
+        tasks = self._process.tasks
         try:
             if self._source is not None:
-                self._tasks.write(json.dumps(sys.path).encode() + b"\n")
-                self._send_source()
-            cloudpickle.dump(run, self._tasks)
-            self._tasks.flush()
-            result, trace = pickle.load(self._results)
+                self._process.greet()
+                pack(self._source, tasks)
+                self._source = None
+            cloudpickle.dump(run, tasks)
+            tasks.flush()
+            return history_of(pickle.load(self._process.results))
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
-            raise RunError(_death(run, self._status())) from None
-        if isinstance(result, History):
-            return result
-        error: FedaccordError = result
-        error.add_note(trace)
-        raise error
-
-    def _status(self) -> int:
-        """Wait for a process that no longer answers to end, and not for ever."""
-        try:
-            return self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
-
-    def _send_source(self) -> None:
-        try:
-            settings = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-            cloudpickle.dump((settings, self._source), self._tasks)
-        except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise RunError(
-                f"the federation cannot be sent to worker processes ({error}): use one worker, or "
-                "a model factory that holds nothing but plain values"
-            ) from error
-        self._source = None
+            raise RunError(_death(run, self._process.status())) from None
 
     def end(self) -> None:
         """End the process, whatever it is at."""
-        self._process.kill()
-        self._process.wait()
+        self._process.end()
 
     def close(self) -> None:
         """Close the pipes."""
-        self._results.close()
-        # What is still in the buffer has nobody to go to.
-        with contextlib.suppress(BrokenPipeError):
-            self._tasks.close()
+        self._process.close()
 
 
-def serve(tasks: IO[bytes], results_to: int) -> None:
+def started(server: str, **options: Any) -> Process:
+    """Start a process, or say why it cannot be; see Process for the arguments."""
+    try:
+        return Process(server, **options)
+    except OSError as error:
+        raise RunError(f"cannot start a worker process: {error.strerror}") from None
+
+
+def pack(source: Source, to: IO[bytes]) -> None:
+    """Write a source, with torch's settings, in a form that another process can read.
+
+    source: to be sent.
+    to: where it is written.
+    """
+    try:
+        settings = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+        cloudpickle.dump((settings, source), to)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise RunError(
+            f"the federation cannot be sent to worker processes ({error}): use the local engine "
+            "with one worker, or a model factory that holds nothing but plain values"
+        ) from error
+
+
+def unpacked(source: IO[bytes]) -> Deal:
+    """Give what deals the federations, and take over torch's settings.
+
+    source: a file that `pack` wrote. If it cannot be loaded, dealing says why.
+    """
+    try:
+        (default, precision), loaded = pickle.load(source)
+        torch.set_default_dtype(default)
+        torch.set_float32_matmul_precision(precision)
+        return functools.lru_cache(maxsize=1)(loaded.deal)
+    except EOFError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a user's objects need may be missing
+        return functools.partial(_refuse, error)
+
+
+def history_of(reply: Reply) -> History:
+    """Give the history that a worker replied with, or raise what went wrong there."""
+    result, trace = reply
+    if isinstance(result, History):
+        return result
+    result.add_note(trace)
+    raise result
+
+
+def serve(tasks: IO[bytes], results_to: int, *, make: Maker | None = None) -> None:
     """Make runs for the process at the other end of the pipes until it is gone.
 
     tasks: where torch's settings and the source, and then the runs come from.
     results_to: the descriptor that histories go to.
+    make: makes a run, in another way than `made`.
     """
     results = os.fdopen(results_to, "wb")
     # Whatever a user's model prints goes to the errors.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
     waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
-    deal: Callable[[int], Federation]
     try:
-        (default, precision), source = pickle.load(tasks)
-        torch.set_default_dtype(default)
-        torch.set_float32_matmul_precision(precision)
-        deal = functools.lru_cache(maxsize=1)(source.deal)
+        deal = unpacked(tasks)
     except EOFError:
         return
-    except Exception as error:  # noqa: BLE001 - whatever a user's objects need may be missing
-        deal = functools.partial(_refuse, error)
     threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
     while True:
-        pickle.dump(_reply(deal, waiting.get()), results)
+        pickle.dump(reply(deal, waiting.get(), make=make), results)
         results.flush()
 
 
@@ -297,9 +316,18 @@ def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run]) -> None:
             os._exit(0)
 
 
-def _reply(deal: Callable[[int], Federation], run: Run) -> tuple[History | FedaccordError, str]:
+Reply: TypeAlias = tuple[History | FedaccordError, str]
+
+
+def reply(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
+    """Make a run, and give its history, or what went wrong and where, to be sent to others.
+
+    deal: gives the federation of a trial.
+    run: to be made.
+    make: makes it, in another way than `made`.
+    """
     try:
-        return _made(deal, run), ""
+        return (make or made)(deal, run), ""
     except InputError as error:
         return InputError(str(error)), traceback.format_exc()
     except FedaccordError as error:
@@ -310,12 +338,17 @@ def _reply(deal: Callable[[int], Federation], run: Run) -> tuple[History | Fedac
 
 def _refuse(error: Exception, trial: int) -> Federation:
     raise RunError(
-        f"a worker process cannot load the federation ({type(error).__name__}: {error}): use one "
-        "worker, or keep its parts in modules that can be imported"
+        f"a worker process cannot load the federation ({type(error).__name__}: {error}): use the "
+        "local engine with one worker, or keep its parts in modules that can be imported there"
     ) from error
 
 
-def _made(deal: Callable[[int], Federation], run: Run) -> History:
+def made(deal: Deal, run: Run) -> History:
+    """Make a run in this process.
+
+    deal: gives the federation of a trial.
+    run: to be made.
+    """
     brought = run.contributions
     history = train(deal(run.trial), run.algorithm, contributions=brought, seed=run.seed)
     # Nobody asks for the model that came of it, and it is far larger than all the rest.
@@ -324,20 +357,35 @@ def _made(deal: Callable[[int], Federation], run: Run) -> History:
 
 def _failure(run: Run, error: Exception) -> str:
     detail = " ".join(str(error).split())
-    return f"the run of {_described(run)} failed: {type(error).__name__}: {detail}"
+    return f"the run of {described(run)} failed: {type(error).__name__}: {detail}"
 
 
 def _death(run: Run, status: int) -> str:
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return (
-        f"a worker process {how} in the run of {_described(run)}: if memory is short, use fewer "
+        f"a worker process {how} in the run of {described(run)}: if memory is short, use fewer "
         "workers"
     )
 
 
-def _described(run: Run) -> str:
+def described(run: Run) -> str:
+    """Name a run in the middle of a sentence."""
     brought = ", ".join(map(str, run.contributions))
     return f"{run.algorithm.name} in trial {run.trial} with contributions {brought}"
 
 
-ENGINES: dict[str, Callable[..., Engine]] = {"local": LocalEngine}
+def _from(module: str, name: str) -> Callable[..., Engine]:
+    """Make an engine of a module that is imported only then, for it needs an extra."""
+
+    def engine(source: Source, **options: Any) -> Engine:
+        made: Engine = getattr(imported(module), name)(source, **options)
+        return made
+
+    return engine
+
+
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "local": LocalEngine,
+    "flower": _from("fedaccord.federation.flower.simulation", "FlowerEngine"),
+    "ray": _from("fedaccord.federation.ray_engine", "RayEngine"),
+}

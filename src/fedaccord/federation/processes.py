@@ -1,0 +1,93 @@
+"""Processes of our own at the end of two pipes, which end when this one does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import IO
+
+# A process's first words: the search path, then all else can be imported; nothing if the process
+# that started it is gone already.
+BOOT = (
+    "import importlib, json, sys; "
+    "sys.path[:] = json.loads(sys.stdin.buffer.readline() or '0') or sys.exit(); "
+    "module, name = sys.argv[2].split(':'); "
+    "getattr(importlib.import_module(module), name)(sys.stdin.buffer, int(sys.argv[1]))"
+)
+# The processes are the parallelism: libraries must not start threads of their own.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+class Process:
+    """A process: what it is to do goes in through one pipe, what came of it back by another.
+
+    server: the function that it runs, as "module:name"; it is given the file that it reads from
+        and the descriptor of the pipe that it writes to, and should leave at the end of the file.
+    environment: what is different in its environment from this process's.
+    errors: where its errors go; to this process's where left out.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        environment: Mapping[str, str] = ONE_THREAD,
+        errors: IO[bytes] | None = None,
+    ) -> None:
+        read, write = os.pipe()
+        try:
+            # In a group of its own it does not get the terminal's Ctrl-C: this process decides.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", BOOT, str(write), server],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(write,),
+                env={**os.environ, **environment},
+                process_group=0,
+            )
+        except OSError:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        assert self._process.stdin is not None
+        self.tasks: IO[bytes] = self._process.stdin
+        self.results: IO[bytes] = os.fdopen(read, "rb")
+
+    def greet(self) -> None:
+        """Send the first words; it does nothing before."""
+        self.tasks.write(json.dumps(sys.path).encode() + b"\n")
+
+    def status(self, patience: float = 5) -> int:
+        """Wait for a process that no longer answers to end, and not for ever."""
+        try:
+            return self._process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            self.end()
+            return self._process.wait()
+
+    def end(self) -> None:
+        """End the process and what it started, whatever they are at."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def hang_up(self) -> None:
+        """Tell the process that nothing more is to be done."""
+        # What is still in the buffer has nobody to go to.
+        with contextlib.suppress(BrokenPipeError):
+            self.tasks.close()
+
+    def close(self) -> None:
+        """Close the pipes."""
+        self.results.close()
+        self.hang_up()
