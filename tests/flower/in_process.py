@@ -40,7 +40,8 @@ class Node:
         try:
             reply = self.app(message, context)
         except Exception as error:  # noqa: BLE001 - as Flower does
-            reply = Message(Error(code=2, reason=str(error)), reply_to=message)
+            reason = f"{type(error)}:<'{error}'>"
+            reply = Message(Error(code=2, reason=reason), reply_to=message)
         return self.tamper(message, reply)
 
 
@@ -52,6 +53,7 @@ class InProcessGrid(Grid):
         # Messages carry the run that they belong to, which Flower's runtime sets.
         TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = SUPERLINK
         self.pushed: list[Message] = []
+        self._replies: dict[str, list[Message]] = {}
 
     def set_run(self, run: Any) -> None:
         raise NotImplementedError
@@ -64,10 +66,23 @@ class InProcessGrid(Grid):
         raise NotImplementedError
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        raise NotImplementedError
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = secrets.token_hex(8)
+            self.pushed.append(message)
+            self._replies[message.metadata.message_id] = self._answers(message)
+        return [message.metadata.message_id for message in messages]
+
+    def _answers(self, message: Message) -> list[Message]:
+        node = next(n for n in self.nodes if n.node_id == message.metadata.dst_node_id)
+        if node.online:
+            reply = node.answer(message)
+            return [] if reply is None else [reply]
+        reply = Message(Error(code=5, reason="node unavailable"), reply_to=message)
+        reply.metadata.__dict__["_src_node_id"] = SUPERLINK
+        return [reply]
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        raise NotImplementedError
+        return [reply for one in message_ids for reply in self._replies.pop(one, [])]
 
     def get_node_ids(self) -> Iterable[int]:
         return [node.node_id for node in self.nodes if node.online]
@@ -78,15 +93,4 @@ class InProcessGrid(Grid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        replies = []
-        for message in messages:
-            message.metadata.__dict__["_message_id"] = secrets.token_hex(8)
-            self.pushed.append(message)
-            node = next(n for n in self.nodes if n.node_id == message.metadata.dst_node_id)
-            if not node.online:
-                reply = Message(Error(code=3, reason="node unavailable"), reply_to=message)
-                reply.metadata.__dict__["_src_node_id"] = SUPERLINK
-                replies.append(reply)
-            elif (reply := node.answer(message)) is not None:
-                replies.append(reply)
-        return replies
+        return self.pull_messages(self.push_messages(messages))

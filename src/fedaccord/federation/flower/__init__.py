@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
-    from fedaccord.federation.flower.client import client_app, drawn_points
+    from fedaccord.federation.flower.client import client_app
+    from fedaccord.federation.flower.protocol import drawn_points
     from fedaccord.federation.flower.strategy import (
         AlgorithmStrategy,
         FedAvg,
@@ -35,7 +36,7 @@ _HOMES = {
     "PlannedFedAvg": "fedaccord.federation.flower.strategy",
     "Remark": "fedaccord.federation.flower.strategy",
     "client_app": "fedaccord.federation.flower.client",
-    "drawn_points": "fedaccord.federation.flower.client",
+    "drawn_points": "fedaccord.federation.flower.protocol",
 }
 
 __getattr__ = lazily(__name__, _HOMES)

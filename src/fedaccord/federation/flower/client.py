@@ -4,13 +4,15 @@
 
 where Net makes the network and load_data(context) gives the client's training and validation sets.
 Nothing has to be remembered between messages: the server says how many samples the client drew
-before, and which points those were follows from the seed and the client's name.
+before, and which points those were follows from the seed and the client's name. So a set must have
+the same points in the same order in the whole run.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,10 +32,17 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
 
 from fedaccord._arrays import Indices
-from fedaccord.errors import InputError
-from fedaccord.federation.draws import Draws, goal_rows
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.flower import protocol
-from fedaccord.federation.flower.protocol import EvaluateOrder, Order, TrainOrder
+from fedaccord.federation.flower.protocol import (
+    LOG,
+    EvaluateOrder,
+    Order,
+    OrderError,
+    TrainOrder,
+    drawn_points,
+)
 from fedaccord.federation.steps import Batch, client_gradient, local_update
 from fedaccord.federation.streams import derived_seed
 from fedaccord.federation.training import client_streams, is_right
@@ -44,6 +53,7 @@ Points: TypeAlias = Dataset[Any]
 TrainFunction: TypeAlias = Callable[[nn.Module, Points, ConfigRecord], float]
 # Takes the network and validation points; gives the accuracy.
 EvaluateFunction: TypeAlias = Callable[[nn.Module, Points], float]
+Answer: TypeAlias = Callable[[Message, Context], Message]
 
 
 def own_name(context: Context) -> str:
@@ -57,6 +67,18 @@ def own_name(context: Context) -> str:
     return f"client {config['partition-id']}" if "partition-id" in config else ""
 
 
+def own_limit(context: Context) -> int | None:
+    """Give how many of its points a node ever brings: most-points of its node-config, if it is set.
+
+    Whoever starts the node sets it, whatever the server asks for:
+    flower-supernode --node-config "most-points=200".
+    """
+    limit = context.node_config.get("most-points")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise OrderError("most-points of the node-config must be a whole number, zero or more")
+    return limit
+
+
 def client_app(
     model: Callable[[], nn.Module],
     data: Callable[[Context], tuple[Points, Points]],
@@ -64,13 +86,15 @@ def client_app(
     train: TrainFunction | None = None,
     evaluate: EvaluateFunction | None = None,
     name: Callable[[Context], str] = own_name,
+    most_points: Callable[[Context], int | None] = own_limit,
     may_report: Sequence[str] = (),
     mods: Sequence[Any] = (),
 ) -> ClientApp:
     """Make a ClientApp out of a network and a client's data.
 
     It reports how many points it could bring, how many samples it used and its accuracy on its own
-    validation set. Of its data nothing leaves but that and the model.
+    validation set. Of its data nothing leaves but that and the model: where loading or training
+    fails, what failed stays in the node's own log.
 
     model: makes the network, an nn.Module that gives each input a score per class.
     data: gives a client's training and validation sets, of pairs of an input and a class.
@@ -78,19 +102,23 @@ def client_app(
         out, in steps of the batch size, with the optimizer and learning rate that the server says.
     evaluate: gives the network's accuracy on points.
     name: what the client is called, where it is not registered under a name.
+    most_points: how many of its points it brings at most, whatever the server asks for: the first
+        so many of its training set. None for all.
     may_report: what it may report besides, if it is asked: "train-loss", "label-counts".
     mods: of Flower's, around all that the client does.
     """
     for what in may_report:
         if what not in protocol.EXTRAS:
             raise InputError(f"may_report knows {', '.join(protocol.EXTRAS)}; got {what!r}")
-    app = ClientApp(mods=list(mods))
 
     def site(context: Context) -> Site:
-        points, validation = data(context)
+        # Those who read a file say what they read there.
+        with _errors_kept_here(but=()):
+            points, validation = data(context)
+        most = most_points(context)
         return Site(
             model,
-            points,
+            points if most is None else Subset(points, range(min(most, _size(points)))),
             validation,
             own_train=train,
             own_evaluate=evaluate,
@@ -98,19 +126,35 @@ def client_app(
             may_report=tuple(may_report),
         )
 
-    @app.query()
-    def _query(message: Message, context: Context) -> Message:
-        return site(context).introduce(message)
+    def answering(answer: Callable[[Site, Message], Message]) -> Answer:
+        def answered(message: Message, context: Context) -> Message:
+            with _errors_kept_here(but=(FedaccordError,)), torch.random.fork_rng(devices=[]):
+                return answer(site(context), message)
 
-    @app.train()
-    def _train(message: Message, context: Context) -> Message:
-        return site(context).train(message)
+        return answered
 
-    @app.evaluate()
-    def _evaluate(message: Message, context: Context) -> Message:
-        return site(context).evaluate(message)
-
+    app = ClientApp(mods=list(mods))
+    app.query()(answering(Site.introduce))
+    app.train()(answering(Site.train))
+    app.evaluate()(answering(Site.evaluate))
     return app
+
+
+@contextlib.contextmanager
+def _errors_kept_here(*, but: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Keep from the server what an error says: Flower sends it, and it may have a patient's name.
+
+    but: errors that tell nothing of the data, for the server to read.
+    """
+    try:
+        yield
+    except but:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text is not for the server.
+        LOG.exception("this client cannot answer the server")
+        raise FedaccordError(
+            f"its app failed with {type(error).__name__}; the log of its node says more"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -185,22 +229,26 @@ class Site:
         # For a network that draws random numbers in a way of its own.
         torch.manual_seed(derived_seed(order.seed, "torch", order.client, *purpose))
         network = self.model()
-        network.load_state_dict(arrays.to_torch_state_dict())
+        try:
+            network.load_state_dict(arrays.to_torch_state_dict())
+        except RuntimeError as error:
+            detail = protocol.printable(error, 200)
+            raise OrderError(f"the server's model is not this client's: {detail}") from None
         return network
 
     def _gradient(self, network: nn.Module, chosen: Indices) -> tuple[dict[str, Array], float]:
         if self.own_train is not None:
-            raise InputError(
+            raise OrderError(
                 'a train function of one\'s own needs form = "local": in the pooled form clients '
                 "send gradients"
             )
-        if any(True for _ in network.buffers()):
-            raise InputError(
-                "a network with buffers, such as the running means of BatchNorm, needs form = "
-                '"local": gradients do not carry them'
+        named = list(network.named_parameters())
+        if len(named) != len(network.state_dict()):
+            raise OrderError(
+                "a network with buffers, such as the running means of BatchNorm, or with one "
+                'parameter in two places needs form = "local": gradients do not carry them'
             )
         flat, loss = client_gradient(network, _batch(self.points, chosen, network))
-        named = list(network.named_parameters())
         parts = flat.split([parameter.numel() for _, parameter in named])
         return {
             name: Array(part.reshape(parameter.shape).numpy())
@@ -227,25 +275,6 @@ class Site:
         return float(is_right(network, *_batch(points, rows, network)).mean())
 
 
-def drawn_points(config: ConfigRecord, points: int) -> Indices:
-    """Give the places of the points to train on: the samples that the server asks for, in order.
-
-    However often it is called, no more different points come up than the quota allows. For apps
-    that do not use `client_app`.
-
-    config: what came with the train message.
-    points: how many the client has.
-    """
-    order = TrainOrder.read(config)
-    brought = points if order.quota == protocol.ALL_POINTS else min(order.quota, points)
-    if brought < 1 or order.num_samples < 1:
-        raise InputError(
-            f"{order.client} is asked for {order.num_samples} samples of {brought} points"
-        )
-    draws = Draws(order.client, points, brought, seed=order.seed, drawn=order.drawn)
-    return draws.draw(order.num_samples)
-
-
 def _config(message: Message) -> ConfigRecord:
     records = list(message.content.config_records.values())
     return records[0] if records else ConfigRecord()
@@ -254,7 +283,7 @@ def _config(message: Message) -> ConfigRecord:
 def _arrays(message: Message) -> tuple[str, ArrayRecord]:
     for key, record in message.content.array_records.items():
         return key, record
-    raise InputError("the server sent no model")
+    raise OrderError("the server sent no model")
 
 
 def _reply(message: Message, metrics: dict[str, Any], others: dict[str, Any]) -> Message:
@@ -263,7 +292,8 @@ def _reply(message: Message, metrics: dict[str, Any], others: dict[str, Any]) ->
 
 
 def _state(network: nn.Module) -> dict[str, Array]:
-    return {name: Array(value.detach().numpy()) for name, value in network.state_dict().items()}
+    state = network.state_dict()
+    return {name: Array(value.detach().cpu().numpy()) for name, value in state.items()}
 
 
 def _size(points: Points) -> int:
@@ -291,4 +321,4 @@ def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:
 def _label_counts(points: Points) -> list[int]:
     _, labels = _tensors(points, np.arange(_size(points)))
     counts = Counter(labels.tolist())
-    return [counts[label] for label in range(max(counts) + 1)]
+    return [counts[label] for label in range(max(counts, default=-1) + 1)]

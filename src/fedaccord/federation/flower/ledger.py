@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._arrays import Vector, frozen
-from fedaccord.allocation import Allocation
-from fedaccord.errors import InputError
+from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms import Algorithm, allotted, reweighed
 from fedaccord.federation.allotment import Counts
+from fedaccord.federation.flower.members import Requirements, accuracies
+from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.history import History
-
-Requirements = float | Mapping[str, float]
-
-# Contributions of a plan that are whole but for rounding are not rounded up.
-NEARLY = 1e-6
 
 
 class Ledger:
@@ -43,7 +39,7 @@ class Ledger:
     ) -> None:
         self.algorithm = algorithm
         self.names = tuple(names)
-        self.requirements = _wanted(requirements, self.names)
+        self.requirements = accuracies(requirements, self.names)
         self.seed = seed
         self.diverged = False
         self._quotas = quotas
@@ -65,17 +61,26 @@ class Ledger:
         """How many different points a client may be asked for; None for all it has."""
         return None if self._quotas is None else self._quotas[name]
 
+    def points(self, name: str) -> int:
+        """How many points a client said it has; none if it was not heard of."""
+        return self._points.get(name, 0)
+
     def drawn(self, name: str) -> int:
-        """How many samples a client drew so far."""
+        """How many samples of a client went into the model so far; its next draw begins there."""
         return int(self._drawn[self.names.index(name)])
 
     def learn_points(self, name: str, points: int) -> None:
-        """Note how many points a client has; a quota above that cannot be kept."""
+        """Note how many points a client has, once: its draws, and so its quota, depend on it."""
         quota = self.quota(name)
         if quota is not None and quota > points:
             raise InputError(
                 f"the plan asks {name} for {quota:,} points and it has {points:,}; plan anew with "
                 f"a limit of {points:,} for {name}"
+            )
+        if self._points.get(name, points) != points:
+            raise InputError(
+                f"{name} had {self._points[name]:,} points and came back with {points:,}, so that "
+                "it would draw others; let it have the same points until the run is over"
             )
         self._points[name] = points
 
@@ -83,10 +88,63 @@ class Ledger:
         """Divide a round's samples; who is not there draws none, and nobody draws them instead."""
         counts = allotted(self.algorithm, self._state, self.contributions)
         named = zip(self.names, counts.tolist(), strict=True)
-        return {name: count for name, count in named if name in present and count > 0}
+        able = {name for name in present if self.points(name)}
+        return {name: count for name, count in named if name in able and count > 0}
+
+    def train_order(
+        self, name: str, samples: int, server_round: int, *, report: Sequence[str] = ()
+    ) -> TrainOrder:
+        """Say what a client is to do in a round.
+
+        name: the client's.
+        samples: how many it was allotted.
+        server_round: counted from 1.
+        report: what else it is to report.
+        """
+        quota = self.quota(name)
+        return TrainOrder(
+            server_round=server_round,
+            client=name,
+            seed=int(self.seed),
+            num_samples=samples,
+            quota=ALL_POINTS if quota is None else quota,
+            num_points=self.points(name),
+            drawn=self.drawn(name),
+            form=self.algorithm.form,
+            batch_size=self.algorithm.batch_size,
+            optimizer=self.algorithm.optimizer,
+            learning_rate=float(self.algorithm.learning_rate),
+            report=",".join(report),
+        )
+
+    def evaluate_order(
+        self, name: str, server_round: int, *, whole: bool, tested: bool
+    ) -> EvaluateOrder:
+        """Say what a client is to measure after a round: on all points, on the goal test's, both.
+
+        name: the client's.
+        server_round: counted from 1.
+        whole: whether to measure on all points.
+        tested: whether to measure on those of the goal test.
+        """
+        points = self.algorithm.goal_test_points or 0
+        return EvaluateOrder(
+            server_round=server_round,
+            client=name,
+            seed=int(self.seed),
+            whole=whole,
+            goal_points=points if tested else 0,
+        )
 
     def note_training(self, used: Mapping[str, int], losses: Mapping[str, float]) -> None:
-        """Begin a row with a round's samples and, where they are known, losses."""
+        """Begin a row with a round's samples and, where they are known, losses.
+
+        What a client was allotted and did not use does not count, nor does what it used for a
+        model that was dropped: it draws those samples again.
+
+        used: the samples that went into the model.
+        losses: the mean losses over them.
+        """
         samples = np.array([used.get(name, 0) for name in self.names], dtype=np.int64)
         self._drawn += samples
         loss = np.array([losses.get(name, np.nan) for name in self.names])
@@ -117,17 +175,25 @@ class Ledger:
         return np.asarray(self._rows[-1][3] >= self.requirements)
 
     @property
-    def state(self) -> Any:
-        """The algorithm's weights, in the order of the names."""
-        return self._state
+    def rounds(self) -> int:
+        """How many rounds have been noted."""
+        return len(self._rows)
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The algorithm's weight of each client, where its state is one number per client."""
+        if np.shape(self._state) != (len(self.names),):
+            raise FedaccordError(f"the state of {self.algorithm.name} is not one weight per client")
+        return dict(zip(self.names, np.asarray(self._state).tolist(), strict=True))
 
     def history(self, weights: Mapping[str, NDArray[Any]] | None = None) -> History:
         """Give the rounds noted so far.
 
         weights: the model's parameters after the last round.
         """
-        shape = (0, len(self.names))
-        columns = zip(*self._rows, strict=True) if self._rows else (np.zeros(shape),) * 4
+        if not self._rows:
+            raise FedaccordError("no round has been trained yet, so there is no history")
+        columns = zip(*self._rows, strict=True)
         samples, unique, loss, accuracy = (frozen(np.array(column)) for column in columns)
         return History(
             clients=self.names,
@@ -143,36 +209,3 @@ class Ledger:
             seconds=time.perf_counter() - self._started,
             weights=dict(weights or {}),
         )
-
-
-def whole_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
-    """Read a plan as quotas, each rounded up to a whole point: who gives less may fall short.
-
-    plan: who gives how much, with names.
-    names: of the members.
-    """
-    values = plan.ordered_for(names).contributions
-    if len(values) != len(names):
-        raise InputError(
-            f"the plan has {len(values)} contributions, and {len(names)} clients are there; give "
-            "the plan the clients' names"
-        )
-    if not values.any():
-        raise InputError("the plan asks nobody for any point; let at least one client bring some")
-    return dict(zip(names, np.ceil(values - NEARLY).astype(np.int64).tolist(), strict=True))
-
-
-def _wanted(requirements: Requirements, names: Sequence[str]) -> Vector:
-    if not isinstance(requirements, Mapping):
-        requirements = dict.fromkeys(names, requirements)
-    for name in names:
-        if name not in requirements:
-            raise InputError(f"no requirement is given for {name}; say what accuracy it wants")
-        given: Any = requirements[name]
-        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if not (number and 0 < given <= 1):
-            raise InputError(
-                f"the requirement of {name} must be an accuracy above 0 and at most 1; got "
-                f"{given!r}"
-            )
-    return np.array([float(requirements[name]) for name in names])

@@ -1,4 +1,4 @@
-"""Which node is which client, and waiting for nodes without waiting for ever.
+"""Which node is which client.
 
 A node's id is Flower's and may change; a client's name is what its weight, its quota and its draws
 go by. Where a node is registered under a name, that is its name; else it is what the node says.
@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
-from fedaccord.errors import FedaccordError
-from fedaccord.federation.flower.protocol import CLIENT, LABEL_COUNTS, LOG, POINTS, REPORT, WHO
+from fedaccord.federation.flower.protocol import (
+    CLIENT,
+    LABEL_COUNTS,
+    POINTS,
+    REPORT,
+    WHO,
+    printable,
+)
 from fedaccord.federation.flower.replies import Unusable, by_client, read_answer
 
-# How often a node that does not answer is asked who it is.
+# How often a node that gives no proper answer is asked who it is.
 ATTEMPTS = 3
-# Seconds between two looks at who is there.
-PAUSE = 0.5
 # A client's own name is not to fill the logs.
 LONGEST_NAME = 200
-
-
-class NodesError(FedaccordError):
-    """Too few clients are there, and time is up."""
+# More points than this are a slip or a joke.
+MOST_POINTS = 10**12
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,25 @@ class Introduction:
     name: what it is called.
     points: how many points it could bring.
     label_counts: how many points of each class, if it was asked and allowed to say.
+    registered: whether the SuperLink knows it by that name.
     """
 
     name: str
     points: int
     label_counts: tuple[int, ...] | None = None
+    registered: bool = False
 
 
 class Nodes:
     """The nodes that have been seen, by the client each is.
 
+    Nodes are asked who they are and heard when they answer: one that never does holds up nobody.
+
     configrecord_key: the record in which clients look for what they are asked.
     report: what else to ask for.
-    met: called with each new client's introduction.
-    told: called with a sentence on whatever is odd, and the client it is about.
+    patience: after how many seconds a node that does not answer is asked again.
+    met: called with the introduction of each client whose node is new.
+    told: called with the client and the end of a sentence, on whatever is odd.
     """
 
     def __init__(
@@ -58,116 +66,146 @@ class Nodes:
         *,
         configrecord_key: str,
         report: Collection[str],
+        patience: float,
         met: Callable[[Introduction], None],
         told: Callable[[str, str], None],
     ) -> None:
         self._key = configrecord_key
         self._report = ",".join(report)
+        self._patience = patience
         self._met = met
         self._told = told
-        self._names: dict[int, str] = {}
+        self._known: dict[int, Introduction] = {}
+        self._asked: dict[int, _Asked] = {}
         self._attempts: Counter[int] = Counter()
-        self._refused: set[int] = set()
+        self._holders: dict[str, int] = {}
+        self._doubles: set[int] = set()
 
-    def present(self, grid: Grid, *, timeout: float) -> dict[str, int]:
-        """Give the node of each client that is there, asking new nodes who they are.
+    @property
+    def silent(self) -> list[str]:
+        """The nodes that have been asked who they are and have not answered yet."""
+        return [_called(node, asked.registered) for node, asked in self._asked.items()]
 
-        grid: where the nodes are.
-        timeout: how many seconds a new node has to answer.
-        """
+    @property
+    def introductions(self) -> list[Introduction]:
+        """What each client that is there says of itself."""
+        return [self._known[node] for node in self._holders.values()]
+
+    def present(self, grid: Grid) -> dict[str, int]:
+        """Give the node of each client that is there and has said who it is."""
         live = {node.node_id: node.name for node in grid.get_nodes()}
+        self._ask(grid, live)
+        self._hear(grid)
+        held, self._holders = self._holders, self._held(live)
+        for name, node in self._holders.items():
+            if held.get(name) != node:
+                self._met(self._known[node])
+        return dict(self._holders)
+
+    def _ask(self, grid: Grid, live: Mapping[int, str]) -> None:
+        # Who goes and comes back may be asked anew.
+        self._attempts = Counter({node: self._attempts[node] for node in live})
         new = [
             node
             for node in live
-            if node not in self._names
-            and node not in self._refused
+            if node not in self._known
+            and node not in self._asked
             and self._attempts[node] < ATTEMPTS
         ]
-        if new:
-            self._introduce(grid, {node: live[node] for node in new}, live, timeout)
-        return {self._names[node]: node for node in live if node in self._names}
-
-    def _introduce(
-        self, grid: Grid, new: dict[int, str], live: Collection[int], timeout: float
-    ) -> None:
-        asked = {str(node): self._question(node) for node in new}
-        self._attempts.update(new)
-        replies, _ = by_client(grid.send_and_receive(list(asked.values()), timeout=timeout), asked)
-        for node, registered in sorted(new.items()):
-            known = registered or f"node {node}"
-            reply = replies.get(str(node))
-            if reply is None:
-                self._told(known, "does not say who it is")
-                continue
-            try:
-                introduction = _read_introduction(reply, registered)
-            except Unusable as reason:
-                self._told(known, f"cannot be asked who it is: {reason}")
-                continue
-            self._take(node, introduction, live)
+        now = time.monotonic()
+        asked = {node: _Asked(self._question(node), now, live[node]) for node in new}
+        if asked:
+            grid.push_messages([question.message for question in asked.values()])
+            self._asked.update(asked)
+            self._attempts.update(new)
 
     def _question(self, node: int) -> Message:
         record = RecordDict({self._key: ConfigRecord({REPORT: self._report})})
         return Message(record, dst_node_id=node, message_type=MessageType.QUERY)
 
-    def _take(self, node: int, introduction: Introduction, live: Collection[int]) -> None:
-        name = introduction.name or f"node {node}"
-        if not introduction.name:
+    def _hear(self, grid: Grid) -> None:
+        if not self._asked:
+            return
+        questions = {str(node): asked.message for node, asked in self._asked.items()}
+        pulled = grid.pull_messages([m.metadata.message_id for m in questions.values()])
+        replies, _ = by_client(pulled, questions)
+        for node, asked in list(self._asked.items()):
+            reply = replies.get(str(node))
+            if reply is None and time.monotonic() - asked.since <= self._patience:
+                continue
+            del self._asked[node]
+            try:
+                if reply is None:
+                    raise Unusable("it does not answer")
+                self._introduce(node, read_introduction(reply, asked.registered))
+            except Unusable as reason:
+                self._told(_called(node, asked.registered), f"cannot be asked who it is: {reason}")
+
+    def _introduce(self, node: int, said: Introduction) -> None:
+        name = said.name or _called(node)
+        self._known[node] = replace(said, name=name)
+        if not said.name:
             self._told(
                 name,
                 "has no name, so that its weight is lost if it comes back: register it under one "
                 "(flwr supernode register --name), or let its app say one",
             )
-        holders = [n for n, held in self._names.items() if held == name]
-        if any(holder in live for holder in holders):
-            self._refused.add(node)
-            self._told(name, f"is there already; node {node}, which says it is {name} too, is not")
-            return
-        for holder in holders:
-            del self._names[holder]
-        self._names[node] = name
-        self._met(Introduction(name, introduction.points, introduction.label_counts))
+
+    def _held(self, live: Collection[int]) -> dict[str, int]:
+        """Find the node of each name: a registered one first, then the one that had it so far."""
+        so_far = set(self._holders.values())
+        ranked = sorted(
+            (node for node in self._known if node in live),
+            key=lambda node: (not self._known[node].registered, node not in so_far),
+        )
+        held: dict[str, int] = {}
+        for node in ranked:
+            name = self._known[node].name
+            if held.setdefault(name, node) != node and node not in self._doubles:
+                self._doubles.add(node)
+                self._told(
+                    name,
+                    f"is there already, as node {held[name]}; node {node} says it is {name} too, "
+                    "and is left out as long as the other is there",
+                )
+        return held
 
 
-def _read_introduction(reply: Message, registered: str) -> Introduction:
+@dataclass(frozen=True)
+class _Asked:
+    """A node that was asked who it is: what it was sent, when, and what it is registered as."""
+
+    message: Message
+    since: float
+    registered: str
+
+
+def _called(node: int, registered: str = "") -> str:
+    return printable(registered, LONGEST_NAME) or f"node {node}"
+
+
+def read_introduction(reply: Message, registered: str) -> Introduction:
+    """Read the reply to a query, or raise Unusable.
+
+    reply: the message.
+    registered: the name that the SuperLink knows the node by; empty if none.
+    """
     content, metrics = read_answer(reply)
-    points, counts = metrics.get(POINTS), metrics.get(LABEL_COUNTS)
-    if isinstance(points, bool) or not isinstance(points, int) or points < 0:
-        raise Unusable(f"its {POINTS} is {points!r}, which cannot be")
-    said = content[WHO].get(CLIENT, "") if WHO in content.config_records else ""
+    points: Any = metrics.get(POINTS)
+    if isinstance(points, bool) or not isinstance(points, int) or not 0 <= points <= MOST_POINTS:
+        raise Unusable(f"its {POINTS} is {printable(points)}, which cannot be")
+    counts: Any = metrics.get(LABEL_COUNTS)
     if counts is not None and not (
         isinstance(counts, list) and all(isinstance(n, int) and n >= 0 for n in counts)
     ):
         raise Unusable(f"its {LABEL_COUNTS} are not counts")
+    said = content.config_records[WHO].get(CLIENT, "") if WHO in content.config_records else ""
     # What the SuperLink has on record is not for the client to say.
-    name = registered or " ".join(str(said).split())[:LONGEST_NAME]
-    return Introduction(name, points, None if counts is None else tuple(map(int, counts)))
-
-
-def wait_for(
-    enough: Callable[[], bool], missing: Callable[[], str], *, deadline: float
-) -> str | None:
-    """Wait until enough clients are there; where time is up, say who is missing.
-
-    enough: looks whether they are.
-    missing: says who is not.
-    deadline: how many seconds to wait.
-    """
-    end = time.monotonic() + deadline
-    told = 0.0
-    while not enough():
-        now = time.monotonic()
-        if now >= end:
-            return missing()
-        if now - told > 10:
-            LOG.info("waiting for clients: %s", missing())
-            told = now
-        time.sleep(min(PAUSE, max(end - now, 0)))
-    return None
-
-
-def listed(names: Iterable[str]) -> str:
-    """Write names one after the other, at most ten."""
-    every = sorted(names)
-    more = f" and {len(every) - 10} more" if len(every) > 10 else ""
-    return ", ".join(every[:10]) + more
+    name = registered.strip() or str(said).strip()
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise Unusable(
+            f"its name, {printable(name, 40)}, is longer than {LONGEST_NAME} characters or has "
+            "ones that cannot be printed"
+        )
+    label_counts = None if counts is None else tuple(counts)
+    return Introduction(name, points, label_counts, bool(registered))

@@ -6,7 +6,8 @@
                 what quota, how many drawn before      samples it used
     evaluate    the model; on how many points          its accuracy, on how many points
 
-Nothing else is said, unless the server asks for it and the client's app allows it.
+Nothing else is said, unless the server asks for it and the client's app allows it. Free of Flower
+and torch, so that a client written in anything can use it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from fedaccord._arrays import Indices
 from fedaccord.errors import InputError
+from fedaccord.federation.algorithms import MOST_SAMPLES
+from fedaccord.federation.draws import Draws
 
 # The logger that Flower's users see.
 LOG = logging.getLogger("flwr")
@@ -45,6 +49,13 @@ LARGEST = 2**63 - 1
 Kind = TypeVar("Kind", bound="Order")
 
 
+class OrderError(InputError):
+    """What the server asks for cannot be done.
+
+    The server reads the text, so it tells nothing of the client's data.
+    """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """What every message to a client says.
@@ -68,7 +79,7 @@ class Order:
         keys = {f.name: f.name.replace("_", "-") for f in fields(cls)}
         missing = [key for key in keys.values() if key not in config]
         if missing:
-            raise InputError(
+            raise OrderError(
                 f"the server did not say {missing[0]}: this client's app needs a strategy of "
                 "fedaccord.federation.flower there, such as MwFed"
             )
@@ -81,7 +92,8 @@ class TrainOrder(Order):
 
     num_samples: how many samples to draw.
     quota: of how many different points at most; ALL_POINTS for all it has.
-    drawn: how many samples the client drew before.
+    num_points: how many points the client said it has; which ones it draws depends on it.
+    drawn: how many of its samples went into the model before.
     form: "local" for a model, "pooled" for a gradient.
     batch_size, optimizer, learning_rate: of the local steps.
     report: what else to report, between commas.
@@ -89,6 +101,7 @@ class TrainOrder(Order):
 
     num_samples: int
     quota: int
+    num_points: int
     drawn: int
     form: str
     batch_size: int
@@ -107,3 +120,45 @@ class EvaluateOrder(Order):
 
     whole: bool
     goal_points: int
+
+
+def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
+    """Give the places of the points to train on: the samples that the server asks for, in order.
+
+    However often it is called in a run, no more different points come up than the quota allows.
+    For apps that do not use `client_app`.
+
+    config: what came with the train message.
+    points: how many the client has, the same in the whole run.
+    """
+    order = TrainOrder.read(config)
+    brought = points if order.quota == ALL_POINTS else order.quota
+    for what, value, least, most in (
+        ("num-samples", order.num_samples, 1, MOST_SAMPLES),
+        ("quota", brought, 1, points),
+        ("drawn", order.drawn, 0, LARGEST),
+    ):
+        if not least <= value <= most:
+            raise OrderError(
+                f"{order.client} has {points:,} points, and the server says a {what} of {value:,}: "
+                f"it must be from {least} to {most:,}"
+            )
+    if order.num_points != points:
+        raise OrderError(
+            f"{order.client} said it has {order.num_points:,} points and has {points:,} now, so "
+            "that it would draw others; let it have the same points until the run is over"
+        )
+    draws = Draws(order.client, points, brought, seed=order.seed, drawn=order.drawn)
+    return draws.draw(order.num_samples)
+
+
+def printable(value: object, most: int = 80) -> str:
+    """Write what a client sent so that it fits a line of a log: no control characters, no end.
+
+    value: what is written.
+    most: how many characters at most.
+    """
+    # Looked at no further than it is shown: it may be gigabytes.
+    start = str(value)[: 4 * most]
+    line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
+    return line if len(line) <= most else line[: most - 3] + "..."

@@ -1,20 +1,33 @@
-"""Whether a reply can be used: a model that is not finite, or a count that cannot be, is not."""
+"""Whether a reply can be used: a model that is not finite, or a count that cannot be, is not.
+
+A reply may come from somebody who means ill. So nothing in it is believed, its arrays are not made
+larger than those that were sent, and its words are cut before they are shown.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
 from fedaccord.federation.algorithms import MOST_SAMPLES
-from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS
+from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, printable
 
 Arrays = dict[str, NDArray[Any]]
+
+# What np.save writes before an array: magic, version, the header's length, the header.
+_NPY = re.compile(
+    rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)"
+    rb"\{'descr': '([^']{1,20})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
 
 
 class Unusable(Exception):
@@ -45,7 +58,12 @@ class Update:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a client measured: its accuracy on all validation points, and on the goal test's."""
+    """What a client measured.
+
+    accuracy: on all its validation points; None if that was not asked for.
+    tested: on the points of the goal test; None if that was not asked for.
+    content: the reply.
+    """
 
     accuracy: float | None
     tested: float | None
@@ -54,26 +72,30 @@ class Measured:
 
 def by_client(
     replies: Iterable[Message], asked: Mapping[str, Message]
-) -> tuple[dict[str, Message], list[str]]:
-    """Tell whose each reply is, by the message that it replies to; drop second ones.
+) -> tuple[dict[str, Message], list[tuple[str, str]]]:
+    """Tell whose each reply is, by the message that it replies to, and list those that are odd.
 
     An error that the SuperLink reports for a node carries the SuperLink's id, so the sender's id
-    does not tell.
+    does not tell. The odd ones are pairs of who sent it and what is odd about it.
 
     replies: as they came.
     asked: the message that each client was sent.
     """
     senders = {message.metadata.message_id: name for name, message in asked.items()}
+    # A message that was never sent has no id.
+    senders.pop("", None)
     nodes = {message.metadata.dst_node_id: name for name, message in asked.items()}
     found: dict[str, Message] = {}
-    odd: list[str] = []
+    odd: list[tuple[str, str]] = []
     for reply in replies:
-        about = reply.metadata
-        name = senders.get(about.reply_to_message_id) or nodes.get(about.src_node_id)
+        node = reply.metadata.src_node_id
+        name = senders.get(reply.metadata.reply_to_message_id, nodes.get(node))
         if name is None:
-            odd.append(f"a reply came from node {about.src_node_id}, which was not asked")
+            odd.append((f"node {node}", "replied and was not asked; the reply is dropped"))
+        elif not reply.has_error() and node != asked[name].metadata.dst_node_id:
+            odd.append((f"node {node}", f"replied in place of {name}; the reply is dropped"))
         elif name in found:
-            odd.append(f"{name} replied twice; the second reply is dropped")
+            odd.append((name, "replied twice; the second reply is dropped"))
         else:
             found[name] = reply
     return found, odd
@@ -88,11 +110,11 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
     weighted_by: the metric that says how many it used.
     """
     content, metrics = read_answer(reply)
-    loss = _number(metrics.get(LOSS, math.nan), LOSS)
+    loss = _number(metrics, LOSS) if LOSS in metrics else math.nan
     if LOSS in metrics and not math.isfinite(loss):
-        raise NotFinite(f"its loss is {loss}")
+        raise NotFinite(f"its {LOSS} is {loss}")
     arrays = _the_arrays(content, sent)
-    claimed = _count(metrics.get(weighted_by), weighted_by)
+    claimed = _count(metrics, weighted_by)
     samples = min(claimed, allotted)
     # The functions that average metrics read the weight out of the reply.
     metrics[weighted_by] = samples
@@ -108,7 +130,7 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
     weighted_by: the metric that says on how many points.
     """
     content, metrics = read_answer(reply)
-    _count(metrics.get(weighted_by), weighted_by)
+    _count(metrics, weighted_by)
     return Measured(
         _accuracy(metrics, ACCURACY) if whole else None,
         _accuracy(metrics, GOAL_ACCURACY) if tested else None,
@@ -119,8 +141,10 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
 def read_answer(reply: Message) -> tuple[RecordDict, MetricRecord]:
     """Give what a reply holds and its one record of metrics, or raise Unusable."""
     if reply.has_error():
-        reason = " ".join(str(reply.error.reason).split()) or f"error {reply.error.code}"
-        raise Unusable(f"it reports: {reason[:300]}")
+        reason = printable(reply.error.reason, 300) or f"error {reply.error.code}"
+        raise Unusable(f"it reports: {reason}")
+    if not reply.has_content():
+        raise Unusable("its reply is empty")
     records = list(reply.content.metric_records.values())
     if len(records) != 1:
         raise Unusable(f"it has {len(records)} records of metrics instead of one")
@@ -131,47 +155,54 @@ def _the_arrays(content: RecordDict, sent: Arrays) -> Arrays:
     records: list[ArrayRecord] = list(content.array_records.values())
     if len(records) != 1:
         raise Unusable(f"it has {len(records)} records of arrays instead of one")
-    if set(records[0]) != set(sent):
-        odd = min(set(records[0]) ^ set(sent))
-        raise Unusable(f"its arrays are not those it was sent: {odd[:80]} is on one side only")
-    arrays = {}
-    for name, like in sent.items():
-        array = _decoded(records[0][name], name)
-        if array.shape != like.shape or array.dtype != like.dtype:
-            raise Unusable(
-                f"{name} has shape {array.shape} of {array.dtype} instead of {like.shape} of "
-                f"{like.dtype}"
-            )
-        if not np.isfinite(array).all():
-            raise NotFinite(f"{name} has values that are not finite")
-        arrays[name] = array
-    return arrays
+    record = records[0]
+    if record.keys() != sent.keys():
+        odd = printable(min(record.keys() ^ sent.keys()))
+        raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")
+    return {name: _like(record[name], like, name) for name, like in sent.items()}
 
 
-def _decoded(array: Any, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(array.numpy())
-    except (ValueError, TypeError, EOFError, OSError) as error:
-        raise Unusable(f"{name} cannot be read as an array ({error})") from None
+def _like(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
+    """Read an array that must be like the one that was sent, without making room for another."""
+    header = _NPY.match(array.data[:1000])
+    if header is None:
+        raise Unusable(f"{name} cannot be read as an array")
+    kind, fortran, shape = (part.decode("latin1") for part in header.groups())
+    wanted = ",".join(map(str, like.shape))
+    if kind != like.dtype.str or shape.replace(" ", "").rstrip(",") != wanted:
+        raise Unusable(
+            f"{name} has shape ({printable(shape)}) of {printable(kind)} instead of {like.shape} "
+            f"of {like.dtype.str}"
+        )
+    if len(array.data) - header.end() != like.nbytes:
+        raise Unusable(f"{name} is cut short, or has more values than it says")
+    flat = np.frombuffer(array.data, dtype=like.dtype, offset=header.end())
+    values = flat.reshape(like.shape, order="F" if fortran == "True" else "C")
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        raise NotFinite(f"{name} has values that are not finite")
+    return values
 
 
-def _number(value: Any, what: str) -> float:
+def _number(metrics: MetricRecord, what: str) -> float:
+    if what not in metrics:
+        raise Unusable(f"it does not say its {what}")
+    value = metrics[what]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unusable(f"its {what} is {value!r} and not one number")
+        raise Unusable(f"its {what} is {reprlib.repr(value)} and not one number")
     return float(value)
 
 
-def _count(value: Any, what: str) -> int:
-    number = _number(value, what)
+def _count(metrics: MetricRecord, what: str) -> int:
+    number = _number(metrics, what)
     if not (math.isfinite(number) and number == int(number) and 1 <= number <= MOST_SAMPLES):
-        raise Unusable(f"its {what} is {value!r}, which cannot be")
+        raise Unusable(f"its {what} is {number:g}, which cannot be")
     return int(number)
 
 
 def _accuracy(metrics: MetricRecord, what: str) -> float:
-    value = _number(metrics.get(what), what)
+    value = _number(metrics, what)
     if not math.isfinite(value):
         raise NotFinite(f"its {what} is {value}")
     if not 0 <= value <= 1:
-        raise Unusable(f"its {what} is {value!r}, and not between 0 and 1")
+        raise Unusable(f"its {what} is {value:g}, and not between 0 and 1")
     return value

@@ -1,0 +1,54 @@
+"""How what the clients sent becomes one: their models, and the metrics beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from flwr.app import MetricRecord, RecordDict
+
+from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower.replies import Arrays
+
+MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
+
+
+def mean_arrays(algorithm: Algorithm, every: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
+    """Average arrays of numbers; what is not floating-point, such as a counter, is the first's.
+
+    algorithm: whose mean it is.
+    every: the arrays of each client.
+    counts: how many samples each used.
+    """
+    whole = np.array(counts)
+    return {
+        name: np.asarray(algorithm.aggregate([arrays[name] for arrays in every], whole))
+        if first.dtype.kind == "f"
+        else first
+        for name, first in every[0].items()
+    }
+
+
+def mean_metrics(
+    average: MetricsFunction, contents: list[RecordDict], weighted_by: str
+) -> MetricRecord:
+    """Average the metrics that all replies have alike, numbers or lists of one length.
+
+    One client's metric that the others do not have, or have otherwise, would make Flower's
+    functions fail, and with them the run.
+
+    average: of Flower's, or the user's.
+    contents: the replies.
+    weighted_by: the metric that says how much each weighs.
+    """
+    records = [next(iter(content.metric_records.values())) for content in contents]
+    kinds = [{(key, _length(value)) for key, value in record.items()} for record in records]
+    alike = {key for key, _ in set.intersection(*kinds)}
+    for record in records:
+        for key in set(record) - alike:
+            del record[key]
+    return average(contents, weighted_by)
+
+
+def _length(value: object) -> int | None:
+    return len(value) if isinstance(value, list) else None

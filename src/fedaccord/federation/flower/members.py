@@ -1,0 +1,128 @@
+"""Who is to take part, what accuracy each wants, and how many points a plan asks of each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.allocation import Allocation
+from fedaccord.errors import InputError
+from fedaccord.federation.flower.protocol import LARGEST
+from fedaccord.federation.streams import stream
+
+Requirements = float | Mapping[str, float]
+Plan = Allocation | Mapping[str, float] | str | Path
+
+# Contributions of a plan that are whole but for rounding are not rounded up.
+NEARLY = 1e-9
+
+
+def read_plan(plan: Plan | None) -> Allocation | None:
+    """Read a plan in whatever form it is given."""
+    if plan is None or isinstance(plan, Allocation):
+        return plan
+    if isinstance(plan, Mapping):
+        return Allocation(list(plan.values()), list(plan))
+    return Allocation.load(plan)
+
+
+def named_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
+    """Give the members' names, where requirements or plan name them, and check what is known.
+
+    Those of the requirements come first, and their order is the members'. None where nobody is
+    named: then whoever is there takes part.
+    """
+    wanted = list(requirements) if isinstance(requirements, Mapping) else None
+    planned = None if plan is None or plan.agents is None else list(plan.agents)
+    names = planned if wanted is None else wanted
+    if names is None:
+        # One for all is checked by any name.
+        accuracies(requirements, ["each client"])
+        if plan is not None:
+            raise InputError("the plan does not say whose its contributions are; give it names")
+        return None
+    if not names:
+        raise InputError("nobody is named; name the clients, or give one requirement for all")
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice; give each client one line")
+    accuracies(requirements, names)
+    if plan is not None:
+        whole_quotas(plan, names)
+    return names
+
+
+def accuracies(requirements: Requirements, names: Sequence[str]) -> Vector:
+    """Give the accuracy that each member wants, in the order of the names."""
+    if not isinstance(requirements, Mapping):
+        requirements = dict.fromkeys(names, requirements)
+    for name in names:
+        if name not in requirements:
+            raise InputError(f"no requirement is given for {name}; say what accuracy it wants")
+        given: Any = requirements[name]
+        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if not (number and 0 < given <= 1):
+            raise InputError(
+                f"the requirement of {name} must be an accuracy above 0 and at most 1; got "
+                f"{given!r}"
+            )
+    return np.array([float(requirements[name]) for name in names])
+
+
+def whole_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
+    """Read a plan as quotas, each rounded up to a whole point: who gives less may fall short.
+
+    plan: who gives how much.
+    names: of the members; a plan without names has their order.
+    """
+    values = plan.ordered_for(names).contributions.tolist()
+    if len(values) != len(names):
+        raise InputError(
+            f"the plan has {len(values)} contributions for {len(names)} clients; give one for each"
+        )
+    if not any(values):
+        raise InputError("the plan asks nobody for any point; let at least one client bring some")
+    for name, value in zip(names, values, strict=True):
+        if value > LARGEST:
+            raise InputError(f"the plan asks {name} for {value:g} points, which nobody has")
+    return {
+        name: math.ceil(value - NEARLY * max(value, 1))
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sort names as people do: "client 10" after "client 9"."""
+
+    def parts(name: str) -> tuple[list[tuple[str, int]], str]:
+        pairs = re.findall("([^0-9]*)([0-9]*)", name)
+        return [(text, int(digits or -1)) for text, digits in pairs], name
+
+    return sorted(names, key=parts)
+
+
+def selected(
+    names: Sequence[str], here: Collection[str], count: int, *, seed: int, place: tuple[str, int]
+) -> list[str]:
+    """Choose so many of the members that are there, by the run's seed alone.
+
+    Flower's own choice goes by the ids of nodes, which change, and by a random state that anybody
+    may touch.
+
+    names: of all members.
+    here: who is there.
+    count: how many to choose.
+    seed: of the run.
+    place: what they are chosen for, and in which round.
+    """
+    # The order of everybody, so that who is chosen hardly depends on who else is there.
+    order = stream(seed, "selection", *place).permutation(len(names))
+    there = [i for i in order if names[i] in here]
+    return [names[i] for i in sorted(there[:count])]

@@ -1,0 +1,133 @@
+"""Who takes part in a run, and waiting for them with a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from flwr.serverapp import Grid
+
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.flower.members import in_order
+from fedaccord.federation.flower.nodes import Introduction, Nodes
+from fedaccord.federation.flower.protocol import LOG
+
+# Seconds between two looks at who is there.
+PAUSE = 0.5
+
+
+class NodesError(FedaccordError):
+    """Too few clients are there, and time is up."""
+
+
+class Roster:
+    """The members of a run, found among the nodes.
+
+    nodes: who is there.
+    named: the members, if they are named beforehand; else whoever is there when it begins.
+    deadline: how many seconds to wait, each time.
+    exacting: whether all members must be there.
+    """
+
+    def __init__(
+        self, nodes: Nodes, *, named: Sequence[str] | None, deadline: float, exacting: bool
+    ) -> None:
+        self._nodes = nodes
+        self._named = named
+        self._deadline = deadline
+        self._exacting = exacting
+        self._members = named
+
+    def enrol(self, grid: Grid, *, least: int) -> dict[str, Introduction | None]:
+        """Wait for the members, and give what each says of itself; None for who is not there.
+
+        Where they are named beforehand, all are waited for, and when time is up those that are
+        there will do. A node that is there is waited for until it has said who it is.
+
+        grid: where the nodes are.
+        least: how many members there must be.
+        """
+        if self._named is not None and len(self._named) < least:
+            raise InputError(
+                f"{least} clients are wanted, and the requirements or the plan name "
+                f"{len(self._named)}; lower min_available_nodes, min_train_nodes and "
+                "min_evaluate_nodes"
+            )
+        wanted = least if self._named is None else len(self._named)
+
+        def late() -> str | None:
+            here = self._here(grid)
+            silent = self._nodes.silent
+            if len(here) >= wanted and not silent:
+                return None
+            return _who_is_late(here, wanted, self._named or (), silent)
+
+        reason = wait_for(late, deadline=self._deadline)
+        clients = {client.name: client for client in self._nodes.introductions}
+        if reason is not None and (self._exacting or len(self._here(grid)) < least):
+            raise NodesError(
+                f"{reason}, after {self._deadline:g} seconds; start the other nodes, or lower "
+                "min_available_nodes, min_train_nodes and min_evaluate_nodes"
+            )
+        if self._members is None:
+            self._members = in_order(clients)
+        return {name: clients.get(name) for name in self._members}
+
+    def present(self, grid: Grid, *, least: int) -> dict[str, int]:
+        """Give the node of each member that is there, waiting for as many as are needed.
+
+        grid: where the nodes are.
+        least: how many are needed; all if the roster is exacting.
+        """
+        members = self._members or ()
+        wanted = len(members) if self._exacting else least
+
+        def late() -> str | None:
+            here = self._here(grid)
+            return None if len(here) >= wanted else _who_is_late(here, wanted, members, ())
+
+        reason = wait_for(late, deadline=self._deadline)
+        if reason is not None:
+            raise NodesError(f"{reason}, after {self._deadline:g} seconds")
+        return self._here(grid)
+
+    def _here(self, grid: Grid) -> dict[str, int]:
+        members = self._members
+        seen = self._nodes.present(grid)
+        return {n: node for n, node in seen.items() if members is None or n in members}
+
+
+def wait_for(late: Callable[[], str | None], *, deadline: float) -> str | None:
+    """Wait until nobody is late, and give None; where time is up, say who is.
+
+    late: looks and says who is late, None for nobody.
+    deadline: how many seconds to wait.
+    """
+    end = time.monotonic() + deadline
+    told = -float("inf")
+    while (reason := late()) is not None:
+        now = time.monotonic()
+        if now >= end:
+            return reason
+        if now - told > 10:
+            LOG.info("waiting for clients: %s", reason)
+            told = now
+        time.sleep(min(PAUSE, max(end - now, 0)))
+    return None
+
+
+def _who_is_late(
+    here: Collection[str], wanted: int, members: Iterable[str], silent: Iterable[str]
+) -> str:
+    away, mute = _listed(set(members) - set(here)), _listed(silent)
+    return (
+        f"{len(here)} of {wanted} clients are there"
+        + (f"; not there: {away}" if away else "")
+        + (f"; not heard from: {mute}" if mute else "")
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = in_order(names)
+    more = f" and {len(every) - 10} more" if len(every) > 10 else ""
+    return ", ".join(every[:10]) + more
