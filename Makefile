@@ -4,7 +4,7 @@
 #   make demo      four agents with digits: a plan, training with it, an audit, and a page of all that
 #   make test      all tests, the slow ones too; installs Chromium, which opens the report pages
 #   make check     formatting, lint, types
-#   make bench     how long the solvers and a round of training take
+#   make bench     how long the solvers and a round of training take; installs pfl to compare with
 #   make clean     remove caches and what the demo made; distclean removes the environments too
 
 PYTHON ?= python3
@@ -87,10 +87,11 @@ check: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
+	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python benchmarks/engines.py
 
 clean:
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/game.json demo/plan.csv demo/report.html
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV) $(DEMO_VENV)
+	rm -rf $(VENV) $(DEMO_VENV) .venv-pfl

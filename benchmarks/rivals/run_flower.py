@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 import work
-from flower_client import app as client_app
+from flower_client import Apps
 from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid, ServerApp
-from flwr.serverapp.strategy import FedAvg
+from flwr.serverapp.strategy import FedAvg, Result
 from flwr.simulation import run_simulation
 
 server_app = ServerApp()
@@ -33,19 +33,38 @@ def main(grid: Grid, context: Context) -> None:
 
 def do(job: dict[str, Any], grid: Grid) -> dict[str, Any]:
     given = work.work(sys.argv[1], job["work"])
-    start = work.channels_last(given.start) if job["native"] else given.start
-    # Its own figures for "all of them, and none to evaluate" where evaluation is not wanted.
-    strategy = FedAvg(
-        fraction_evaluate=1.0 if job["evaluated"] else 0.0,
-        min_train_nodes=given.clients,
-        min_evaluate_nodes=given.clients,
-        min_available_nodes=given.clients,
-    )
-    said = {name: job[name] for name in ("work", "native", "dropout")}
+    ours = job["network"] == "ours"
+    start = ArrayRecord(work.as_state(work.channels_last(given.start) if ours else given.start))
+    nodes = {
+        # Its own way to say that evaluation is not wanted.
+        "fraction_evaluate": 1.0 if job["evaluated"] else 0.0,
+        "min_train_nodes": given.clients,
+        "min_evaluate_nodes": given.clients,
+        "min_available_nodes": given.clients,
+    }
+    train = our_strategy if job["strategy"] == "ours" else its_own_strategy
+    done, result = train(job, given, grid, start, nodes)
+    if job["save"]:
+        made = {k: v.numpy() for k, v in result.arrays.to_torch_state_dict().items()}
+        np.savez(job["save"], **(work.channels_first(made) if ours else made))
+    measured = result.evaluate_metrics_clientapp
+    found = measured[job["rounds"]]["accuracy"] if job["evaluated"] else None
+    return {**done, "accuracy": found}
+
+
+def its_own_strategy(
+    job: dict[str, Any], given: work.Work, grid: Grid, start: ArrayRecord, nodes: dict[str, Any]
+) -> tuple[dict[str, Any], Result]:
+    """Train with Flower's own FedAvg and the plain client."""
+    said = {
+        "work": job["work"],
+        "native": job["network"] == "ours",
+        "dropout": job["dropout"],
+    }
     begin = time.perf_counter()
-    result = strategy.start(
+    result = FedAvg(**nodes).start(
         grid,
-        ArrayRecord(work.as_state(start)),
+        start,
         num_rounds=job["rounds"],
         train_config=ConfigRecord(said),
         evaluate_config=ConfigRecord(said),
@@ -53,17 +72,39 @@ def do(job: dict[str, Any], grid: Grid) -> dict[str, Any]:
     seconds = time.perf_counter() - begin
     rounds = result.train_metrics_clientapp
     assert sorted(rounds) == list(range(1, job["rounds"] + 1))
-    if job["save"]:
-        made = {k: v.numpy() for k, v in result.arrays.to_torch_state_dict().items()}
-        np.savez(job["save"], **(work.channels_first(made) if job["native"] else made))
-    measured = result.evaluate_metrics_clientapp
-    return {
-        "seconds": seconds,
-        # Flower averages what clients report.
-        "steps": round(sum(r["steps"] for r in rounds.values()) * given.clients),
-        "samples": round(sum(r["samples"] for r in rounds.values()) * given.clients),
-        "accuracy": measured[job["rounds"]]["accuracy"] if job["evaluated"] else None,
+    # Flower averages what clients report.
+    summed = {
+        key: round(sum(r[key] for r in rounds.values()) * given.clients)
+        for key in ("steps", "samples")
     }
+    return {"seconds": seconds, **summed}, result
+
+
+def our_strategy(
+    job: dict[str, Any], given: work.Work, grid: Grid, start: ArrayRecord, nodes: dict[str, Any]
+) -> tuple[dict[str, Any], Result]:
+    """Train with our FedAvg and our client."""
+    from fedaccord.federation import flower
+
+    strategy = flower.FedAvg(
+        requirements=0.7,
+        seed=given.settings["seed"],
+        batch_size=given.settings["batch_size"],
+        learning_rate=given.settings["learning_rate"],
+        configrecord_key=f"{job['work']}/{job['dropout']}",
+        **nodes,
+    )
+    # Its first round asks the clients who they are; that is part of starting, and is not timed.
+    first = 0 if job["save"] else 1
+    ends: list[float] = []
+    result = strategy.start(
+        grid,
+        start,
+        num_rounds=first + job["rounds"],
+        evaluate_fn=lambda *_: ends.append(time.perf_counter()),
+    )
+    samples = int(strategy.history.samples[first:].sum())
+    return {"seconds": ends[-1] - ends[first], "steps": None, "samples": samples}, result
 
 
 if __name__ == "__main__":
@@ -73,7 +114,7 @@ if __name__ == "__main__":
     resources = {"num_cpus": float(sys.argv[2]) if len(sys.argv) > 2 else 1, "num_gpus": 0}
     run_simulation(
         server_app,
-        client_app,
+        Apps(),
         num_supernodes=4,
         backend_config={"init_args": {"num_cpus": 2}, "client_resources": resources},
     )
