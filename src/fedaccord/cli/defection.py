@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,14 +35,14 @@ from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fedaccord.allocation import Allocation
     from fedaccord.federation.algorithms import Algorithm
     from fedaccord.federation.config import AuditSettings
     from fedaccord.federation.curves import DefectionAudit
     from fedaccord.federation.defection import Progress
-    from fedaccord.federation.engines import Source
+    from fedaccord.federation.engines import Engine, Source
 
 
 Names = Annotated[
@@ -69,9 +70,18 @@ def audit_defection(
         int | None, typer.Option(metavar="N", help="How often everything is done.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs at a time. Default: one per core.")
+        int | None,
+        typer.Option(metavar="N", help="Runs at a time. Default: one per core, here or on Ray."),
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where runs are made: local.")] = "local",
+    engine: Annotated[
+        str, typer.Option(help="Where runs are made: local, flower (its simulation) or ray.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port."
+        ),
+    ] = None,
     protocol: Protocol = None,
     plan: Plan = None,
     defectors: Annotated[
@@ -109,16 +119,13 @@ def audit_defection(
     prescribed = _read_plan(settings)
     check_folder(results, "--results")
     check_report(report, keep=config_file)
-    engines = imported("fedaccord.federation.engines")
-    workers = checked_workers(cores() if workers is None else workers)
-    if engine not in engines.ENGINES:
-        raise InputError(f"--engine must be one of {', '.join(engines.ENGINES)}; got {engine!r}")
+    make_engine, workers = _chosen_engine(engine, workers, address)
     folder = Path(results).parent / CACHE if cache is None else Path(cache)
     source = building_of(config, folder).source(settings.seed)
     # Of whom an algorithm of P2 asks nothing shows in its first runs.
     unplanned = settings.protocol == "P2" and prescribed is None
     count = _Count(results, at_most=settings.width is not None or unplanned)
-    found = _audited(source, algorithms, settings, prescribed, workers, engine, results, count)
+    found = _audited(source, algorithms, settings, prescribed, workers, make_engine, results, count)
     pages = "fedaccord.report.pages_training"
     write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
     _emit(found, as_json=as_json)
@@ -174,13 +181,30 @@ def _read_plan(settings: AuditSettings) -> Allocation | None:
     return None if settings.plan is None else Allocation.load(settings.plan)
 
 
+def _chosen_engine(
+    name: str, workers: int | None, address: str | None
+) -> tuple[Callable[..., Engine], int | None]:
+    """Give what makes the engine, and its workers, if it can be had."""
+    engines = imported("fedaccord.federation.engines").ENGINES
+    if name not in engines:
+        raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
+    if name == "ray":
+        imported("fedaccord.federation.ray_engine").checked_request(workers, address)
+        return partial(engines[name], address=address), workers
+    if address is not None:
+        raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
+    if workers is not None:
+        checked_workers(workers)
+    return engines[name], cores() if workers is None and name == "local" else workers
+
+
 def _audited(
     source: Source,
     algorithms: Mapping[str, Algorithm],
     settings: AuditSettings,
     plan: Allocation | None,
-    workers: int,
-    engine: str,
+    workers: int | None,
+    engine: Callable[..., Engine],
     results: str,
     count: _Count,
 ) -> DefectionAudit:

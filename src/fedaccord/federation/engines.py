@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any, ClassVar, Protocol, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias
 
 import cloudpickle  # type: ignore[import-untyped]
 import torch
@@ -40,7 +40,14 @@ from fedaccord.federation.training import train
 LOOK = 1.0
 
 
-class Source(Protocol):
+class Deals(Protocol):
+    """What gives the federation of each trial."""
+
+    def deal(self, trial: int) -> Federation:
+        """Give the federation of a trial."""
+
+
+class Source(Deals, Protocol):
     """What deals a federation to each trial; a Federation deals itself."""
 
     @property
@@ -58,9 +65,6 @@ class Source(Protocol):
     @property
     def fingerprint(self) -> str:
         """A digest of all that its federations depend on."""
-
-    def deal(self, trial: int) -> Federation:
-        """Give the federation of a trial."""
 
 
 class RunError(FedaccordError):
@@ -99,9 +103,9 @@ class LocalEngine:
 
     # For engines that make their runs on this machine in another way: what worker processes run,
     # what their environment has, and whether a worker is another process even if it is alone.
-    server: ClassVar[str] = "fedaccord.federation.engines:serve"
-    environment: ClassVar[Mapping[str, str]] = ONE_THREAD
-    apart: ClassVar[bool] = False
+    server: str = "fedaccord.federation.engines:serve"
+    environment: Mapping[str, str] = ONE_THREAD
+    apart: bool = False
 
     def __init__(self, source: Source, *, workers: int | None = None) -> None:
         self._source = source
@@ -244,7 +248,7 @@ def started(server: str, **options: Any) -> Process:
         raise RunError(f"cannot start a worker process: {error.strerror}") from None
 
 
-def pack(source: Source, to: IO[bytes]) -> None:
+def pack(source: Deals, to: IO[bytes]) -> None:
     """Write a source, with torch's settings, in a form that another process can read.
 
     source: to be sent.

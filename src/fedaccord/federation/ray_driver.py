@@ -95,6 +95,7 @@ class _Relay:
         self._cpus = -1
         self._last_seen = time.monotonic()
         self._submit: Callable[[bytes], Future[Any]]
+        self._pause: float
 
     def tell(self, *message: Any) -> None:
         """Tell the process at the other end."""
@@ -103,7 +104,7 @@ class _Relay:
 
     def serve(self, wanted: dict[str, Any]) -> None:
         """Deal with what happens until the other process hangs up."""
-        self._submit = _submitter(wanted)
+        self._submit, self._pause = _submitter(wanted), wanted["pause"]
         cpus = _cpus()
         if cpus == 0 and not wanted["waits_for_nodes"]:
             return self.tell("refused", "no node there has a CPU; start one, or ask for workers")
@@ -136,8 +137,8 @@ class _Relay:
         if times == ATTEMPTS:
             why = LOST.get(type(error), _one_line(error))
             return self._finish("lost", number, times, why)
-        # Ray needs a while to notice that a node is gone, and would send the run there again.
-        timer = threading.Timer(2.0**times, self._events.put, [("again", number)])
+        pause = self._pause * 2 ** (times - 1)
+        timer = threading.Timer(pause, self._events.put, [("again", number)])
         timer.daemon = True
         timer.start()
 

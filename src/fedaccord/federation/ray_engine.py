@@ -53,6 +53,9 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "
 REACH = 5.0
 CONNECT = 120.0
 LEAVE = 20.0
+# How long it is waited before a run that was lost is made again, then twice as long, in seconds:
+# Ray needs a while to notice that a node is gone.
+PAUSE = 2.0
 # Ray's sockets are files in its folder, and their paths must be short.
 SHORT = "/tmp" if os.path.isdir("/tmp") else None
 
@@ -126,8 +129,8 @@ def _checked_address(address: str) -> str:
     parts = ADDRESS.fullmatch(address)
     if parts is None or int(parts["port"]) > 65535:
         raise InputError(
-            f'the address of a Ray cluster must be auto, host:port or ray://host:port; got "'
-            f'{address}"; leave it out to start Ray on this machine'
+            f"the address of a Ray cluster must be auto, host:port or ray://host:port; got "
+            f"{address!r}; leave it out to start Ray on this machine"
         )
     try:
         host = parts["host"].strip("[]")
@@ -180,6 +183,7 @@ class _Driver:
                 "cpus": workers or cores(),
                 "waits_for_nodes": workers is not None,
                 "folder": str(self._folder),
+                "pause": PAUSE,
                 "job": (stream.getvalue(), package_versions()),
             }
         )
@@ -255,7 +259,9 @@ class _Driver:
         future.set_exception(RunError(sentence))
 
     def _gone(self) -> RunError:
-        error = RunError(f"the connection to Ray {self._where} was lost: see whether it is well")
+        error = RunError(
+            f"the connection to Ray {self._where} was lost: see whether its head is up (ray status)"
+        )
         with contextlib.suppress(OSError, ValueError):
             error.add_note(_tail(self._log))
         return error
