@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord._arrays import Indices, Vector
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import Algorithm, Solo
+from fedaccord.federation.algorithms import Algorithm, Solo, allotted, reweighed
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.history import History
@@ -30,9 +30,7 @@ from fedaccord.federation.training import (
     Contributions,
     Pool,
     checked_contributions,
-    checked_counts,
     current_weights,
-    next_state,
     reproducibly,
     starting_model,
 )
@@ -63,7 +61,7 @@ def train_plainly(
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         state = algorithm.init(len(pools))
         for n in range(algorithm.rounds):
-            counts = np.where(brought > 0, checked_counts(algorithm, state, len(pools)), 0)
+            counts = allotted(algorithm, state, brought)
             drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
             if algorithm.form == "local":
                 losses = _average_local_models(model, algorithm, drawn, seed)
@@ -81,19 +79,9 @@ def train_plainly(
             accuracy.append(measured)
             if algorithm.tests_goal:
                 if algorithm.goal_test_points is not None:
-                    rows = [
-                        goal_rows(
-                            client.name,
-                            len(client.validation_labels),
-                            algorithm.goal_test_points,
-                            seed=seed,
-                            round_number=n + 1,
-                        )
-                        for client in federation.clients
-                    ]
+                    rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
                     measured = _accuracies(model, federation, rows)
-                wanting = np.where(brought > 0, measured, np.inf)
-                state = next_state(algorithm, state, wanting, federation.requirements)
+                state = reweighed(algorithm, state, measured, federation.requirements, brought)
     return History(
         clients=federation.names,
         requirements=federation.requirements,
@@ -184,6 +172,14 @@ def _average_local_models(
     }
     server.load_state_dict(mean, strict=False)
     return np.array(losses)
+
+
+def _goal_rows(federation: Federation, count: int, seed: int, round_number: int) -> list[Indices]:
+    drawn = []
+    for client in federation.clients:
+        points = len(client.validation_labels)
+        drawn.append(goal_rows(client.name, points, count, seed=seed, round_number=round_number))
+    return drawn
 
 
 def _accuracies(

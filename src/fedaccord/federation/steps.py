@@ -49,6 +49,9 @@ class Drawn:
 
     def parts(self, count: int) -> Iterator[Drawn]:
         """Cut the samples into so many parts of nearly equal size, some perhaps empty."""
+        if count == 1:
+            yield self
+            return
         before = self.before
         for part in zip(*(tensor.tensor_split(count) for tensor in self.batch), strict=True):
             yield Drawn(self.client, before, *part)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import Algorithm, Solo
+from fedaccord.federation.algorithms import Algorithm, Solo, allotted, reweighed
 from fedaccord.federation.allotment import Counts
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.draws import Draws, goal_rows
@@ -69,7 +69,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
         state = algorithm.init(len(pools))
         for n in range(algorithm.rounds):
             # Who has nothing to give draws nothing, and is not asked for more.
-            counts = np.where(brought > 0, checked_counts(algorithm, state, len(pools)), 0)
+            counts = allotted(algorithm, state, brought)
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
             notes.training(counts, [pool.unique for pool in pools], losses)
             if algorithm.evaluates(n) and not notes.diverged:
@@ -79,8 +79,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 tested = (
                     notes.last if looked_at is None else validation.sampled(model, looked_at, n + 1)
                 )
-                wanting = np.where(brought > 0, tested, np.inf)
-                state = next_state(algorithm, state, wanting, federation.requirements)
+                state = reweighed(algorithm, state, tested, federation.requirements, brought)
             if notes.diverged:
                 break
     return History(
@@ -116,25 +115,6 @@ def checked_contributions(federation: Federation, given: Contributions | None) -
     if not whole.any():
         raise InputError("nobody brings any point; let at least one client bring some")
     return whole
-
-
-def next_state(algorithm: Algorithm, state: Any, accuracies: Vector, goals: Vector) -> Any:
-    """Ask an algorithm for the state after a goal test; none is a slip, not a state."""
-    following = algorithm.weights(state, accuracies, goals)
-    if following is None:
-        raise InputError(f"weights of {algorithm.name} gave None; let it return the next state")
-    return following
-
-
-def checked_counts(algorithm: Algorithm, state: Any, clients: int) -> Counts:
-    """Ask an algorithm for a round's samples, and see to it that they are counts."""
-    counts = np.asarray(algorithm.allot(state))
-    if counts.shape != (clients,) or counts.dtype.kind not in "iu" or (counts < 0).any():
-        raise InputError(
-            f"allot of {algorithm.name} must give {clients} whole numbers of zero or more, one "
-            f"per client; got {counts.tolist()}"
-        )
-    return counts.astype(np.int64)
 
 
 @contextlib.contextmanager
