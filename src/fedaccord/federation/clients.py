@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from fedaccord._arrays import Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.allotment import Counts
+from fedaccord.federation.layers import dropouts
 
 Points: TypeAlias = tuple[Any, Any]
 Weights: TypeAlias = Mapping[str, NDArray[Any]]
@@ -198,6 +199,9 @@ class Federation:
             torch.manual_seed(0)
             model = self.start()
         digest = hashlib.sha256(repr(model).encode())
+        if dropouts(model):
+            # As they came out before each client had masks of its own, they come out no more.
+            digest.update(b"masks by client")
         for client in self.clients:
             digest.update(repr((client.name, client.requirement)).encode())
         for tensor in itertools.chain(model.state_dict().values(), self._tensors()):
