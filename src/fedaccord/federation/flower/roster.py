@@ -12,7 +12,8 @@ from fedaccord.federation.flower.members import in_order
 from fedaccord.federation.flower.nodes import Introduction, Nodes
 from fedaccord.federation.flower.protocol import LOG
 
-# Seconds between two looks at who is there.
+# Seconds between the first two looks at who is there, and at most: each pause is twice the last.
+FIRST_PAUSE = 0.02
 PAUSE = 0.5
 
 
@@ -104,7 +105,7 @@ def wait_for(late: Callable[[], str | None], *, deadline: float) -> str | None:
     deadline: how many seconds to wait.
     """
     end = time.monotonic() + deadline
-    told = -float("inf")
+    told, pause = -float("inf"), FIRST_PAUSE
     while (reason := late()) is not None:
         now = time.monotonic()
         if now >= end:
@@ -112,7 +113,8 @@ def wait_for(late: Callable[[], str | None], *, deadline: float) -> str | None:
         if now - told > 10:
             LOG.info("waiting for clients: %s", reason)
             told = now
-        time.sleep(min(PAUSE, max(end - now, 0)))
+        time.sleep(min(pause, max(end - now, 0)))
+        pause = min(2 * pause, PAUSE)
     return None
 
 

@@ -154,7 +154,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
                 report=self.ask_for,
                 patience=self.node_deadline,
                 met=self._meet,
-                told=self._remark,
+                told=self._told,
             ),
             named=self._members,
             deadline=self.node_deadline,
@@ -441,6 +441,12 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         return made
 
     # What is told.
+
+    def _told(self, client: str, text: str) -> None:
+        """Note what is odd about who is there."""
+        self._remark(client, text)
+        if self.exacting:
+            raise FedaccordError(f"{client} {text}")
 
     def _remark(self, client: str, text: str) -> None:
         sentence = f"{client} {text}"
