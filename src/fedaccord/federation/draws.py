@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from fedaccord._arrays import Indices
+from fedaccord.errors import InputError
 from fedaccord.federation.streams import stream
 
 
@@ -31,6 +32,7 @@ class Draws:
     def __init__(
         self, name: str, points: int, contribution: int, *, seed: int, drawn: int = 0
     ) -> None:
+        self._name = name
         self._brought: Indices = stream(seed, "points", name).permutation(points)[:contribution]
         self._random = stream(seed, "draws", name)
         self._left: Indices = self._brought[:0]
@@ -50,6 +52,8 @@ class Draws:
     def draw(self, count: int) -> Indices:
         """Draw the next so many samples, as places among all the client's points."""
         if count > len(self._left):
+            if not len(self._brought):
+                raise InputError(f"{self._name} brings no points; let it draw none, or bring some")
             more = math.ceil((count - len(self._left)) / len(self._brought))
             again = [self._random.permutation(self._brought) for _ in range(more)]
             self._left = np.concatenate([self._left, *again])
