@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from flower.forking import Process, write_shims
@@ -29,11 +29,11 @@ from fedaccord.federation.flower.keys import Keys, make_keys
 CONNECTION = "trial"
 # A machine that is busy with other tests may be very slow.
 PATIENCE = 240.0
-# No telemetry, no look for updates, nothing installed; and tasks are taken up at once.
+# No telemetry and no look for updates; and tasks are taken up soon.
 SETTINGS = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONUNBUFFERED": "1",
@@ -47,15 +47,24 @@ class Deployment:
     folder: an empty one, of its own.
     names: of the clients, under which their nodes are registered.
     strangers: for whom keys are made too, and who are not registered.
+    data: for each client the file that its node's config names.
     """
 
     def __init__(
-        self, folder: Path, names: Sequence[str], *, strangers: Sequence[str] = ()
+        self,
+        folder: Path,
+        names: Sequence[str],
+        *,
+        strangers: Sequence[str] = (),
+        data: Mapping[str, Path] | None = None,
     ) -> None:
         self.folder = folder
+        self.data = data or {}
         self.names = tuple(names)
         self.keys: Keys = make_keys(folder / "keys", [*names, *strangers])
         self.nodes: dict[str, Process] = {}
+        self._beginnings: dict[str, int] = {}
+        self._processes: list[Process] = []
         # A socket's path may have no more than 107 bytes, and a test's folder may.
         self._sockets = tempfile.TemporaryDirectory(prefix="fa-")
         self._address = str(Path(self._sockets.name) / "forking")
@@ -88,6 +97,8 @@ class Deployment:
     def __exit__(self, *_fault: object) -> None:
         self._forking.stdin.close()
         self._forking.wait(PATIENCE)
+        for process in self._processes:
+            process.close()
         self._sockets.cleanup()
 
     def _start(self) -> None:
@@ -114,18 +125,21 @@ class Deployment:
 
     def start_node(self, name: str) -> Process:
         """Start the SuperNode of a name, with its key; its log goes on where it ended."""
+        self._beginnings[name] = len(self.log(name))
+        own = ["--node-config", f'data="{self.data[name]}"'] if name in self.data else []
         self.nodes[name] = self._process(
             "flower-supernode",
             *("--superlink", f"127.0.0.1:{self._port}", "--port", free_port()),
             *("--root-certificates", self.keys.authority),
             *("--auth-supernode-private-key", self.keys.clients[name]),
+            *own,
             log=name,
         )
         return self.nodes[name]
 
     def is_connected(self, name: str) -> bool:
         """Tell whether the SuperNode of a name, started last, has been let in."""
-        return len(self.node_ids(name)) == self.log(name).count("Starting Flower SuperNode") > 0
+        return "SuperNode ID:" in self.log(name)[self._beginnings[name] :]
 
     def node_ids(self, name: str) -> list[int]:
         """Give the ids that the SuperLink gave the node of a name, each time it was started."""
@@ -172,7 +186,7 @@ class Deployment:
 
     def _process(self, command: str, *arguments: object, log: str) -> Process:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        return Process(
+        process = Process(
             self._address,
             command,
             *arguments,
@@ -182,6 +196,8 @@ class Deployment:
             FLWR_HOME=str(self.folder / "home"),
             **SETTINGS,
         )
+        self._processes.append(process)
+        return process
 
     def _log_path(self, name: str) -> Path:
         return self.folder / f"{name}.log"

@@ -15,6 +15,7 @@ When standard input closes, which it does however the tests end, all processes a
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -35,10 +36,11 @@ COMMANDS = {
     "flwr-serverapp": "flwr.superlink.cli:flwr_serverapp",
     "flwr-clientapp": "flwr.supernode.cli:flwr_clientapp",
 }
-# What apps import, where it is installed.
+# What apps import, torch's optimizers on their first step for one.
 PRELOADED = (
-    *("torch", "torch.optim", "fedaccord.federation.training"),
-    *("flwr.serverapp.strategy", "httpcore"),
+    *("torch", "torch._dynamo", "numpy.random", "httpcore", "flwr.serverapp.strategy"),
+    *("fedaccord.federation.flower.client", "fedaccord.federation.flower.server_step"),
+    "fedaccord.federation.flower.strategy",
 )
 
 SHIM = """#!{python} -ISs
@@ -88,8 +90,13 @@ class Process:
         if self.code is None:
             self._socket.settimeout(seconds)
             self.code = int(self._answers.readline())
-            self._socket.close()
+            self.close()
         return self.code
+
+    def close(self) -> None:
+        """Wait no more."""
+        self._answers.close()
+        self._socket.close()
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it has not been seen to end."""
@@ -99,14 +106,14 @@ class Process:
 
 
 class _Hurried:
-    """The module time, with pauses of a tenth."""
+    """The module time, with pauses of a fifth."""
 
     def __getattr__(self, name):
         return getattr(time, name)
 
     @staticmethod
     def sleep(seconds: float) -> None:
-        time.sleep(seconds / 10)
+        time.sleep(seconds / 5)
 
 
 def shorten_pauses() -> None:
@@ -131,6 +138,8 @@ def serve(address: str) -> None:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(module)
     shorten_pauses()
+    # So that no child goes through all of this looking for garbage.
+    gc.freeze()
     waiting: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as selector:
         door.bind(address)
