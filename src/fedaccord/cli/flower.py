@@ -1,4 +1,4 @@
-"""The commands about Flower: keys for a deployment."""
+"""The commands about Flower: an app to start from, keys for a deployment."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fedaccord.report.terminal import emit_text, plain
 
 if TYPE_CHECKING:
     from fedaccord.federation.flower.keys import Keys
+    from fedaccord.federation.flower.templates import App
 
 flower = typer.Typer(
     add_completion=False,
@@ -26,6 +27,23 @@ app.add_typer(flower, name="flower")
 # The name of the connection in Flower's config, in the commands that are printed.
 CONNECTION = "federation"
 PORT = 8000
+
+
+@flower.command()
+def init(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="A new folder, or an empty one.")],
+) -> None:
+    """Write a Flower app that runs at once: four hospitals with digits, to be made your own.
+
+    Its README.md has the commands, for a simulation and for a deployment.
+    """
+    made: App = imported("fedaccord.federation.flower.templates").write_app(folder)
+    emit_text(
+        plain_lines(
+            f"The app {made.project} is in {folder}; its Python package is {made.package}.",
+            "README.md there has the commands that run it.",
+        )
+    )
 
 
 @flower.command()
