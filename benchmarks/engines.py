@@ -206,6 +206,10 @@ class Ring:
     def open(self) -> None:
         """Start every engine, and let each do a first round."""
         for name, start in STARTS.items():
+            if name == "pfl2" and "pfl" in self.missing:
+                # What one process cannot do, two cannot.
+                self.missing[name] = self.missing["pfl"]
+                continue
             try:
                 if name.startswith("pfl"):
                     install_pfl()

@@ -55,8 +55,10 @@ class Engine:
         """Have a job done."""
         for rank, process in enumerate(self._processes):
             own = job if rank == 0 else {**job, "save": None}
-            process.stdin.write(json.dumps(own) + "\n")
-            process.stdin.flush()
+            # One that is gone is noticed when its answer does not come.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(own) + "\n")
+                process.stdin.flush()
         answers = self._heard()
         steps = [a["steps"] for a in answers]
         return {

@@ -1,7 +1,8 @@
 """Flower's simulation, in a process that does the benchmark's jobs: one server, started once.
 
-Two actors of one thread each, which is what two cores hold. The ServerApp takes one job after the
-other, so that starting Ray is not in anybody's rounds.
+Two actors of one thread each: one or four were no quicker on two cores, taking digits and the
+paper's network together. The ServerApp takes one job after the other, so that starting Ray is not
+in anybody's rounds.
 """
 
 from __future__ import annotations
@@ -116,5 +117,9 @@ if __name__ == "__main__":
         server_app,
         Apps(),
         num_supernodes=4,
-        backend_config={"init_args": {"num_cpus": 2}, "client_resources": resources},
+        # A Ray of its own, whatever else runs here.
+        backend_config={
+            "init_args": {"address": "local", "num_cpus": 2, "_temp_dir": f"{sys.argv[1]}/ray"},
+            "client_resources": resources,
+        },
     )
