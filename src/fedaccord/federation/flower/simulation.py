@@ -1,0 +1,380 @@
+"""Runs made by Flower's simulation: the audit's engine "flower".
+
+Starting the simulation takes a quarter of a minute, so one makes all runs, one after the other, in
+a process of its own. What it computes is what the local loop computes, up to rounding; only where
+a network draws random numbers in a way of its own, as torch's Dropout does, are they others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import logging
+import os
+import queue
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+import torch
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from torch.utils.data import TensorDataset
+
+from fedaccord._machine import checked_workers
+from fedaccord.errors import FedaccordError, InputError, MissingExtraError
+from fedaccord.federation import engines
+from fedaccord.federation.algorithms import Solo
+from fedaccord.federation.clients import Federation
+from fedaccord.federation.engines import (
+    Deal,
+    Finished,
+    LocalEngine,
+    RunError,
+    Source,
+    _Worker,
+    described,
+)
+from fedaccord.federation.flower import protocol
+from fedaccord.federation.flower.client import Site
+from fedaccord.federation.flower.strategy import AlgorithmStrategy
+from fedaccord.federation.history import History
+from fedaccord.federation.processes import ONE_THREAD
+from fedaccord.federation.ray_engine import QUIET as RAY_QUIET
+from fedaccord.federation.ray_engine import SHORT
+from fedaccord.federation.store import Run
+from fedaccord.federation.training import (
+    checked_contributions,
+    current_weights,
+    reproducibly,
+    starting_model,
+)
+
+# Flower is to send nothing home either.
+QUIET = {**RAY_QUIET, "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+# How the process is told where to keep its files, and how many clients are to train at a time.
+FOLDER = "FEDACCORD_SIMULATION_FOLDER"
+ACTORS = "FEDACCORD_SIMULATION_ACTORS"
+# What messages say besides: which trial's points.
+TRIAL = "trial"
+# Of Flower's kinds of error, that of an app.
+CLIENT_APP_FAILED = 2
+# Seconds between two looks for replies, instead of Flower's 0.1.
+PULL_INTERVAL = 0.005
+# How often Ray is started where it fails: on a busy machine it gives itself too little time.
+ATTEMPTS = 3
+# How long the files of a simulation that has ended may take to go, in seconds.
+PATIENCE = 10.0
+# How Flower names what Ray raised.
+RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
+# Waits for the end of the process that started it, and ends whatever that has left behind.
+CLEANER = """
+cat
+kill -s KILL -- "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && break; sleep 0.2; done
+"""
+
+
+class FlowerEngine(LocalEngine):
+    """Makes runs in Flower's simulation, with our strategies and each client a node of its own.
+
+    source: deals a federation to each trial.
+    workers: how many clients train at a time, each on one core; one where left out.
+    """
+
+    server = "fedaccord.federation.flower.simulation:serve"
+    apart = True
+
+    def __init__(self, source: Source, *, workers: int | None = None) -> None:
+        actors = min(checked_workers(1 if workers is None else workers), len(source.names))
+        super().__init__(source)
+        if find_spec("ray") is None:
+            raise MissingExtraError("ray", "flower")
+        # The process makes it, so that none is left if it is never started.
+        self._folder = Path(SHORT or tempfile.gettempdir()) / f"fedaccord-{secrets.token_hex(6)}"
+        # Ray listens on all addresses of the machine; who does not have the token is refused.
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        own = {FOLDER: str(self._folder), ACTORS: str(actors)}
+        self.environment = {**ONE_THREAD, **QUIET, **token, **own}
+
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        """Make the runs, and give them in the order in which they end."""
+        return super().finished(map(_possible, runs))
+
+    def close(self) -> None:
+        """End the simulation at once; what it is at is lost."""
+        super().close()
+        self._wait_for_cleaner()
+
+    def _make(self, worker: _Worker, run: Run) -> History:
+        try:
+            return super()._make(worker, run)
+        except FedaccordError:
+            # A client of this simulation may be dead: who goes on gets a new one.
+            worker.end()
+            self._wait_for_cleaner()
+            raise
+
+    def _wait_for_cleaner(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while self._folder.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+def _possible(run: Run) -> Run:
+    if isinstance(run.algorithm, Solo):
+        raise InputError(
+            f"{run.algorithm.name} has clients learn alone, for which there is no federation to "
+            'simulate: use the engine "local"'
+        )
+    return run
+
+
+# In the worker process.
+
+
+def serve(tasks: IO[bytes], results_to: int) -> None:
+    """Make runs for the process at the other end of the pipes until it is gone.
+
+    tasks: where torch's settings and the source, and then the runs come from.
+    results_to: the descriptor that histories go to.
+    """
+    folder = Path(os.environ[FOLDER])
+    folder.mkdir(mode=0o700)
+    # It ends with this process, however that ends, for nobody else has the pipe.
+    cleaner = subprocess.Popen(
+        ["/bin/sh", "-c", CLEANER, "sh", str(os.getpid()), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with cleaner, (folder / "log.txt").open("wb") as log:
+        os.dup2(log.fileno(), 2)
+        simulation = Simulation(folder, actors=int(os.environ[ACTORS]))
+        engines.serve(tasks, results_to, make=simulation.make)
+
+
+class Simulation:
+    """Flower's simulation, started for the first run.
+
+    folder: where its files are.
+    actors: how many clients train at a time.
+    """
+
+    def __init__(self, folder: Path, *, actors: int) -> None:
+        self._folder = folder
+        self._actors = actors
+        self._grid: Grid | None = None
+
+    def make(self, deal: Deal, run: Run) -> History:
+        """Make a run.
+
+        deal: gives the federation of a trial.
+        run: to be made.
+        """
+        federation = deal(run.trial)
+        strategy = _strategy(federation, run)
+        if self._grid is None:
+            self._grid = self._start(self._clients(deal, federation))
+        try:
+            with reproducibly(run.seed):
+                start = current_weights(starting_model(federation))
+                about = ConfigRecord({TRIAL: run.trial})
+                strategy.start(
+                    self._grid,
+                    ArrayRecord({name: Array(array) for name, array in start.items()}),
+                    num_rounds=run.algorithm.rounds,
+                    train_config=about,
+                    evaluate_config=about,
+                )
+        except InputError:
+            raise
+        except FedaccordError as error:
+            raise RunError(_failure(run, strategy, error)) from error
+        return dataclasses.replace(strategy.history, weights={})
+
+    def _clients(self, deal: Deal, federation: Federation) -> Clients:
+        file = self._folder / "source"
+        with file.open("wb") as to:
+            engines.pack(_Dealing(inspect.unwrap(deal)), to)
+        return Clients(str(file), federation.names, tuple(federation.points.tolist()))
+
+    def _start(self, clients: Clients) -> Grid:
+        _start_ray(self._folder, self._actors)
+        # Only now: it imports Ray, which reads the environment then.
+        from flwr.simulation import run_simulation
+
+        logging.getLogger("flwr").setLevel(logging.CRITICAL)
+        grids: queue.SimpleQueue[Grid] = queue.SimpleQueue()
+
+        def simulate() -> None:
+            try:
+                run_simulation(
+                    _lending(grids),
+                    clients.app(),
+                    num_supernodes=len(clients.names),
+                    backend_config={"client_resources": {"num_cpus": 1}},
+                )
+            finally:
+                # No reply would ever come.
+                os._exit(1)
+
+        threading.Thread(target=simulate, daemon=True).start()
+        return grids.get()
+
+
+def _start_ray(folder: Path, cpus: int) -> None:
+    import ray
+
+    # Its processes find what this one finds.
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    for attempt in range(ATTEMPTS):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=0,
+                include_dashboard=False,
+                log_to_driver=False,
+                _temp_dir=str(folder),
+            )
+            return
+        except Exception as error:  # it has no other name for having run out of its own patience
+            ray.shutdown()
+            if attempt + 1 == ATTEMPTS:
+                detail = " ".join(str(error).split())
+                raise RunError(f"Ray, in which Flower simulates, cannot start: {detail}") from error
+
+
+def _lending(grids: queue.SimpleQueue[Grid]) -> ServerApp:
+    """Make a ServerApp that gives its grid away, for runs to come, and never ends."""
+    app = ServerApp()
+
+    @app.main()
+    def _main(grid: Grid, context: Context) -> None:
+        if hasattr(grid, "pull_interval"):
+            grid.pull_interval = PULL_INTERVAL
+        grids.put(grid)
+        threading.Event().wait()
+
+    return app
+
+
+def _failure(run: Run, strategy: AlgorithmStrategy, error: FedaccordError) -> str:
+    death = RAY_ERROR.search(str(error))
+    if death is None:
+        return f"the run of {described(run)} failed: {error}"
+    return (
+        f"the process of {strategy.remarks[-1].client} was lost in the run of {described(run)} "
+        f"({death[1]}): if memory is short, use fewer workers"
+    )
+
+
+def _strategy(federation: Federation, run: Run) -> AlgorithmStrategy:
+    brought = checked_contributions(federation, run.contributions)
+    names, clients = federation.names, len(federation.clients)
+    return AlgorithmStrategy(
+        algorithm=run.algorithm,
+        requirements=dict(zip(names, federation.requirements.tolist(), strict=True)),
+        plan=dict(zip(names, brought.tolist(), strict=True)),
+        seed=run.seed,
+        ask_for=(protocol.LOSS,),
+        exacting=True,
+        min_train_nodes=clients,
+        min_evaluate_nodes=clients,
+        min_available_nodes=clients,
+    )
+
+
+# In the clients' processes.
+
+
+@dataclass(frozen=True)
+class _Dealing:
+    """What the clients need of a source."""
+
+    deal: Deal
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The nodes' side. It goes along with every message, so it only says where the points are.
+
+    file: where what deals the federations is.
+    names: what the clients are called, in the order of their nodes.
+    points: how many points each could bring.
+    """
+
+    file: str
+    names: tuple[str, ...]
+    points: tuple[int, ...]
+
+    def app(self) -> ClientApp:
+        """Give the app of all nodes."""
+        app = ClientApp()
+        app.query()(self.introduce)
+        app.train()(self.train)
+        app.evaluate()(self.evaluate)
+        return app
+
+    def introduce(self, message: Message, context: Context) -> Message:
+        """Say who the client is, of which no trial's points are needed."""
+        place = _place(context)
+        many = TensorDataset(torch.empty((self.points[place], 0)))
+        return Site(torch.nn.Identity, many, many, name=self.names[place]).introduce(message)
+
+    def train(self, message: Message, context: Context) -> Message:
+        """Train on what the client draws."""
+        return self._answer(Site.train, message, context)
+
+    def evaluate(self, message: Message, context: Context) -> Message:
+        """Measure the client's accuracy."""
+        return self._answer(Site.evaluate, message, context)
+
+    def _answer(
+        self, act: Callable[[Site, Message], Message], message: Message, context: Context
+    ) -> Message:
+        try:
+            return act(self._site(message, context), message)
+        except FedaccordError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - a user's model may fail in any way; it is told
+            # Flower would give a page of Ray's.
+            reason = f"{type(error).__name__}: {error}"
+        return Message(Error(code=CLIENT_APP_FAILED, reason=reason), reply_to=message)
+
+    def _site(self, message: Message, context: Context) -> Site:
+        config = next(iter(message.content.config_records.values()))
+        federation = _dealing(self.file)(int(config[TRIAL]))  # type: ignore[arg-type]
+        client = federation.clients[_place(context)]
+        return Site(
+            federation.model,
+            TensorDataset(client.inputs, client.labels),
+            TensorDataset(client.validation_inputs, client.validation_labels),
+            name=client.name,
+            may_report=(protocol.LOSS,),
+        )
+
+
+def _place(context: Context) -> int:
+    return int(context.node_config["partition-id"])
+
+
+@functools.cache
+def _dealing(file: str) -> Deal:
+    """Load what deals the federations, once in each process."""
+    torch.set_num_threads(1)
+    with open(file, "rb") as source:
+        return engines.unpacked(source)
