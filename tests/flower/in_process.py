@@ -26,14 +26,16 @@ class Node:
         self.heard: list[Message] = []
         # Put in place of a reply by tests that need a bad one; None for no reply at all.
         self.tamper: Callable[[Message, Message], Message | None] = lambda message, reply: reply
-        self._config = {key.replace("_", "-"): value for key, value in config.items()}
+        self.config: dict[str, Any] = {
+            key.replace("_", "-"): value for key, value in config.items()
+        }
 
     def answer(self, message: Message) -> Message | None:
         self.heard.append(message)
         context = Context(
             run_id=1,
             node_id=self.node_id,
-            node_config=self._config,
+            node_config=self.config,
             state=RecordDict(),
             run_config={},
         )

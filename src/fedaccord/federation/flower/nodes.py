@@ -77,14 +77,15 @@ class Nodes:
         self._told = told
         self._known: dict[int, Introduction] = {}
         self._asked: dict[int, _Asked] = {}
+        self._silent: dict[int, str] = {}
         self._attempts: Counter[int] = Counter()
         self._holders: dict[str, int] = {}
         self._doubles: set[int] = set()
 
     @property
     def silent(self) -> list[str]:
-        """The nodes that have been asked who they are and have not answered yet."""
-        return [_called(node, asked.registered) for node, asked in self._asked.items()]
+        """The nodes that are there, have been asked who they are and have not answered."""
+        return [_called(node, registered) for node, registered in self._silent.items()]
 
     @property
     def introductions(self) -> list[Introduction]:
@@ -105,6 +106,7 @@ class Nodes:
     def _ask(self, grid: Grid, live: Mapping[int, str]) -> None:
         # Who goes and comes back may be asked anew.
         self._attempts = Counter({node: self._attempts[node] for node in live})
+        self._silent = {node: live[node] for node in self._silent if node in live}
         new = [
             node
             for node in live
@@ -118,6 +120,7 @@ class Nodes:
             grid.push_messages([question.message for question in asked.values()])
             self._asked.update(asked)
             self._attempts.update(new)
+            self._silent.update({node: live[node] for node in new})
 
     def _question(self, node: int) -> Message:
         record = RecordDict({self._key: ConfigRecord({REPORT: self._report})})
@@ -137,6 +140,7 @@ class Nodes:
             try:
                 if reply is None:
                     raise Unusable("it does not answer")
+                self._silent.pop(node, None)
                 self._introduce(node, read_introduction(reply, asked.registered))
             except Unusable as reason:
                 self._told(_called(node, asked.registered), f"cannot be asked who it is: {reason}")

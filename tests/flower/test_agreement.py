@@ -1,0 +1,221 @@
+"""Under Flower an algorithm does, round by round, what it does in the local loop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from flower.runs import LOSS, nodes_of, requirements_of, run, started, with_weights
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fedaccord.errors import FedaccordError
+from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
+from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower import AlgorithmStrategy
+from fedaccord.federation.models import SmallNet
+
+SEED = 5
+
+
+def pictures():
+    """Three clients with noisy pictures of three classes, and a network with dropout."""
+    random = np.random.default_rng(3)
+    shapes = random.normal(size=(3, 6, 6)).astype(np.float32)
+
+    def some(count):
+        labels = random.integers(3, size=count)
+        noise = random.normal(scale=1.5, size=(count, 6, 6)).astype(np.float32)
+        return shapes[labels] + noise, labels
+
+    clients = [
+        Client(f"clinic {i}", some(20 + 5 * i), some(30), requirement=0.5 + 0.2 * i)
+        for i in range(3)
+    ]
+    return with_weights(Federation(clients, lambda: SmallNet((6, 6), 3)))
+
+
+def under_flower(federation, algorithm, *, seed=SEED, plan=None, **options):
+    strategy = AlgorithmStrategy(
+        requirements=requirements_of(federation),
+        algorithm=algorithm,
+        plan=None if plan is None else dict(zip(federation.names, plan, strict=True)),
+        seed=seed,
+        ask_for=(LOSS,),
+        exacting=True,
+        min_available_nodes=1,
+        min_train_nodes=1,
+        min_evaluate_nodes=1,
+        **options,
+    )
+    # Nodes in another order, with ids of which the order is another still.
+    nodes = nodes_of(federation)[::-1]
+    for node, other in zip(nodes, (7, 2**63 + 5, 31, 4, 90), strict=False):
+        node.node_id = other
+    result = run(strategy, federation, nodes, rounds=algorithm.rounds)
+    return strategy, result
+
+
+def assert_agree(federation, algorithm, *, plan=None, seed=SEED):
+    local = train(federation, algorithm, contributions=plan, seed=seed)
+    strategy, _ = under_flower(federation, algorithm, plan=plan, seed=seed)
+    found = strategy.history
+    assert found.clients == local.clients
+    assert_array_equal(found.samples, local.samples)
+    assert_array_equal(found.unique, local.unique)
+    assert_array_equal(found.contributions, local.contributions)
+    assert_array_equal(found.requirements, local.requirements)
+    assert_array_equal(np.isnan(found.accuracy), np.isnan(local.accuracy))
+    # One point of so many validation points may be told otherwise after rounding.
+    assert_allclose(found.accuracy, local.accuracy, atol=1e-9)
+    assert_allclose(found.loss, local.loss, rtol=2e-5, atol=1e-6)
+    assert found.diverged == local.diverged
+    assert found.algorithm == local.algorithm
+    if not local.diverged:
+        for name, weight in local.weights.items():
+            assert_allclose(found.weights[name], weight, rtol=1e-4, atol=1e-5)
+    return local, strategy
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("kind", [FedAvg, MwFed])
+def test_rounds_agree_with_the_local_loop(kind, form, optimizer):
+    algorithm = kind(
+        rounds=8, batch_size=5, learning_rate=0.03, form=form, optimizer=optimizer, evaluate_every=3
+    )
+    local, _ = assert_agree(started(requirement=0.9), algorithm, plan=[30, 10, 40])
+    assert np.isfinite(local.accuracy[-1]).all()
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+def test_weights_that_part_give_the_same_allotments(form):
+    federation = started((30, 24, 40))
+    goals = (0.999, 0.05, 0.05)
+    clients = [
+        Client(c.name, (c.inputs, c.labels), (c.validation_inputs, c.validation_labels), goal)
+        for c, goal in zip(federation.clients, goals, strict=True)
+    ]
+    federation = Federation(clients, federation.model, weights=federation.weights)
+    algorithm = MwFed(rounds=8, batch_size=4, factor=3.0, form=form)
+    local, strategy = assert_agree(federation, algorithm)
+    assert len(set(local.samples[-1])) > 1
+    assert strategy.weights["client 0"] == pytest.approx(8 * np.log(3))
+    assert strategy.weights["client 1"] == 0
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        MwFed(rounds=6, batch_size=4, goal_points=7, evaluate_every=4, form="local"),
+        MwFed(rounds=6, batch_size=4, goal_points=7, evaluate_every=4, form="pooled"),
+        MwFed(rounds=6, batch_size=4, counts="printed", local_batches=3, form="local"),
+        FedAvg(rounds=4, batch_size=4, local_batches=3, form="local"),
+    ],
+    ids=["goal points, local", "goal points, pooled", "printed counts", "local batches"],
+)
+def test_all_settings_agree_with_the_local_loop(algorithm):
+    assert_agree(started(requirement=0.8), algorithm)
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("kind", [FedAvg, MwFed])
+def test_a_client_that_brings_nothing_agrees(kind, form):
+    local, _ = assert_agree(started(), kind(rounds=4, batch_size=4, form=form), plan=[30, 0, 9])
+    assert local.samples[:, 1].sum() == 0
+    assert np.isfinite(local.accuracy[-1, 1])
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("kind", [FedAvg, MwFed])
+def test_a_network_with_dropout_agrees(kind, form):
+    assert_agree(pictures(), kind(rounds=5, batch_size=6, learning_rate=0.01, form=form))
+
+
+def test_a_network_with_running_means_agrees_in_the_local_form():
+    def network():
+        layers = [torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 3)]
+        return torch.nn.Sequential(*layers).double()
+
+    federation = started(model=network)
+    algorithm = FedAvg(rounds=3, batch_size=6, form="local", optimizer="sgd")
+    local = train(federation, algorithm, seed=SEED)
+    strategy, _ = under_flower(federation, algorithm)
+    assert_allclose(strategy.history.accuracy, local.accuracy, atol=1e-9)
+    # How many batches were seen is not averaged, and the local loop lets it run on.
+    for name, weight in local.weights.items():
+        if not name.endswith("num_batches_tracked"):
+            assert_allclose(strategy.history.weights[name], weight, rtol=1e-6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headstrong(Algorithm):
+    """Draws by place and round, forgets the accuracies but for their order, and takes medians."""
+
+    step: int = 2
+
+    def init(self, clients):
+        return {"round": 0, "order": np.arange(clients)}
+
+    def allot(self, state):
+        return 3 + self.step * state["order"] + state["round"]
+
+    def weights(self, state, accuracies, requirements):
+        order = np.argsort(np.argsort(accuracies - requirements, kind="stable"), kind="stable")
+        return {"round": state["round"] + 1, "order": order}
+
+    def aggregate(self, updates, counts):
+        assert [type(update) for update in updates] == [torch.Tensor] * len(counts)
+        # The heaviest counts twice.
+        return torch.stack([*updates, updates[int(np.argmax(counts))]]).mean(dim=0)
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+def test_an_algorithm_of_ones_own_with_its_own_mean_and_weights_agrees(form):
+    algorithm = Headstrong(rounds=5, batch_size=4, form=form, learning_rate=0.05)
+    local, strategy = assert_agree(started(), algorithm)
+    assert len({tuple(row) for row in local.samples}) > 3
+    with pytest.raises(FedaccordError, match="not one weight per client"):
+        _ = strategy.weights
+
+
+def wide_linear():
+    return torch.nn.Sequential(torch.nn.Linear(4, 30), torch.nn.Linear(30, 3)).double()
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("goal_points", [None, 5])
+def test_training_that_diverges_ends_in_the_same_round(form, goal_points):
+    algorithm = MwFed(
+        rounds=9,
+        batch_size=5,
+        learning_rate=1e308,
+        optimizer="sgd",
+        form=form,
+        goal_points=goal_points,
+        evaluate_every=4,
+    )
+    local, strategy = assert_agree(started(model=wide_linear), algorithm)
+    assert local.diverged
+    assert len(local.samples) < 9
+    assert strategy.stopped.startswith("training diverged")
+    assert not strategy.history.satisfied.any()
+
+
+@settings(max_examples=12)
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    data=st.data(),
+    kind=st.sampled_from([FedAvg, MwFed]),
+    form=st.sampled_from(["local", "pooled"]),
+    optimizer=st.sampled_from(["adam", "sgd"]),
+    batch_size=st.integers(1, 9),
+    evaluate_every=st.integers(1, 3),
+    requirement=st.sampled_from([0.05, 0.5, 0.7, 1.0]),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_any_small_run_agrees_with_the_local_loop(sizes, data, kind, form, requirement, seed, **s):
+    plan = data.draw(st.tuples(*(st.integers(0, size) for size in sizes)).filter(any))
+    federation = started(sizes, requirement=requirement)
+    assert_agree(federation, kind(rounds=3, form=form, **s), plan=list(plan), seed=seed)
