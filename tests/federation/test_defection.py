@@ -1,18 +1,19 @@
 """The audit counts what it should, stops when it may, goes on where it was, and catches faults."""
 
 import dataclasses
+import itertools
 import math
 import sqlite3
 
 import numpy as np
 import pytest
-from federation.made_up import NAMES, MadeUp, by_points, made_up, table
+from federation.made_up import NAMES, MadeUp, MadeUpEngine, by_points, made_up, table
 
 from fedaccord import Allocation
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.defection import defection_curves
-from fedaccord.federation.design import PLANNING
+from fedaccord.federation.design import PLANNING, PLANNING_TRIALS
 from fedaccord.federation.engines import RunError
 from fedaccord.federation.intervals import wilson
 from fedaccord.federation.store import RunStore
@@ -314,6 +315,39 @@ def test_a_run_that_never_came_back_is_not_counted_but_told(monkeypatch):
     engine.finished = losing
     with pytest.raises(FedaccordError, match="1 run did not come back"):
         defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=3)
+
+
+# P2 first makes runs to plan with.
+@pytest.mark.parametrize(("protocol", "wanted"), [("P1", 3 * 4), ("P2", PLANNING_TRIALS)])
+def test_runs_that_an_engine_never_took_are_told_too(protocol, wanted, monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    whole = engine.finished
+    engine.finished = lambda runs: itertools.islice(whole(runs), 1)
+    with pytest.raises(FedaccordError, match=f"{wanted - 1} runs? did not come back"):
+        defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=3, protocol=protocol)
+
+
+def test_an_engine_may_be_given_as_what_makes_it():
+    engine = MadeUpEngine(by_points)
+    given = []
+
+    def factory(source, *, workers):
+        given.append((source, workers))
+        return engine
+
+    source = MadeUp()
+    defection_curves(source, FedAvg(), levels=[0.5], trials=2, engine=factory)
+    defection_curves(source, FedAvg(), levels=[0.5], trials=2, engine=factory, workers=1000)
+    assert given == [(source, None), (source, 1000)]
+    assert len(engine.made) == 2 * 2 * 4
+    with pytest.raises(InputError, match="engine must be one of local, flower, ray; got 'cloud'"):
+        defection_curves(source, FedAvg(), engine="cloud")
+
+
+def test_what_is_wrong_with_an_engine_leaves_no_file(tmp_path):
+    with pytest.raises(InputError, match="workers must be"):
+        defection_curves(MadeUp(), FedAvg(), workers=0, store=tmp_path / "runs.db")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_finished_before_a_failure_is_in_the_file(monkeypatch, tmp_path):

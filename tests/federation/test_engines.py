@@ -1,11 +1,13 @@
 """Runs in this process and in others are the same runs, and no process is left behind."""
 
+import dataclasses
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -183,6 +185,62 @@ def test_more_workers_than_cores_are_refused_with_the_remedy(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
     with pytest.raises(InputError, match="ask for 1 or fewer"):
         LocalEngine(small_federation(), workers=2)
+
+
+def shouting(deal, run):
+    """A way of its own to make runs: nobody learns anything, all losses are 7."""
+    history = engines.made(deal, run)
+    return dataclasses.replace(history, loss=np.full_like(history.loss, 7.0))
+
+
+def serve_shouting(tasks, results_to):
+    assert os.environ["LOUD"] == "very"
+    engines.serve(tasks, results_to, make=shouting)
+
+
+class ShoutingEngine(LocalEngine):
+    server = "federation.test_engines:serve_shouting"
+    environment: ClassVar = {**processes.ONE_THREAD, "LOUD": "very"}
+    apart = True
+
+
+def test_an_engine_of_another_kind_needs_only_what_its_processes_run():
+    with ShoutingEngine(small_federation()) as engine:
+        assert [one.history.loss.min() for one in engine.finished([run(0), run(1)])] == [7, 7]
+
+    def broken():
+        raise KeyError("no such layer")
+
+    federation = small_federation(model=in_a_worker_only(broken))
+    with (
+        ShoutingEngine(federation) as engine,
+        pytest.raises(RunError, match=r"run of FedAvg in trial 0 .* KeyError"),
+    ):
+        list(engine.finished([run()]))
+
+
+WITHOUT_FLOWER = """
+import sys
+
+class Missing:
+    def find_spec(self, name, *rest):
+        if name.startswith("flwr"):
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Missing())
+from fedaccord.federation.engines import ENGINES
+print(*ENGINES, *({"ray", "flwr"} & set(sys.modules)))
+ENGINES["flower"](None, workers=1)
+"""
+
+
+def test_engines_are_known_by_name_before_what_they_need_is_there():
+    command = [sys.executable, "-c", WITHOUT_FLOWER]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["local", "flower", "ray"]
+    assert (
+        "flwr is needed for this; install it with: pip install 'fedaccord[flower]'" in done.stderr
+    )
 
 
 def test_every_error_of_a_worker_can_be_sent_back():

@@ -1,0 +1,139 @@
+"""A Ray cluster of several nodes on this machine, each a process that can be killed."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RAY = Path(sys.executable).with_name("ray")
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
+}
+
+
+def until(condition, what, seconds=240):
+    """Wait for something that happens soon, or complain that it has not."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what}: not in {seconds} seconds"
+        time.sleep(0.1)
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
+def processes():
+    """Every process that is not just waiting to be buried: its id, its name and its parent."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
+            state, parent = rest.split()[:2]
+            if state != "Z":
+                found[int(stat.parent.name)] = name, int(parent)
+    return found
+
+
+def is_alive(pid):
+    return pid in processes()
+
+
+class Node:
+    """A node of a cluster, started by the command that the page on Ray gives."""
+
+    def __init__(self, log, *options, cpus=1):
+        self._process = subprocess.Popen(
+            [
+                *(RAY, "start", "--block", f"--num-cpus={cpus}", "--object-store-memory=90000000"),
+                *("--min-worker-port=0", "--max-worker-port=0", *options),
+            ],
+            env={**os.environ, **QUIET},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @property
+    def raylet(self):
+        """The process that all the workers of the node are children of."""
+        return until(self._raylet, "a node's raylet runs")
+
+    def _raylet(self):
+        assert self._process.poll() is None, "a node did not start"
+        found = processes()
+        mine = [pid for pid, (name, _) in found.items() if name == "raylet"]
+        return next((pid for pid in mine if found[pid][1] == self._process.pid), None)
+
+    def stop(self):
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(60)
+        self._process.kill()
+        self._process.wait()
+
+
+class Cluster:
+    """A head with one CPU, and the nodes that join it; leaves no process and no file behind."""
+
+    def __init__(self, cpus=1):
+        self.port, self.client_port = free_port(), free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        # Short, for there are sockets in it.
+        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+        self._log = (self._folder / "log").open("wb")
+        self.nodes = []
+        self.head = self._start(
+            *("--head", f"--port={self.port}", f"--ray-client-server-port={self.client_port}"),
+            *("--include-dashboard=false", f"--temp-dir={self._folder}"),
+            cpus=cpus,
+        )
+        until(lambda: listens(self.port), "the head listens")
+
+    def _start(self, *options, **more):
+        self.nodes.append(Node(self._log, *options, **more))
+        return self.nodes[-1]
+
+    def add(self):
+        """Start another node with one CPU."""
+        return self._start(f"--address={self.address}")
+
+    def stop(self):
+        for node in reversed(self.nodes):
+            node.stop()
+        self._log.close()
+        # Whatever a killed node has left.
+        for pid in self._left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _left(self):
+        for pid in processes():
+            with contextlib.suppress(OSError):
+                if str(self._folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    yield pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
