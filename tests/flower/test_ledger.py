@@ -51,7 +51,18 @@ def test_weights_go_by_the_goal_test_where_there_is_one():
     ledger.note_evaluation(high, {"north": 0.2, "south": 0.9, "west": 0.9})
     assert ledger.weights["north"] > 0
     assert ledger.weights["south"] == 0
-    assert ledger.satisfied.all()
+    assert ledger.goals_in_a_row == 1
+
+
+def test_goals_are_counted_at_evaluations_alone():
+    ledger = book(algorithms.FedAvg())
+    high, low = dict.fromkeys(NAMES, 0.8), {**dict.fromkeys(NAMES, 0.9), "west": 0.79}
+    found = []
+    for accuracies in (high, None, high, low, high, {"north": 0.9, "south": 0.9}, None, high):
+        ledger.note_training({}, {})
+        ledger.note_evaluation(accuracies)
+        found.append(ledger.goals_in_a_row)
+    assert found == [1, 1, 2, 0, 1, 0, 0, 1]
 
 
 def test_rows_count_what_was_used():

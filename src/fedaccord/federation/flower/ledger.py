@@ -42,6 +42,8 @@ class Ledger:
         self.requirements = accuracies(requirements, self.names)
         self.seed = seed
         self.diverged = False
+        # At how many evaluations, up to the last, everybody had its accuracy.
+        self.goals_in_a_row = 0
         self._quotas = quotas
         self._points: dict[str, int] = {}
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
@@ -152,27 +154,25 @@ class Ledger:
         self._rows.append((samples, np.minimum(self._drawn, self.contributions), loss, unknown))
 
     def note_evaluation(
-        self, accuracies: Mapping[str, float], tested: Mapping[str, float] | None = None
+        self, accuracies: Mapping[str, float] | None, tested: Mapping[str, float] | None = None
     ) -> None:
         """Complete the last row, and let the algorithm react to who is short of its goal.
 
-        accuracies: on all validation points; none in a round without an evaluation.
+        accuracies: on all validation points; None in a round in which they are not measured.
         tested: on the points that the goal test looked at, where those are fewer.
         """
-        self._rows[-1][3][:] = self._ordered(accuracies)
+        if accuracies is not None:
+            self._rows[-1][3][:] = self._ordered(accuracies)
+            met = bool((self._rows[-1][3] >= self.requirements).all())
+            self.goals_in_a_row = self.goals_in_a_row + 1 if met else 0
         if self.algorithm.tests_goal:
-            found = self._ordered(accuracies if tested is None else tested)
+            found = self._ordered((tested if tested is not None else accuracies) or {})
             self._state = reweighed(
                 self.algorithm, self._state, found, self.requirements, self.contributions
             )
 
     def _ordered(self, values: Mapping[str, float]) -> Vector:
         return np.array([values.get(name, np.nan) for name in self.names])
-
-    @property
-    def satisfied(self) -> NDArray[np.bool_]:
-        """Who had its accuracy in the last row; nobody whose accuracy is not known."""
-        return np.asarray(self._rows[-1][3] >= self.requirements)
 
     @property
     def rounds(self) -> int:

@@ -3,14 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from flwr.app import MetricRecord, RecordDict
 
+from fedaccord._lazy import imported
 from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.flower.replies import Arrays
+from fedaccord.federation.flower.replies import Arrays, Update
 
 MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
+
+
+class NextModel:
+    """Makes the next model of what the clients sent.
+
+    Models are averaged without torch, which a server need not have. It is needed where the server's
+    own optimizer takes a step, and for an algorithm with a mean of its own.
+
+    algorithm: its form and its mean.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._step: Any = None
+
+    def __call__(self, model: Arrays, updates: Sequence[Update]) -> Arrays:
+        """Give the next model.
+
+        model: the present one.
+        updates: what the clients sent, and how many samples each used.
+        """
+        every = [update.arrays for update in updates]
+        counts = [update.samples for update in updates]
+        own_mean = type(self._algorithm).aggregate is not Algorithm.aggregate
+        if self._algorithm.form == "local" and not own_mean:
+            return mean_arrays(self._algorithm, every, counts)
+        if self._step is None:
+            # Its optimizer lasts as long as the run.
+            server_step = imported("fedaccord.federation.flower.server_step")
+            self._step = server_step.ServerStep(self._algorithm)
+        made: Arrays = self._step(model, every, counts)
+        return made
 
 
 def mean_arrays(algorithm: Algorithm, every: Sequence[Arrays], counts: Sequence[int]) -> Arrays:

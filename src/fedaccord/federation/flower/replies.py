@@ -60,13 +60,13 @@ class Update:
 class Measured:
     """What a client measured.
 
-    accuracy: on all its validation points; None if that was not asked for.
-    tested: on the points of the goal test; None if that was not asked for.
+    accuracy: on all its validation points; NaN if that was not asked for.
+    tested: on the points of the goal test; NaN if that was not asked for.
     content: the reply.
     """
 
-    accuracy: float | None
-    tested: float | None
+    accuracy: float
+    tested: float
     content: RecordDict = field(repr=False)
 
 
@@ -132,8 +132,8 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
     content, metrics = read_answer(reply)
     _count(metrics, weighted_by)
     return Measured(
-        _accuracy(metrics, ACCURACY) if whole else None,
-        _accuracy(metrics, GOAL_ACCURACY) if tested else None,
+        _accuracy(metrics, ACCURACY) if whole else math.nan,
+        _accuracy(metrics, GOAL_ACCURACY) if tested else math.nan,
         content,
     )
 

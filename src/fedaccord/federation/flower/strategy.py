@@ -31,12 +31,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp import strategy as flwr_strategy
 from flwr.serverapp.strategy import Result
 
-from fedaccord._lazy import imported
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.means import mean_arrays, mean_metrics
+from fedaccord.federation.flower.means import NextModel, mean_metrics
 from fedaccord.federation.flower.members import (
     Plan,
     Requirements,
@@ -166,8 +165,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self._asked: dict[str, Message] = {}
         self._allotted: dict[str, int] = {}
         self._whole = self._tested = False
-        self._goals_in_a_row = 0
-        self._server_step: Any = None
+        self._next_model = NextModel(self.algorithm)
 
     @property
     def history(self) -> History:
@@ -268,7 +266,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         LOG.info("aggregate_train: %d replies used, %d not", len(good), len(faults))
         if not good:
             return None, None
-        self._model = self._aggregated(list(good.values()))
+        self._model = self._next_model(self._model, list(good.values()))
         arrays = ArrayRecord({name: Array(array) for name, array in self._model.items()})
         contents = [update.content for update in good.values()]
         return arrays, mean_metrics(self.train_metrics_aggr_fn, contents, self.weighted_by_key)
@@ -304,10 +302,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._book.diverged = True
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
-        accuracies = {n: m.accuracy for n, m in good.items() if m.accuracy is not None}
-        tested = {n: m.tested for n, m in good.items() if m.tested is not None}
-        self._book.note_evaluation(accuracies, tested if self._tested else None)
-        self._look_at_goals()
+        self._book.note_evaluation(
+            {name: found.accuracy for name, found in good.items()} if self._whole else None,
+            {name: found.tested for name, found in good.items()} if self._tested else None,
+        )
+        enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
+        if enough and server_round < self.algorithm.rounds:
+            self._stop("everybody has the accuracy it wants")
         self._save()
         if not good:
             return None
@@ -426,20 +427,6 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         failed = [fault for fault in faults.values() if isinstance(fault, NotFinite)]
         return bool(failed) and (self.exacting or len(failed) == len(self._asked))
 
-    def _aggregated(self, updates: Sequence[Update]) -> Arrays:
-        """Make one model of the clients' models, or a step of their gradients."""
-        counts = [update.samples for update in updates]
-        every = [update.arrays for update in updates]
-        own_mean = type(self.algorithm).aggregate is not Algorithm.aggregate
-        if self.algorithm.form == "local" and not own_mean:
-            return mean_arrays(self.algorithm, every, counts)
-        if self._server_step is None:
-            # Needs torch, which a server of models alone need not have.
-            step = imported("fedaccord.federation.flower.server_step")
-            self._server_step = step.ServerStep(self.algorithm)
-        made: Arrays = self._server_step(self._model, every, counts)
-        return made
-
     # What is told.
 
     def _told(self, client: str, text: str) -> None:
@@ -457,14 +444,6 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self.stopped = reason
         LOG.warning("training ends with round %d: %s", self._round, reason)
         self._save()
-
-    def _look_at_goals(self) -> None:
-        if self.stop_at_goal is None or not self._whole:
-            return
-        everybody = bool(self._book.satisfied.all())
-        self._goals_in_a_row = self._goals_in_a_row + 1 if everybody else 0
-        if self._goals_in_a_row >= self.stop_at_goal and self._round < self.algorithm.rounds:
-            self._stop("everybody has the accuracy it wants")
 
     def _save(self) -> None:
         if self.history_file is None or not self._book.rounds:
