@@ -10,6 +10,7 @@ import contextlib
 import os
 import pickle
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -46,6 +47,8 @@ def drive(tasks: IO[bytes], results_to: int) -> None:
         wanted = pickle.load(tasks)
     except EOFError:
         return
+    # It is to end with this process, not with the last that Ray starts.
+    os.set_inheritable(results_to, False)
     with os.fdopen(results_to, "wb") as results, contextlib.suppress(BrokenPipeError):
         events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(tasks, events), daemon=True).start()
@@ -57,6 +60,7 @@ def drive(tasks: IO[bytes], results_to: int) -> None:
             relay.tell("refused", _one_line(error))
         finally:
             ray.shutdown()
+            shutil.rmtree(wanted["folder"], ignore_errors=True)
 
 
 def _options(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -119,15 +123,20 @@ class _Relay:
         self._again(number)
 
     def _again(self, number: int) -> None:
-        future = self._submit(self._runs[number])
-        future.add_done_callback(lambda done: self._events.put(("ended", number, done)))
+        if number in self._runs:
+            future = self._submit(self._runs[number])
+            future.add_done_callback(lambda done: self._events.put(("ended", number, done)))
 
     def _ended(self, number: int, done: Future[Any]) -> None:
+        if number not in self._runs:
+            return
         error = done.exception()
-        if error is None and isinstance(done.result(), bytes):
-            self._finish("made", number, done.result())
-        elif error is None or isinstance(error, exceptions.RayTaskError):
-            self._finish("failed", number, _one_line(error or done.result()))
+        if error is None:
+            kind = "made" if isinstance(done.result(), bytes) else "failed"
+            self._finish(kind, number, done.result())
+        elif isinstance(error, exceptions.RayTaskError):
+            # No loss: what makes runs failed itself, and would again.
+            self._finish("failed", number, _one_line(getattr(error, "cause", error)))
         else:
             self._lost[number] += 1
             self._retry(number, error)

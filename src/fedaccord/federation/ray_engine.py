@@ -97,8 +97,9 @@ class RayEngine:
         return spread(iter(runs), self._submit, room=self._room)
 
     def _room(self) -> int:
-        # Ray is not asked before there is a run to make.
-        return 1 if self._driver is None else self._workers or self._driver.cpus
+        # Ray is not asked before there is a run to make. Where all nodes are gone one is waited
+        # for, with a run at hand.
+        return self._workers or (max(1, self._driver.cpus) if self._driver else 1)
 
     def _submit(self, run: Run) -> Future[History]:
         if self._driver is None:
@@ -259,18 +260,22 @@ class _Driver:
         future.set_exception(RunError(sentence))
 
     def _gone(self) -> RunError:
-        error = RunError(
-            f"the connection to Ray {self._where} was lost: see whether its head is up (ray status)"
-        )
-        with contextlib.suppress(OSError, ValueError):
-            error.add_note(_tail(self._log))
+        said = _tail(self._log)
+        if self._connected.done():
+            sentence = f"the connection to Ray {self._where} was lost: see whether its head is up"
+        else:
+            last = said.strip().rpartition("\n")[2]
+            sentence = f"Ray {self._where} cannot be used, its process ended: {last}"
+        error = RunError(sentence)
+        error.add_note(said)
         return error
 
     def close(self) -> None:
         """Have the process leave; what is under way is cancelled."""
         try:
             self._process.hang_up()
-            self._process.status(LEAVE)
+            if self._connected.done():
+                self._process.status(LEAVE)
         finally:
             # Ctrl-C while it takes its time: it has had enough.
             self._process.end()
