@@ -15,6 +15,7 @@ When standard input closes, which it does however the tests end, all processes a
 """
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -43,6 +44,9 @@ PRELOADED = (
     "fedaccord.federation.flower.strategy",
 )
 
+# Whoever ends the tests this way closes standard input too, and then there is much to end.
+IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 SHIM = """#!{python} -ISs
 import json, os, socket, sys
 asked = {{"command": "{command}", "arguments": sys.argv[1:], "folder": os.getcwd()}}
@@ -50,7 +54,9 @@ asked["environment"] = dict(os.environ)
 with socket.socket(socket.AF_UNIX) as here:
     here.connect({address!r})
     socket.send_fds(here, [json.dumps(asked).encode() + b"\\n"], [1, 2])
-    _, code = here.makefile()
+    answers = here.makefile()
+    # Not until its end: other forks may have the socket too.
+    pid, code = answers.readline(), answers.readline()
     sys.exit(int(code))
 """
 
@@ -138,6 +144,8 @@ def serve(address: str) -> None:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(module)
     shorten_pauses()
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     # So that no child goes through all of this looking for garbage.
     gc.freeze()
     waiting: dict[int, socket.socket] = {}
@@ -172,6 +180,7 @@ def _fork(asker: socket.socket, entries: dict, inherited: list) -> int:
         for descriptor in descriptors:
             os.close(descriptor)
         asker.sendall(f"{pid}\n".encode())
+        print(pid, json.loads(line)["command"], flush=True)  # noqa: T201 - into its log
         return pid
     code = 70
     try:
@@ -192,6 +201,12 @@ def _fork(asker: socket.socket, entries: dict, inherited: list) -> int:
 def _become(asked: dict, descriptors: list[int]) -> None:
     """Take over all that a process is given when it is started."""
     os.setsid()
+    if sys.platform == "linux":
+        # PR_SET_PDEATHSIG: nobody outlives the one process that could end it.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for target, descriptor in zip((1, 2), descriptors, strict=True):
         os.dup2(descriptor, target)
