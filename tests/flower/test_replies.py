@@ -159,10 +159,11 @@ def test_more_than_was_allotted_is_not_believed():
     federation = started()
     nodes = nodes_of(federation)
     tampering(nodes[1], "train", say(num_examples=400))
-    strategy = FedAvg(requirements=0.9, batch_size=4)
+    strategy = FedAvg(requirements=0.9, batch_size=4, ask_for=["train-loss"])
     result = run(strategy, federation, nodes, rounds=2)
-    honest = FedAvg(requirements=0.9, batch_size=4)
+    honest = FedAvg(requirements=0.9, batch_size=4, ask_for=["train-loss"])
     expected = run(honest, federation, rounds=2)
+    assert result.train_metrics_clientapp == expected.train_metrics_clientapp
     for name, array in expected.arrays.items():
         assert_array_equal(result.arrays[name].numpy(), array.numpy())
     assert_array_equal(strategy.history.samples, honest.history.samples)

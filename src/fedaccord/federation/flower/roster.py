@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
 
 from flwr.serverapp import Grid
 
@@ -15,6 +17,10 @@ from fedaccord.federation.flower.protocol import LOG
 # Seconds between the first two looks at who is there, and at most: each pause is twice the last.
 FIRST_PAUSE = 0.02
 PAUSE = 0.5
+# Seconds between two lines of the log on whom is waited for.
+TELL_EVERY = 10.0
+
+Seen = TypeVar("Seen")
 
 
 class NodesError(FedaccordError):
@@ -56,20 +62,19 @@ class Roster:
             )
         wanted = least if self._named is None else len(self._named)
 
-        def late() -> str | None:
-            here = self._here(grid)
+        def late(here: Collection[str]) -> str | None:
             silent = self._nodes.silent
             if len(here) >= wanted and not silent:
                 return None
             return _who_is_late(here, wanted, self._named or (), silent)
 
-        reason = wait_for(late, deadline=self._deadline)
-        clients = {client.name: client for client in self._nodes.introductions}
-        if reason is not None and (self._exacting or len(self._here(grid)) < least):
+        here, reason = wait_for(lambda: self._here(grid), late, deadline=self._deadline)
+        if reason is not None and (self._exacting or len(here) < least):
             raise NodesError(
                 f"{reason}, after {self._deadline:g} seconds; start the other nodes, or lower "
                 "min_available_nodes, min_train_nodes and min_evaluate_nodes"
             )
+        clients = {client.name: client for client in self._nodes.introductions}
         if self._members is None:
             self._members = in_order(clients)
         return {name: clients.get(name) for name in self._members}
@@ -83,14 +88,13 @@ class Roster:
         members = self._members or ()
         wanted = len(members) if self._exacting else least
 
-        def late() -> str | None:
-            here = self._here(grid)
+        def late(here: Collection[str]) -> str | None:
             return None if len(here) >= wanted else _who_is_late(here, wanted, members, ())
 
-        reason = wait_for(late, deadline=self._deadline)
+        here, reason = wait_for(lambda: self._here(grid), late, deadline=self._deadline)
         if reason is not None:
             raise NodesError(f"{reason}, after {self._deadline:g} seconds")
-        return self._here(grid)
+        return here
 
     def _here(self, grid: Grid) -> dict[str, int]:
         members = self._members
@@ -98,24 +102,27 @@ class Roster:
         return {n: node for n, node in seen.items() if members is None or n in members}
 
 
-def wait_for(late: Callable[[], str | None], *, deadline: float) -> str | None:
-    """Wait until nobody is late, and give None; where time is up, say who is.
+def wait_for(
+    look: Callable[[], Seen], late: Callable[[Seen], str | None], *, deadline: float
+) -> tuple[Seen, str | None]:
+    """Look until nobody is late; give what was seen last and, where time is up, who is late.
 
-    late: looks and says who is late, None for nobody.
+    look: gives who is there.
+    late: says who is late, None for nobody.
     deadline: how many seconds to wait.
     """
     end = time.monotonic() + deadline
-    told, pause = -float("inf"), FIRST_PAUSE
-    while (reason := late()) is not None:
+    told, pause = -math.inf, FIRST_PAUSE
+    while (reason := late(seen := look())) is not None:
         now = time.monotonic()
         if now >= end:
-            return reason
-        if now - told > 10:
+            return seen, reason
+        if now - told > TELL_EVERY:
             LOG.info("waiting for clients: %s", reason)
             told = now
-        time.sleep(min(pause, max(end - now, 0)))
+        time.sleep(min(pause, end - now))
         pause = min(2 * pause, PAUSE)
-    return None
+    return seen, None
 
 
 def _who_is_late(
