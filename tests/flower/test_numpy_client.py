@@ -1,96 +1,27 @@
-"""Clients written without torch: the keys of the records are all that they need to know."""
+"""Clients and servers without torch: the keys of the records are all that they need to know."""
 
-import numpy as np
+import subprocess
+import sys
+from pathlib import Path
+
 from federation.small import linear_model
 from flower.in_process import Node
-from flower.runs import config_of, run, started
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
-from flwr.clientapp import ClientApp
+from flower.numpy_client import NumpyClient
+from flower.runs import run, started
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fedaccord.federation import MwFed as LocalMwFed
 from fedaccord.federation import train
-from fedaccord.federation.draws import goal_rows
-from fedaccord.federation.flower import MwFed, drawn_points
-
-
-class NumpyClient:
-    """Logistic regression without torch, written by somebody who read what the keys mean."""
-
-    def __init__(self, name, inputs, labels, validation_inputs, validation_labels):
-        self.name, self.inputs, self.labels = name, inputs, labels
-        self.validation = validation_inputs, validation_labels
-
-    def app(self):
-        app = ClientApp()
-        app.query()(self.query)
-        app.train()(self.train)
-        app.evaluate()(self.evaluate)
-        return app
-
-    def query(self, message, context):
-        content = RecordDict(
-            {
-                "metrics": MetricRecord({"num-points": len(self.labels)}),
-                "who": ConfigRecord({"client": self.name}),
-            }
-        )
-        return Message(content, reply_to=message)
-
-    def train(self, message, context):
-        config = config_of(message)
-        rows = drawn_points(config, len(self.labels))
-        weight, bias = message.content["arrays"].to_numpy_ndarrays()
-        for some in np.split(rows, range(config["batch-size"], len(rows), config["batch-size"])):
-            x, y = self.inputs[some], self.labels[some]
-            scores = x @ weight.T + bias
-            odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-            slope = (odds / odds.sum(axis=1, keepdims=True) - np.eye(3)[y]) / len(some)
-            weight = weight - config["learning-rate"] * slope.T @ x
-            bias = bias - config["learning-rate"] * slope.sum(axis=0)
-        content = RecordDict(
-            {
-                "arrays": ArrayRecord({"weight": Array(weight), "bias": Array(bias)}),
-                "metrics": MetricRecord({"num-examples": len(rows)}),
-            }
-        )
-        return Message(content, reply_to=message)
-
-    def evaluate(self, message, context):
-        config = config_of(message)
-        weight, bias = message.content["arrays"].to_numpy_ndarrays()
-        x, y = self.validation
-        right = (x @ weight.T + bias).argmax(axis=1) == y
-        metrics = {"num-examples": len(y)}
-        if config["whole"]:
-            metrics["accuracy"] = float(right.mean())
-        if config["goal-points"]:
-            rows = goal_rows(
-                config["client"],
-                len(y),
-                config["goal-points"],
-                seed=config["seed"],
-                round_number=config["server-round"],
-            )
-            metrics["goal-accuracy"] = float(right[rows].mean())
-        return Message(RecordDict({"metrics": MetricRecord(metrics)}), reply_to=message)
+from fedaccord.federation.flower import MwFed
 
 
 def test_clients_without_torch_train_as_the_local_loop_does():
     federation = started(model=linear_model, requirement=0.5)
-    nodes = [
-        Node(
-            NumpyClient(
-                c.name,
-                *(
-                    part.numpy()
-                    for part in (c.inputs, c.labels, c.validation_inputs, c.validation_labels)
-                ),
-            ).app(),
-            node_id=i,
-        )
-        for i, c in enumerate(federation.clients)
-    ]
+    nodes = []
+    for i, c in enumerate(federation.clients):
+        parts = (c.inputs, c.labels, c.validation_inputs, c.validation_labels)
+        client = NumpyClient(c.name, *(part.numpy() for part in parts))
+        nodes.append(Node(client.app(), node_id=i))
     settings = {
         "batch_size": 6,
         "optimizer": "sgd",
@@ -107,3 +38,44 @@ def test_clients_without_torch_train_as_the_local_loop_does():
     assert_array_equal(strategy.history.accuracy, local.accuracy)
     for name, weight in local.weights.items():
         assert_allclose(strategy.history.weights[name], weight, rtol=1e-9)
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # Any import of it fails.
+import numpy as np
+from flwr.app import Array, ArrayRecord
+from flower.in_process import InProcessGrid, Node
+from flower.numpy_client import NumpyClient
+from fedaccord.federation.flower import {kind}
+
+random = np.random.default_rng(0)
+def some(count):
+    labels = np.arange(count) % 3
+    return np.eye(3)[labels] * 3 + random.normal(size=(count, 3)), labels
+clients = [NumpyClient(name, *some(20), *some(30)) for name in ("a", "b")]
+grid = InProcessGrid([Node(client.app(), node_id=i) for i, client in enumerate(clients)])
+arrays = ArrayRecord({{"weight": Array(np.zeros((3, 3))), "bias": Array(np.zeros(3))}})
+strategy = {kind}(requirements=0.9, batch_size=5, learning_rate=0.5, optimizer="sgd", {options})
+strategy.start(grid, arrays, num_rounds=8)
+print(strategy.history.samples.sum(), strategy.history.final.min() > 0.8, strategy.remarks)
+"""
+
+
+def without_torch(kind: str, options: str = "") -> "subprocess.CompletedProcess[str]":
+    code = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+    code += WITHOUT_TORCH.format(kind=kind, options=options)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_server_that_averages_models_needs_no_torch():
+    done = without_torch("MwFed")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["80", "True", "[]"]
+
+
+def test_a_server_that_takes_steps_says_that_it_needs_torch():
+    done = without_torch("FedAvg", 'form="pooled"')
+    assert done.returncode == 1
+    assert "MissingExtraError: torch is needed" in done.stderr
+    assert "ROUND" not in done.stderr

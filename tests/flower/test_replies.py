@@ -381,7 +381,7 @@ def test_replies_of_nobody_second_ones_and_those_for_others_are_odd():
 
 def test_a_message_that_was_not_sent_has_no_reply():
     unsent = Message(RecordDict(), dst_node_id=7, message_type="train")
-    stray = answer(question(9, ""))
+    stray = Message(Error(code=5, reason="gone"), reply_to=question(9, ""))
     found, odd = by_client([stray], {"a": unsent})
     assert found == {}
     assert [sender for sender, _ in odd] == ["node 9"]

@@ -27,6 +27,10 @@ class NextModel:
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
         self._step: Any = None
+        own_mean = type(algorithm).aggregate is not Algorithm.aggregate
+        if algorithm.form == "pooled" or own_mean:
+            server_step = imported("fedaccord.federation.flower.server_step")
+            self._step = server_step.ServerStep(algorithm)
 
     def __call__(self, model: Arrays, updates: Sequence[Update]) -> Arrays:
         """Give the next model.
@@ -36,13 +40,8 @@ class NextModel:
         """
         every = [update.arrays for update in updates]
         counts = [update.samples for update in updates]
-        own_mean = type(self._algorithm).aggregate is not Algorithm.aggregate
-        if self._algorithm.form == "local" and not own_mean:
-            return mean_arrays(self._algorithm, every, counts)
         if self._step is None:
-            # Its optimizer lasts as long as the run.
-            server_step = imported("fedaccord.federation.flower.server_step")
-            self._step = server_step.ServerStep(self._algorithm)
+            return mean_arrays(self._algorithm, every, counts)
         made: Arrays = self._step(model, every, counts)
         return made
 
