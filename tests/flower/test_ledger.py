@@ -119,11 +119,18 @@ def test_points_are_learnt_once():
 
 def test_allotments_that_are_none_are_refused():
     class Odd(algorithms.Algorithm):
+        given = (1.5, 2, 3)
+
         def allot(self, state):
-            return [1.5, 2, 3]
+            return self.given
 
     with pytest.raises(InputError, match="allot of Odd must give 3 whole numbers"):
         book(Odd()).allot(NAMES)
+    Odd.given = (1, 2, 10_000_001)
+    with pytest.raises(InputError, match="gives a client 10,000,001 samples in one round"):
+        book(Odd()).allot(NAMES)
+    Odd.given = (1, 2, 10_000_000)
+    assert book(Odd()).allot(NAMES)["west"] == 10_000_000
 
 
 # Plans as quotas.

@@ -209,6 +209,11 @@ def allotted(algorithm: Algorithm, state: Any, contributions: Counts) -> Counts:
             f"allot of {algorithm.name} must give {len(contributions)} whole numbers of zero or "
             f"more, one per client; got {counts.tolist()}"
         )
+    if (counts > MOST_SAMPLES).any():
+        raise InputError(
+            f"allot of {algorithm.name} gives a client {int(counts.max()):,} samples in one round; "
+            f"let it be at most {MOST_SAMPLES:,}"
+        )
     return np.where(contributions > 0, counts, 0).astype(np.int64)
 
 
