@@ -34,6 +34,7 @@ from flwr.serverapp.strategy import Result
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower.attention import AttentiveGrid
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.means import NextModel, mean_metrics
 from fedaccord.federation.flower.members import (
@@ -208,7 +209,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return evaluate_fn(server_round, arrays)
 
         result = super().start(
-            grid,
+            AttentiveGrid(grid),
             initial_arrays,
             num_rounds,
             timeout,
