@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import socket
 import subprocess
@@ -52,7 +53,8 @@ class Engine:
         self.ready = self._heard()[0]
 
     def ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Have a job done."""
+        """Have a job done; with the processor time of all its processes, for each round made."""
+        before = self._processor_time()
         for rank, process in enumerate(self._processes):
             own = job if rank == 0 else {**job, "save": None}
             # One that is gone is noticed when its answer does not come.
@@ -60,13 +62,29 @@ class Engine:
                 process.stdin.write(json.dumps(own) + "\n")
                 process.stdin.flush()
         answers = self._heard()
+        after = self._processor_time()
         steps = [a["steps"] for a in answers]
         return {
             "seconds": max(a["seconds"] for a in answers),
             "steps": None if None in steps else sum(steps),
             "samples": sum(a["samples"] for a in answers),
             "accuracy": answers[0]["accuracy"],
+            "cpu_seconds": (after - before) / (answers[0].get("made") or job["rounds"]),
         }
+
+    def _processor_time(self) -> float:
+        """Sum the seconds of the processes and of all that they started; NaN where unknown."""
+        table = {}
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                # After the name, which may have blanks in it: state, parent, ..., user, system.
+                fields = file.read_text().rpartition(")")[2].split()
+                table[int(file.parent.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+        own = {process.pid for process in self._processes}
+        while more := {pid for pid, (parent, _) in table.items() if parent in own} - own:
+            own |= more
+        ticks = [table[pid][1] for pid in own if pid in table]
+        return sum(ticks) / os.sysconf("SC_CLK_TCK") if ticks else math.nan
 
     def _heard(self) -> list[dict[str, Any]]:
         late = threading.Timer(PATIENCE, self._kill)

@@ -105,7 +105,9 @@ def our_strategy(
         evaluate_fn=lambda *_: ends.append(time.perf_counter()),
     )
     samples = int(strategy.history.samples[first:].sum())
-    return {"seconds": ends[-1] - ends[first], "steps": None, "samples": samples}, result
+    made = first + job["rounds"]
+    done = {"seconds": ends[-1] - ends[first], "made": made, "samples": samples}
+    return {**done, "steps": None}, result
 
 
 if __name__ == "__main__":

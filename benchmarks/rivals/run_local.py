@@ -95,7 +95,9 @@ class Local:
         # Two runs in that time: a round of either has cost half of it.
         samples = [int(history.samples.sum()) for history in histories]
         assert samples[0] == samples[1]
-        return {"seconds": seconds / 2, "steps": None, "samples": samples[0], "accuracy": None}
+        made = 2 * algorithm.rounds
+        done = {"seconds": seconds / 2, "made": made, "samples": samples[0]}
+        return {**done, "steps": None, "accuracy": None}
 
 
 def federation(given: work.Work, engine: Any, dropout: bool) -> Federation:
