@@ -33,6 +33,7 @@ from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
 from fedaccord.federation.flower import templates
 from fedaccord.federation.flower.templates import FILES, app_names, write_app
 
+ROOT = Path(__file__).parents[2]
 # A machine that is busy with other tests may be very slow.
 PATIENCE = 900.0
 # Whatever would ask the network finds nobody there.
@@ -127,6 +128,13 @@ def test_no_file_of_the_template_is_forgotten():
     folder = Path(templates.__file__).with_name("template")
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert there == set(FILES)
+
+
+def test_a_wheel_has_the_template():
+    builders = pytest.importorskip("hatchling.builders.wheel")
+    packed = builders.WheelBuilder(str(ROOT)).recurse_included_files()
+    places = {file.distribution_path for file in packed}
+    assert {f"fedaccord/federation/flower/template/{name}" for name in FILES} <= places
 
 
 def test_no_blank_is_left_to_be_filled_in(tmp_path):
@@ -429,6 +437,67 @@ def test_a_node_that_says_its_name_has_the_data_of_that_hospital(local_app):
         assert task.site(by_name) == task.site(by_place) == name
         for mine, same_ones in zip(task.load_data(by_name), task.load_data(by_place), strict=True):
             assert torch.equal(mine.tensors[0], same_ones.tensors[0])
+
+
+# The guide for apps that are there already.
+
+
+@pytest.fixture(scope="module")
+def guide():
+    """The apps of the guide, in its order, and all that it defines."""
+    text = (ROOT / "docs" / "how-to" / "flower.md").read_text(encoding="utf-8")
+    namespace = {"__name__": "guide"}
+    apps = []
+    for block in blocks(text):
+        if block.language == "python" and ">>>" not in block.body:
+            exec(compile(block.body, f"flower.md, line {block.line}", "exec"), namespace)
+            if "\napp = " in block.body:
+                apps.append(namespace["app"])
+    server, *clients = apps
+    assert len(clients) == 3
+    return server, clients, namespace
+
+
+def run_guide(server, client, folder, monkeypatch):
+    """Run the guide's server with one kind of client; give the weights it began with."""
+    monkeypatch.chdir(folder)
+    grid = InProcessGrid([Node(client, node_id=n + 10, partition_id=n) for n in (1, 2, 0)])
+    sent = []
+    send = grid.send_and_receive
+
+    def heard(messages, **options):
+        messages = list(messages)
+        sent.extend(messages)
+        return send(messages, **options)
+
+    monkeypatch.setattr(grid, "send_and_receive", heard)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        server(grid=grid, context=node_context({}))
+    first = next(message for message in sent if "arrays" in message.content)
+    return {name: array.numpy() for name, array in first.content["arrays"].items()}
+
+
+def test_the_app_of_the_guide_gives_the_local_loops_numbers(guide, tmp_path, monkeypatch, capsys):
+    server, clients, namespace = guide
+    weights = run_guide(server, clients[0], tmp_path, monkeypatch)
+    local = namespace["tried"](weights)
+    assert (np.ptp(local.samples, axis=1) > 0).any()
+    assert_history_is(tmp_path / "history.csv", local)
+    assert "20 rounds" in capsys.readouterr().out
+
+
+def test_a_client_app_of_ones_own_does_what_the_helper_does(guide, tmp_path, monkeypatch):
+    """Both train with the guide's own function, on the samples that are drawn."""
+    server, (_, helped, own), _ = guide
+    histories = []
+    for name, client in (("helped", helped), ("own", own)):
+        (tmp_path / name).mkdir()
+        run_guide(server, client, tmp_path / name, monkeypatch)
+        histories.append(rows_of(tmp_path / name / "history.csv"))
+    assert histories[0] == histories[1]
+    accuracies = [float(row["accuracy"]) for row in histories[0]]
+    assert np.mean(accuracies[-3:]) > np.mean(accuracies[:3]) + 0.1
 
 
 # The commands of its README.
