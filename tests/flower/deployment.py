@@ -10,6 +10,7 @@ Everything is on loopback and in the folder: keys, logs, Flower's own files. Whe
 however that comes about, all processes end.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from flower.forking import Process, write_shims
@@ -149,6 +150,21 @@ class Deployment:
         """End a SuperNode with kill -9."""
         self.nodes[name].signal(signal.SIGKILL)
         assert self.nodes[name].wait(PATIENCE) == -signal.SIGKILL
+
+    def stop(self, name: str) -> None:
+        """End a SuperNode as a user would, with SIGTERM."""
+        self.nodes[name].signal(signal.SIGTERM)
+        self.nodes[name].wait(PATIENCE)
+
+    @contextlib.contextmanager
+    def server_asleep(self) -> Iterator[None]:
+        """Let the ServerApp of the last run see nothing of what happens in the block."""
+        found = re.findall(r"^(\d+) flwr-serverapp$", self.log("forking"), flags=re.MULTILINE)
+        os.kill(int(found[-1]), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(int(found[-1]), signal.SIGCONT)
 
     def flwr(self, *arguments: object) -> str:
         """Run a command of flwr's that must succeed, and give what it prints."""

@@ -94,7 +94,7 @@ def test_a_node_that_was_started_anew_is_not_waited_for():
         return pull(ids)
 
     grid.pull_messages = restart
-    replies = list(AttentiveGrid(grid).send_and_receive(sent))
+    replies = list(AttentiveGrid(grid).send_and_receive(sent, timeout=20))
     assert answers(replies) == ["100", attention.FORGOTTEN]
     # Told by the message that it replies to, as Flower's own errors are.
     assert replies[-1].metadata.reply_to_message_id == sent[1].metadata.message_id

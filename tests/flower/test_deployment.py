@@ -169,7 +169,7 @@ def test_a_node_that_is_not_registered_is_refused(deployment):
 
 @pytest.fixture(scope="module")
 def troubled(deployment, tmp_path_factory):
-    """A run in which Hill dies in round 2 and is back in round 4; then Mill and Vale cheat."""
+    """A run in which Hill dies in round 2 and is started anew in 4, and Mill and Vale cheat."""
     faults = {
         "train-Vale-3": "more than allotted",
         "train-Mill-4": "nan",
@@ -182,6 +182,7 @@ def troubled(deployment, tmp_path_factory):
     trial = Trial(folder, "MwFed", rounds=5, faults=faults, batch_size=BATCH, learning_rate=RATE)
     trial.hold("train-Hill-2")
     trial.hold("train-Harbour-3")
+    trial.hold("train-Hill-4")
     run = trial.start(deployment)
     deployment.until(lambda: trial.is_held("train-Hill-2"), "Hill is at work")
     before = deployment.node_ids("Hill")
@@ -189,24 +190,31 @@ def troubled(deployment, tmp_path_factory):
     deployment.until(lambda: trial.is_held("train-Harbour-3"), "the others are in round 3")
     deployment.start_node("Hill")
     deployment.until(lambda: deployment.is_connected("Hill"), "Hill is back")
-    assert deployment.node_ids("Hill") == before * 2
     trial.let_go("train-Harbour-3")
+    deployment.until(lambda: trial.is_held("train-Hill-4"), "Hill is at work again")
+    with deployment.server_asleep():
+        deployment.stop("Hill")
+        deployment.start_node("Hill")
+        deployment.until(lambda: deployment.is_connected("Hill"), "Hill is back once more")
+    trial.let_go("train-Hill-4")
     run.wait()
+    assert deployment.node_ids("Hill") == before * 3
     trial.log = run.log
     return trial
 
 
 def test_the_run_goes_on_without_a_node_that_was_killed(troubled):
     drew = troubled.samples() > 0
-    assert drew[:, NAMES.index("Hill")].tolist() == [True, False, False, True, True]
+    assert drew[:, NAMES.index("Hill")].tolist() == [True, False, False, False, True]
     assert drew[:3, [NAMES.index(name) for name in ("Harbour", "Mill", "Vale")]].all()
 
 
-def test_the_victim_is_named(troubled):
-    (remark,) = troubled.remarks(2, "Hill")
-    assert remark.startswith("Hill is left out of round 2")
-    assert "Node Unavailable" in remark
-    assert "Hill is left out of round 2" in troubled.log
+@pytest.mark.parametrize(("n", "words"), [(2, "Node Unavailable"), (4, "started anew")])
+def test_the_victim_is_named(troubled, n, words):
+    (remark,) = troubled.remarks(n, "Hill")
+    assert remark.startswith(f"Hill is left out of round {n}")
+    assert words in remark
+    assert remark in troubled.log
 
 
 def test_the_weight_of_a_node_that_is_away_is_kept(troubled):
@@ -260,7 +268,7 @@ def test_the_model_is_the_mean_of_the_honest_replies(troubled, n):
     """Of those that were read, each weighing as what it was asked for, computed here."""
     drew = troubled.samples()[n - 1]
     drawn = troubled.samples()[: n - 1].sum(axis=0)
-    left_out = {2: {"Hill"}, 3: {"Hill"}, 4: {"Mill", "Vale"}, 5: {"Mill", "Vale"}}
+    left_out = {2: {"Hill"}, 3: {"Hill"}, 4: {"Hill", "Mill", "Vale"}, 5: {"Mill", "Vale"}}
     assert {name for name, s in zip(NAMES, drew, strict=True) if s} == set(NAMES) - left_out.get(
         n, set()
     )
@@ -283,4 +291,4 @@ def test_the_faults_of_some_do_not_cost_the_others_their_model(troubled):
 def test_nobody_is_named_without_reason(troubled):
     named = {(n, client) for n, client, _ in troubled.made["remarks"]}
     cheats = {(4, "Mill"), (5, "Mill"), *((n, "Vale") for n in (3, 4, 5))}
-    assert named == {(2, "Hill"), *cheats}
+    assert named == {(2, "Hill"), (4, "Hill"), *cheats}
