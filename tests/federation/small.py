@@ -1,9 +1,12 @@
 """Small federations with made-up points, and models that show what they are given."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedaccord.federation.algorithms import FedAvg
 from fedaccord.federation.clients import Client, Federation
 
 
@@ -36,6 +39,24 @@ def small_federation(
         for i, size in enumerate(sizes)
     ]
     return Federation(clients, model, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uneven(FedAvg):
+    """Everybody draws what it is told to."""
+
+    counts: tuple[int, ...] = ()
+
+    def allot(self, state):
+        return np.array(self.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMean(Uneven):
+    """The same by the long way: client by client."""
+
+    def aggregate(self, updates, counts):
+        return sum(updates) / len(updates)
 
 
 class Recorder(nn.Module):
