@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -53,7 +54,7 @@ def on(address, engine=RayEngine):
 
 def every_number(path):
     """All that a file keeps of the runs, but for when they were made and how long they took."""
-    with contextlib.closing(RunStore(path)._connection) as direct:
+    with contextlib.closing(sqlite3.connect(path)) as direct:
         kept = direct.execute(
             "SELECT key, source, algorithm, contributions, seed, trial, accuracies, satisfied,"
             ' first_passage, samples, "unique", diverged, digest, history_digest, versions'

@@ -60,7 +60,8 @@ def drive(tasks: IO[bytes], results_to: int) -> None:
             relay.tell("refused", _one_line(error))
         finally:
             ray.shutdown()
-            shutil.rmtree(wanted["folder"], ignore_errors=True)
+            if wanted["folder"]:
+                shutil.rmtree(wanted["folder"], ignore_errors=True)
 
 
 def _options(wanted: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -165,7 +164,8 @@ class _Driver:
             environment={**ONE_THREAD, **QUIET},
             errors=self._log,
         )
-        self._folder = Path(tempfile.mkdtemp(prefix="fedaccord-ray-", dir=SHORT))
+        # Of a Ray that is started here; one that runs already has its own.
+        self._folder = tempfile.mkdtemp(prefix="fedaccord-ray-", dir=SHORT) if not address else ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -183,7 +183,7 @@ class _Driver:
                 "address": self._address,
                 "cpus": workers or cores(),
                 "waits_for_nodes": workers is not None,
-                "folder": str(self._folder),
+                "folder": self._folder,
                 "pause": PAUSE,
                 "job": (stream.getvalue(), package_versions()),
             }
@@ -282,7 +282,8 @@ class _Driver:
             self._listener.join()
             self._process.close()
             self._log.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._folder:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _tail(log: Any, characters: int = 2000) -> str:
