@@ -89,6 +89,8 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && break; sleep 0.2; done
 class FlowerEngine(LocalEngine):
     """Makes runs in Flower's simulation, with our strategies and each client a node of its own.
 
+    What models print there is not shown, and neither is what Flower and Ray have to say.
+
     source: deals a federation to each trial.
     workers: how many clients train at a time, each on one core; one where left out.
     """
@@ -213,7 +215,8 @@ class Simulation:
 
     def _start(self, clients: Clients) -> Grid:
         _start_ray(self._folder, self._actors)
-        # Only now: it imports Ray, which reads the environment then.
+        # Only now: Ray is to find its environment set. Flower would rather be started by its own
+        # command, but that makes one run and ends.
         from flwr.simulation import run_simulation
 
         logging.getLogger("flwr").setLevel(logging.CRITICAL)
