@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedaccord.errors import InputError
-from fedaccord.federation import steps
-from fedaccord.federation.algorithms import FedAvg, Solo
+from fedaccord.federation import steps, training
+from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.draws import Draws
 from fedaccord.federation.layers import ClientRows, Dropout, dropouts, ready_dropout
@@ -215,6 +215,57 @@ def test_one_who_is_started_anew_each_round_has_the_masks_of_the_loop(form, chun
             model(client.inputs[some])
         found += rows_of(seen, 1)
     assert found == expected
+
+
+# Goal tests
+
+
+class Looking(nn.Module):
+    """A model that logs what it is evaluated on."""
+
+    def __init__(self, seen) -> None:
+        super().__init__()
+        self.layer, self.seen = nn.Linear(4, 3).double(), seen
+        seen.clear()
+
+    def forward(self, inputs):
+        if not self.training:
+            self.seen.append([(int(p) // 1000, int(p) % 1000) for p in inputs[:, 0]])
+        return self.layer(inputs)
+
+
+def looked_at(numbers, number, goal_points=4):
+    """Give the points of a client that the goal test of each round looked at."""
+    marked_ones, _ = marked(numbers)
+    seen = []
+    federation = Federation(marked_ones.clients, lambda: Looking(seen))
+    algorithm = MwFed(rounds=3, batch_size=4, goal_points=goal_points, evaluate_every=9)
+    train(federation, algorithm, seed=5)
+    # The last round is looked at as a whole before.
+    tests = [batch for batch in seen if len(batch) == goal_points * len(numbers)]
+    assert len(tests) == 3
+    return [[point for whose, point in batch if whose == number] for batch in tests]
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"west": 2, "south": 1}, {"south": 1}, {"Nord": 0, "south": 1}]
+)
+def test_a_goal_test_looks_at_the_same_points_of_a_client_whoever_else_there_is(numbers):
+    expected = looked_at(NUMBERS, 1)
+    assert looked_at(numbers, 1) == expected
+    assert len({tuple(points) for points in expected}) == 3
+    assert looked_at({"Sud": 1}, 1) != expected
+
+
+def test_goal_tests_that_draw_from_one_stream_would_be_noticed(monkeypatch):
+    one = stream(5, "validation")
+
+    def shared(name, points, count, *, seed, round_number):
+        return one.choice(points, min(count, points), replace=False)
+
+    monkeypatch.setattr(training, "goal_rows", shared)
+    with pytest.raises(AssertionError):
+        test_a_goal_test_looks_at_the_same_points_of_a_client_whoever_else_there_is({"south": 1})
 
 
 # Rows whose turn it is

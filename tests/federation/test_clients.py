@@ -7,8 +7,10 @@ from federation.small import blobs, linear_model, small_federation
 from torch import nn
 
 from fedaccord import InputError
+from fedaccord.federation import clients
 from fedaccord.federation.algorithms import FedAvg
 from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.layers import Dropout
 from fedaccord.federation.training import train
 
 POINTS = blobs(9, 0.0, seed=0)
@@ -139,3 +141,15 @@ def test_the_fingerprint_follows_everything_a_run_depends_on() -> None:
     ]
     assert made() == prints[0]
     assert len(set(prints)) == len(prints)
+
+
+def test_the_fingerprint_tells_masks_by_client_from_those_of_old(monkeypatch) -> None:
+    def fingerprints() -> list[str]:
+        models = (linear_model, lambda: nn.Sequential(Dropout(64), linear_model()))
+        return [small_federation(model=model).fingerprint for model in models]
+
+    plain, masked = fingerprints()
+    # As it was before dropout had a stream per client.
+    monkeypatch.setattr(clients, "dropouts", lambda model: [])
+    assert fingerprints()[0] == plain
+    assert fingerprints()[1] != masked

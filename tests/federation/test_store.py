@@ -1,6 +1,8 @@
 """Finished runs stay finished: whatever ends the process, fills the disk or edits the file."""
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import resource
@@ -16,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import FedAvg, MwFed
+from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.history import History
 from fedaccord.federation.store import Outcome, Run, RunStore
 
@@ -137,6 +139,41 @@ def test_runs_that_differ_in_anything_are_different_runs(change):
     with RunStore() as store:
         put(store)
         assert store.get(other) is None
+
+
+def key_of_the_first_results(run):
+    """Write out the key that a run had before any results changed."""
+    settings = json.dumps(run.algorithm.to_dict(), sort_keys=True, separators=(",", ":"))
+    brought = json.dumps(run.contributions, separators=(",", ":"))
+    parts = ("1", run.source, settings, brought, str(run.base_seed), str(run.trial))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Looks(FedAvg):
+    """A user's own algorithm that draws points for its goal tests under no known name."""
+
+    @property
+    def goal_test_points(self):
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "stands"),
+    [
+        (FedAvg(rounds=3), True),
+        (Solo(rounds=3), True),
+        (MwFed(rounds=3), True),
+        (MwFed(rounds=3, goal_points=40), False),
+        (Looks(rounds=3), False),
+    ],
+)
+def test_only_runs_that_come_out_as_before_are_still_found(algorithm, stands):
+    run = dataclasses.replace(RUN, algorithm=algorithm)
+    assert (run.key == key_of_the_first_results(run)) == stands
+    with RunStore() as store:
+        put(store, run)
+        assert store.get(run) is not None
 
 
 def test_equal_runs_have_equal_keys_also_in_other_processes():
