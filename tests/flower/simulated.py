@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import flwr.simulation
 from federation.small import small_federation, two_layers
 
 from fedaccord.federation import FedAvg
@@ -17,7 +18,7 @@ from fedaccord.federation.clients import Federation
 from fedaccord.federation.config import Config
 from fedaccord.federation.draws import Draws
 from fedaccord.federation.engines import RunError, Source
-from fedaccord.federation.flower import protocol
+from fedaccord.federation.flower import protocol, simulation
 from fedaccord.federation.flower.simulation import FlowerEngine
 from fedaccord.federation.store import Run
 
@@ -76,6 +77,30 @@ def digits(*, model: str = "mlp", requirement: float = 0.8) -> Source:
 
 
 @dataclasses.dataclass(frozen=True)
+class Unstartable:
+    """A source in whose simulation Flower fails before there is a grid, as with too little room."""
+
+    federation: Federation
+    here: int = dataclasses.field(default_factory=os.getpid)
+
+    @property
+    def names(self) -> Any:
+        return self.federation.names
+
+    def deal(self, trial: int) -> Federation:
+        if os.getpid() != self.here:
+            simulation._start_ray = lambda *_: None
+            flwr.simulation.run_simulation = self._fail
+        return self.federation
+
+    def _fail(self, *_: Any, **__: Any) -> None:
+        try:
+            raise OSError("no room for\nanother node")
+        except OSError as error:
+            raise RuntimeError("An error was encountered.") from error
+
+
+@dataclasses.dataclass(frozen=True)
 class Fragile:
     """A model factory that notes which processes it is in, and does as flags say in a client's."""
 
@@ -103,7 +128,6 @@ def main(folder: str) -> None:
     place = Path(folder)
     source = small_federation((12,), model=Fragile(place, os.getpid()))
     with FlowerEngine(source) as engine:
-        tell(str(engine._folder))
         made = [losses(engine, 0)]
         (place / "die").touch()
         try:
@@ -111,6 +135,7 @@ def main(folder: str) -> None:
         except RunError as error:
             tell(str(error))
         tell([*made, losses(engine, 1)])
+        tell([str(folder) for folder in engine.folders])
         (place / "hang").touch()
         losses(engine, 2)
 

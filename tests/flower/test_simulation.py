@@ -20,6 +20,7 @@ from flower.in_process import InProcessGrid, Node
 from flower.simulated import (
     CHAPTER,
     Chapters,
+    Unstartable,
     digits,
     forgetful,
     lonely_run,
@@ -168,9 +169,11 @@ def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
-        folder, sentence, losses = (json.loads(audit.stdout.readline()) for _ in range(3))
+        sentence, losses, folders = (json.loads(audit.stdout.readline()) for _ in range(3))
         wait_until((tmp_path / "hanging").exists)
-        assert Path(folder).exists()
+        # Each simulation has its own; the first is gone, or goes.
+        assert len(set(folders)) == 2
+        assert Path(folders[1]).exists()
     finally:
         audit.kill()
         _, errors = audit.communicate()
@@ -187,7 +190,27 @@ def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_
     groups = {int(group) for _, group in seen}
     # Two simulations, each with its server and its client.
     assert (len(groups), len(seen)) == (2, 4)
-    wait_until(lambda: not Path(folder).exists() and not groups & living_groups())
+    wait_until(
+        lambda: (
+            not any(Path(folder).exists() for folder in folders) and not groups & living_groups()
+        )
+    )
+
+
+@pytest.mark.slow
+def test_a_simulation_that_cannot_start_says_why_and_another_can_be_tried():
+    with FlowerEngine(Unstartable(small_federation((12,)))) as engine:
+        for trial in range(2):
+            with pytest.raises(RunError) as caught:
+                list(engine.finished([lonely_run(trial)]))
+            assert str(caught.value) == (
+                f"Flower's simulation ended in the run of FedAvg in trial {trial} with "
+                "contributions 9: OSError: no room for another node"
+            )
+            assert "in _fail" in "".join(caught.value.__notes__)
+        # Whoever cleans up after the first may be slow.
+        assert len(set(engine.folders)) == 2
+    assert not any(folder.exists() for folder in engine.folders)
 
 
 def wait_until(true, deadline=300):
@@ -261,6 +284,21 @@ def test_training_that_diverges_ends_as_in_the_local_loop(here):
     assert found.diverged
     for name in ("samples", "unique", "accuracy"):
         assert_array_equal(getattr(found, name), getattr(local, name))
+
+
+def test_a_round_may_take_longer_than_flower_would_wait(here, monkeypatch):
+    patience = []
+    receive = InProcessGrid.send_and_receive
+
+    def noted(self, messages, *, timeout=None):
+        patience.append(timeout)
+        return receive(self, messages, timeout=timeout)
+
+    monkeypatch.setattr(InProcessGrid, "send_and_receive", noted)
+    here.make(dealt(small_federation()), small_run(FedAvg(rounds=2), (30, 24, 40)))
+    week = 7 * 24 * 3600
+    assert len(patience) > 2
+    assert all(seconds is None or seconds > week for seconds in patience)
 
 
 def test_runs_follow_each_other_in_any_order_of_trials(here):
@@ -375,8 +413,8 @@ def test_the_engine_is_known_by_name_and_silent():
     assert engine.environment["RAY_AUTH_MODE"] == "token"
     tokens = {one.environment["RAY_AUTH_TOKEN"] for one in (engine, other)}
     assert len(tokens) == 2
-    assert engine._folder != other._folder
-    assert not engine._folder.exists()
+    # Nothing is started, or written, before there is a run.
+    assert engine.folders == []
 
 
 @pytest.mark.parametrize("workers", [0, 1.5, True, "2"])

@@ -229,7 +229,10 @@ class _Worker:
             tasks.flush()
             return history_of(pickle.load(self._process.results))
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
-            raise RunError(_death(run, self._process.status())) from None
+            raise self._lost(run, self._process.status()) from None
+
+    def _lost(self, run: Run, status: int) -> RunError:
+        return RunError(_death(run, status))
 
     def end(self) -> None:
         """End the process, whatever it is at."""

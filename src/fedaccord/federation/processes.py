@@ -25,6 +25,16 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
+def tail(log: IO[bytes], characters: int = 2000) -> str:
+    """Give the end of what a process said, for whoever has to find out why it ended.
+
+    log: where its errors go.
+    characters: how much to give.
+    """
+    size = os.fstat(log.fileno()).st_size
+    return os.pread(log.fileno(), characters, max(0, size - characters)).decode(errors="replace")
+
+
 class Process:
     """A process: what it is to do goes in through one pipe, what came of it back by another.
 

@@ -42,7 +42,7 @@ from fedaccord.federation.engines import (
     unpacked,
 )
 from fedaccord.federation.history import History
-from fedaccord.federation.processes import ONE_THREAD
+from fedaccord.federation.processes import ONE_THREAD, tail
 from fedaccord.federation.store import Run, package_versions
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
@@ -260,7 +260,7 @@ class _Driver:
         future.set_exception(RunError(sentence))
 
     def _gone(self) -> RunError:
-        said = _tail(self._log)
+        said = tail(self._log)
         if self._connected.done():
             sentence = f"the connection to Ray {self._where} was lost: see whether its head is up"
         else:
@@ -284,12 +284,6 @@ class _Driver:
             self._log.close()
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _tail(log: Any, characters: int = 2000) -> str:
-    """Give the end of what a process said, for whoever has to find out why it ended."""
-    size = os.fstat(log.fileno()).st_size
-    return os.pread(log.fileno(), characters, max(0, size - characters)).decode(errors="replace")
 
 
 def attempt(job: Any, run: bytes, *, node: str) -> bytes:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import math
 import os
 import queue
 import re
@@ -20,7 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,12 +47,13 @@ from fedaccord.federation.engines import (
     Source,
     _Worker,
     described,
+    started,
 )
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.client import Site
 from fedaccord.federation.flower.strategy import AlgorithmStrategy
 from fedaccord.federation.history import History
-from fedaccord.federation.processes import ONE_THREAD
+from fedaccord.federation.processes import ONE_THREAD, tail
 from fedaccord.federation.ray_engine import QUIET as RAY_QUIET
 from fedaccord.federation.ray_engine import SHORT
 from fedaccord.federation.store import Run
@@ -103,12 +106,11 @@ class FlowerEngine(LocalEngine):
         super().__init__(source)
         if find_spec("ray") is None:
             raise MissingExtraError("ray", "flower")
-        # The process makes it, so that none is left if it is never started.
-        self._folder = Path(SHORT or tempfile.gettempdir()) / f"fedaccord-{secrets.token_hex(6)}"
         # Ray listens on all addresses of the machine; who does not have the token is refused.
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        own = {FOLDER: str(self._folder), ACTORS: str(actors)}
-        self.environment = {**ONE_THREAD, **QUIET, **token, **own}
+        self.environment = {**ONE_THREAD, **QUIET, **token, ACTORS: str(actors)}
+        # One for each simulation; another is started after an error.
+        self.folders: list[Path] = []
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
         """Make the runs, and give them in the order in which they end."""
@@ -117,7 +119,9 @@ class FlowerEngine(LocalEngine):
     def close(self) -> None:
         """End the simulation at once; what it is at is lost."""
         super().close()
-        self._wait_for_cleaner()
+        end = time.monotonic() + PATIENCE
+        while any(folder.exists() for folder in self.folders) and time.monotonic() < end:
+            time.sleep(0.02)
 
     def _make(self, worker: _Worker, run: Run) -> History:
         try:
@@ -125,13 +129,45 @@ class FlowerEngine(LocalEngine):
         except FedaccordError:
             # A client of this simulation may be dead: who goes on gets a new one.
             worker.end()
-            self._wait_for_cleaner()
             raise
 
-    def _wait_for_cleaner(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while self._folder.exists() and time.monotonic() < end:
-            time.sleep(0.02)
+    def _free_worker(self) -> _Worker:
+        if not self._idle:
+            # The process makes it, so that none is left if it is never started.
+            short = Path(SHORT or tempfile.gettempdir())
+            self.folders.append(short / f"fedaccord-{secrets.token_hex(6)}")
+            environment = {**self.environment, FOLDER: str(self.folders[-1])}
+            self._all.append(_Simulator(self.server, self._source, environment=environment))
+            return self._all[-1]
+        return super()._free_worker()
+
+
+class _Simulator(_Worker):
+    """The process of a simulation, which can tell why it ended.
+
+    server: the function that it runs.
+    source: deals a federation to each trial.
+    environment: what is different in its environment from this process's.
+    """
+
+    def __init__(self, server: str, source: Source, *, environment: Mapping[str, str]) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        super().__init__(started(server, environment=environment, errors=self._log), source)
+
+    def close(self) -> None:
+        """Close the pipes and the log."""
+        super().close()
+        self._log.close()
+
+    def _lost(self, run: Run, status: int) -> RunError:
+        said = tail(self._log).strip()
+        if status > 0 and said:
+            last = said.rpartition("\n")[2]
+            error = RunError(f"Flower's simulation ended in the run of {described(run)}: {last}")
+        else:
+            error = super()._lost(run, status)
+        error.add_note(said)
+        return error
 
 
 def _possible(run: Run) -> Run:
@@ -162,8 +198,7 @@ def serve(tasks: IO[bytes], results_to: int) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    with cleaner, (folder / "log.txt").open("wb") as log:
-        os.dup2(log.fileno(), 2)
+    with cleaner:
         simulation = Simulation(folder, actors=int(os.environ[ACTORS]))
         engines.serve(tasks, results_to, make=simulation.make)
 
@@ -198,6 +233,8 @@ class Simulation:
                     self._grid,
                     ArrayRecord({name: Array(array) for name, array in start.items()}),
                     num_rounds=run.algorithm.rounds,
+                    # Nobody is far away here: a round takes as long as it takes.
+                    timeout=math.inf,
                     train_config=about,
                     evaluate_config=about,
                 )
@@ -230,12 +267,23 @@ class Simulation:
                     num_supernodes=len(clients.names),
                     backend_config={"client_resources": {"num_cpus": 1}},
                 )
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and the end
+                traceback.print_exc()
+                _say_last(error)
             finally:
                 # No reply would ever come.
                 os._exit(1)
 
         threading.Thread(target=simulate, daemon=True).start()
         return grids.get()
+
+
+def _say_last(error: BaseException) -> None:
+    """Write why a simulation ended in one line, for Flower says only that it did."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    sys.stderr.write(" ".join(f"{type(error).__name__}: {error}".split()) + "\n")
+    sys.stderr.flush()
 
 
 def _start_ray(folder: Path, cpus: int) -> None:
