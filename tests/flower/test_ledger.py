@@ -256,8 +256,8 @@ def test_no_client_ever_looks_at_more_points_than_its_quota(kind, form):
 
 
 def test_names_are_sorted_as_people_do():
-    names = ["client 10", "client 9", "b2", "b", "a1b", "ab1", "x²", "", "7"]
-    expected = ["", "7", "a1b", "ab1", "b", "b2", "client 9", "client 10", "x²"]
+    names = ["client 10", "client 9", "b2", "b02", "b", "a1b", "ab1", "x²", "", "7"]
+    expected = ["", "7", "a1b", "ab1", "b", "b02", "b2", "client 9", "client 10", "x²"]
     assert in_order(names) == in_order(names[::-1]) == expected
 
 

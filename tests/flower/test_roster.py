@@ -120,21 +120,30 @@ def test_a_node_that_never_answers_holds_up_nobody_for_longer_than_the_deadline(
         run(strategy, federation, [nodes[0], mute])
 
 
-def test_a_node_that_answers_later_is_heard_later():
-    federation = started()
-    nodes = nodes_of(federation)
-    grid = InProcessGrid(nodes)
+def answering_late(grid, late, looks):
+    """Let the replies of some nodes come only after so many looks."""
     pulls = []
 
     def pull_messages(message_ids):
         ids = list(message_ids)
         pulls.append(len(ids))
-        return [] if len(pulls) < 3 else InProcessGrid.pull_messages(grid, ids)
+        sent = {m.metadata.message_id: m.metadata.dst_node_id for m in grid.pushed}
+        soon = [one for one in ids if sent[one] not in late or len(pulls) > looks]
+        return InProcessGrid.pull_messages(grid, soon)
 
     grid.pull_messages = pull_messages
+
+
+@pytest.mark.parametrize("late", [{102}, {100, 101, 102}])
+def test_a_node_that_is_there_is_waited_for_until_it_has_said_who_it_is(late):
+    federation = started()
+    grid = InProcessGrid(nodes_of(federation))
+    answering_late(grid, late, looks=2)
     strategy = FedAvg(requirements=0.9, batch_size=4)
     strategy.start(grid, arrays_of(federation), num_rounds=1)
     assert strategy.history.samples.tolist() == [[4, 4, 4]]
+    assert strategy.remarks == []
+    # Each is asked once.
     assert sum(m.metadata.message_type == "query" for m in grid.pushed) == 3
 
 
