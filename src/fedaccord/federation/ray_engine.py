@@ -50,7 +50,7 @@ ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 # How long a machine may take to answer, Ray to connect or to start, and to leave, in seconds.
 REACH = 5.0
-CONNECT = 120.0
+CONNECT = 180.0
 LEAVE = 20.0
 # How long it is waited before a run that was lost is made again, then twice as long, in seconds:
 # Ray needs a while to notice that a node is gone.
