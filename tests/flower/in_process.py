@@ -23,6 +23,7 @@ class Node:
         self.node_id = node_id
         self.name = name
         self.online = True
+        self.started = "once"
         self.heard: list[Message] = []
         # Put in place of a reply by tests that need a bad one; None for no reply at all.
         self.tamper: Callable[[Message, Message], Message | None] = lambda message, reply: reply
@@ -90,7 +91,11 @@ class InProcessGrid(Grid):
         return [node.node_id for node in self.nodes if node.online]
 
     def get_nodes(self) -> Iterable[NodeInfo]:
-        return [NodeInfo(node_id=n.node_id, name=n.name) for n in self.nodes if n.online]
+        return [
+            NodeInfo(node_id=n.node_id, name=n.name, last_activated_at=n.started)
+            for n in self.nodes
+            if n.online
+        ]
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None

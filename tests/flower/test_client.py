@@ -146,6 +146,32 @@ def test_what_an_error_says_stays_with_the_client(caplog):
     assert logged.count("Ada Lovelace") >= 2
 
 
+def test_what_a_fault_of_the_users_own_says_stays_with_the_client_too():
+    federation = started()
+
+    def train(network, points, config):
+        raise InputError("row 17: patient Jane Doe has no label")
+
+    nodes = nodes_of(federation, train=train)
+    strategy = FedAvg(requirements=0.9, batch_size=4)
+    run(strategy, federation, nodes, rounds=1)
+    assert strategy.remarks
+    assert all("Jane" not in remark.text for remark in strategy.remarks)
+    assert "its app failed with InputError" in strategy.remarks[0].text
+
+
+def test_a_client_declines_to_train_on_fewer_samples_than_it_wants_to():
+    federation = started()
+    nodes = nodes_of(federation, least_samples=5)
+    strategy = FedAvg(requirements=0.9, batch_size=4)
+    run(strategy, federation, nodes, rounds=1)
+    assert strategy.history.samples.tolist() == [[0, 0, 0]]
+    assert "trains on 5 samples or more at a time" in strategy.remarks[0].text
+    enough = FedAvg(requirements=0.9, batch_size=5)
+    run(enough, federation, nodes_of(federation, least_samples=5), rounds=1)
+    assert enough.history.samples.tolist() == [[5, 5, 5]]
+
+
 def test_an_app_may_report_only_what_is_known():
     with pytest.raises(InputError, match="may_report knows train-loss, label-counts; got 'rows'"):
         client_app(linear_model, lambda context: ([], []), may_report=["rows"])

@@ -1,6 +1,7 @@
 """Clients are known by their names, whatever node they are on."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -183,7 +184,53 @@ def test_who_is_registered_comes_before_who_only_says_so():
     run(strategy, federation, [*nodes, real], rounds=3, evaluate_fn=after(1, come))
     assert [config_of(m)["server-round"] for _, m in heard([thief], "train")] == [1]
     assert [config_of(m)["server-round"] for _, m in heard([real], "train")] == [2, 3]
-    assert "node 101 says it is client 1 too" in texts(strategy)[0]
+    assert "node 101, which says it is client 1 too" in texts(strategy)[0]
+
+
+def test_a_registered_name_is_nobody_elses_while_its_node_is_away():
+    federation = started()
+    nodes = nodes_of(federation)
+    real = node_of(federation.clients[1], federation, 5)
+    real.name = "client 1"
+    thief, nodes[1] = nodes[1], real
+    thief.online = False
+
+    def steal():
+        real.online, thief.online = False, True
+
+    strategy = FedAvg(requirements=requirements_of(federation), batch_size=4)
+    run(strategy, federation, [*nodes, thief], rounds=3, evaluate_fn=after(1, steal))
+    assert list(heard([thief], "train")) == []
+    assert strategy.history.samples[:, 1].tolist() == [4, 0, 0]
+    assert "node 101, which says it is client 1 too, is not registered" in texts(strategy)[0]
+
+
+def test_a_question_to_a_node_that_is_started_anew_is_asked_again():
+    federation = started()
+    nodes = nodes_of(federation)
+    answer, nodes[1].tamper = nodes[1].tamper, lambda message, reply: None
+
+    def start_anew():
+        nodes[1].started, nodes[1].tamper = "later", answer
+
+    # It is not waited for: the others are enough.
+    strategy = FedAvg(requirements=requirements_of(federation), batch_size=4, node_deadline=0.2)
+    run(strategy, federation, nodes, rounds=3, evaluate_fn=after(1, start_anew))
+    assert strategy.history.samples[:, 1].tolist() == [0, 4, 4]
+
+
+def test_who_is_silent_holds_up_nobody_once_all_that_are_named_are_there():
+    federation = started()
+    mute = node_of(federation.clients[0], federation, 77, name=lambda context: "stranger")
+    mute.tamper = lambda message, reply: None
+    strategy = FedAvg(
+        requirements=requirements_of(federation), batch_size=4, node_deadline=30, exacting=True
+    )
+    begun = time.monotonic()
+    run(strategy, federation, [*nodes_of(federation), mute], rounds=1)
+    # Far from the deadline, however slow the machine.
+    assert time.monotonic() - begun < 25
+    assert strategy.history.samples.tolist() == [[4, 4, 4]]
 
 
 def test_a_double_does_not_say_how_many_points_the_other_has():
@@ -228,7 +275,17 @@ def test_a_name_that_would_spoil_a_log_is_refused(name, caplog):
         assert len(record.getMessage()) < 2_000
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "=1+1", "x²", "北京", "a1b", "%s"])
+@pytest.mark.parametrize("name", ["=1+1", "@A1", "+1", '=HYPERLINK("x")'])
+def test_a_name_that_a_spreadsheet_would_compute_is_refused(name):
+    federation = started()
+    odd = node_of(federation.clients[2], federation, 77, name=lambda context: name)
+    strategy = FedAvg(requirements=0.9, batch_size=4)
+    run(strategy, federation, [*nodes_of(federation)[:2], odd], rounds=1)
+    assert name not in strategy.history.clients
+    assert "begins as a formula does" in texts(strategy)[0]
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "1=1", "x²", "北京", "a1b", "%s"])
 def test_a_name_that_is_only_odd_is_taken_as_it_is(name, tmp_path):
     federation = started()
     nodes = nodes_of(federation)

@@ -12,6 +12,7 @@ from flower.runs import (
     config_of,
     heard,
     nodes_of,
+    put,
     requirements_of,
     run,
     started,
@@ -463,3 +464,29 @@ def test_models_are_averaged_as_flower_averages_them():
     theirs, _ = flwr_strategy.FedAvg().aggregate_train(1, replies)
     for name, array in theirs.items():
         assert_allclose(result.arrays[name].numpy(), array.numpy(), rtol=1e-12)
+
+
+def test_what_happened_is_kept_when_a_function_of_the_users_fails(tmp_path):
+    federation = started()
+    file = tmp_path / "history.csv"
+
+    def fail():
+        raise ZeroDivisionError
+
+    strategy = FedAvg(requirements=0.9, batch_size=4, history_file=file)
+    strategy.evaluate_metrics_aggr_fn = lambda contents, key: fail()
+    with pytest.raises(ZeroDivisionError):
+        run(strategy, federation, nodes_of(federation), rounds=3)
+    assert file.read_text().count("\n") == 1 + 3
+
+
+def test_one_client_that_is_asked_alone_cannot_end_training_with_a_nan():
+    federation = started()
+    nodes = nodes_of(federation)
+    tampering(nodes[0], "train", put(lambda array: np.full_like(array, np.nan)))
+    others = dict(zip(federation.names[1:], (0, 0), strict=True))
+    plan = {federation.names[0]: 10, **others}
+    strategy = FedAvg(requirements=requirements_of(federation), batch_size=4, plan=plan)
+    run(strategy, federation, nodes, rounds=2)
+    assert strategy.stopped is None
+    assert not strategy.history.diverged

@@ -23,7 +23,7 @@ LOOK_EVERY = 3.0
 NEVER = 1e6
 # Flower's code for a node that is gone.
 GONE = 5
-FORGOTTEN = "its node was started anew in the meantime and does not know what it was asked"
+FORGOTTEN = "its node lost touch or was started anew in the meantime"
 
 
 class AttentiveGrid(Grid):
@@ -76,10 +76,11 @@ class AttentiveGrid(Grid):
     ) -> Iterable[Message]:
         """Send messages and wait for the replies that can come."""
         sent = list(messages)
-        started = self._starts()
-        if not started:
+        if not self._starts():
             return self._grid.send_and_receive(sent, timeout=timeout)
         ids = list(self._grid.push_messages(sent))
+        # Only now: a node that was started anew before it was asked knows what it was asked.
+        started = self._starts()
         # What could not be sent has no id.
         waiting = {number: m for number, m in zip(ids, sent, strict=False) if number}
         heard: list[Message] = []

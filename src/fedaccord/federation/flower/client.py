@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
 
 from fedaccord._arrays import Indices
-from fedaccord.errors import FedaccordError, InputError
+from fedaccord.errors import InputError
 from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import (
@@ -87,6 +87,7 @@ def client_app(
     evaluate: EvaluateFunction | None = None,
     name: Callable[[Context], str] = own_name,
     most_points: Callable[[Context], int | None] = own_limit,
+    least_samples: int = 1,
     may_report: Sequence[str] = (),
     mods: Sequence[Any] = (),
 ) -> ClientApp:
@@ -104,6 +105,8 @@ def client_app(
     name: what the client is called, where it is not registered under a name.
     most_points: how many of its points it brings at most, whatever the server asks for: the first
         so many of its training set. None for all.
+    least_samples: of how many samples at least it makes a model or a gradient: that of one sample
+        tells much of one patient. Where the server asks for fewer it declines.
     may_report: what it may report besides, if it is asked: "train-loss", "label-counts".
     mods: of Flower's, around all that the client does.
     """
@@ -123,12 +126,13 @@ def client_app(
             own_train=train,
             own_evaluate=evaluate,
             name=name(context),
+            least_samples=least_samples,
             may_report=tuple(may_report),
         )
 
     def answering(answer: Callable[[Site, Message], Message]) -> Answer:
         def answered(message: Message, context: Context) -> Message:
-            with _errors_kept_here(but=(FedaccordError,)), torch.random.fork_rng(devices=[]):
+            with _errors_kept_here(but=(OrderError,)), torch.random.fork_rng(devices=[]):
                 return answer(site(context), message)
 
         return answered
@@ -152,7 +156,7 @@ def _errors_kept_here(*, but: tuple[type[Exception], ...]) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, its text is not for the server.
         LOG.exception("this client cannot answer the server")
-        raise FedaccordError(
+        raise OrderError(
             f"its app failed with {type(error).__name__}; the log of its node says more"
         ) from None
 
@@ -167,6 +171,7 @@ class Site:
     own_train: TrainFunction | None = None
     own_evaluate: EvaluateFunction | None = None
     name: str = ""
+    least_samples: int = 1
     may_report: tuple[str, ...] = ()
 
     def introduce(self, message: Message) -> Message:
@@ -183,6 +188,11 @@ class Site:
         key, arrays = _arrays(message)
         config = _config(message)
         order = TrainOrder.read(config)
+        if order.num_samples < self.least_samples:
+            raise OrderError(
+                f"{order.client} trains on {self.least_samples:,} samples or more at a time, and "
+                f"the server asks for {order.num_samples:,}"
+            )
         chosen = drawn_points(config, _size(self.points))
         network = self._network(arrays, order, "training", order.drawn)
         network.train()

@@ -41,24 +41,27 @@ class NextModel:
         every = [update.arrays for update in updates]
         counts = [update.samples for update in updates]
         if self._step is None:
-            return mean_arrays(self._algorithm, every, counts)
+            return mean_arrays(self._algorithm, model, every, counts)
         made: Arrays = self._step(model, every, counts)
         return made
 
 
-def mean_arrays(algorithm: Algorithm, every: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
-    """Average arrays of numbers; what is not floating-point, such as a counter, is the first's.
+def mean_arrays(
+    algorithm: Algorithm, model: Arrays, every: Sequence[Arrays], counts: Sequence[int]
+) -> Arrays:
+    """Average arrays of numbers; what is not floating-point, such as a counter, stays as it is.
 
     algorithm: whose mean it is.
+    model: the present one.
     every: the arrays of each client.
     counts: how many samples each used.
     """
     whole = np.array(counts)
     return {
         name: np.asarray(algorithm.aggregate([arrays[name] for arrays in every], whole))
-        if first.dtype.kind == "f"
-        else first
-        for name, first in every[0].items()
+        if present.dtype.kind == "f"
+        else present
+        for name, present in model.items()
     }
 
 

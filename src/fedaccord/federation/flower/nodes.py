@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
 from fedaccord.federation.flower.protocol import (
@@ -29,8 +30,11 @@ from fedaccord.federation.flower.replies import Unusable, by_client, read_answer
 ATTEMPTS = 3
 # A client's own name is not to fill the logs.
 LONGEST_NAME = 200
-# More points than this are a slip or a joke.
+# More points, or more classes, than this are a slip or a joke.
 MOST_POINTS = 10**12
+MOST_CLASSES = 100_000
+# With these a spreadsheet begins a formula; names end up in files that people open with one.
+FORMULAS = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Nodes:
         self._silent: dict[int, str] = {}
         self._attempts: Counter[int] = Counter()
         self._holders: dict[str, int] = {}
+        # Names that were a registered node's once are no other's for the rest of the run.
+        self._registered: set[str] = set()
         self._doubles: set[int] = set()
 
     @property
@@ -94,7 +100,8 @@ class Nodes:
 
     def present(self, grid: Grid) -> dict[str, int]:
         """Give the node of each client that is there and has said who it is."""
-        live = {node.node_id: node.name for node in grid.get_nodes()}
+        live = {node.node_id: node for node in grid.get_nodes()}
+        self._forget(live)
         self._ask(grid, live)
         self._hear(grid)
         held, self._holders = self._holders, self._held(live)
@@ -103,10 +110,20 @@ class Nodes:
                 self._met(self._known[node])
         return dict(self._holders)
 
-    def _ask(self, grid: Grid, live: Mapping[int, str]) -> None:
-        # Who goes and comes back may be asked anew.
+    def _forget(self, live: Mapping[int, NodeInfo]) -> None:
+        """Forget what nodes were asked that are gone, or were started anew and know nothing of it.
+
+        Who goes and comes back may be asked again.
+        """
+        self._asked = {
+            node: asked
+            for node, asked in self._asked.items()
+            if node in live and live[node].last_activated_at == asked.started
+        }
         self._attempts = Counter({node: self._attempts[node] for node in live})
-        self._silent = {node: live[node] for node in self._silent if node in live}
+        self._silent = {node: live[node].name for node in self._silent if node in live}
+
+    def _ask(self, grid: Grid, live: Mapping[int, NodeInfo]) -> None:
         new = [
             node
             for node in live
@@ -115,12 +132,15 @@ class Nodes:
             and self._attempts[node] < ATTEMPTS
         ]
         now = time.monotonic()
-        asked = {node: _Asked(self._question(node), now, live[node]) for node in new}
+        asked = {
+            node: _Asked(self._question(node), now, live[node].name, live[node].last_activated_at)
+            for node in new
+        }
         if asked:
             grid.push_messages([question.message for question in asked.values()])
             self._asked.update(asked)
             self._attempts.update(new)
-            self._silent.update({node: live[node] for node in new})
+            self._silent.update({node: live[node].name for node in new})
 
     def _question(self, node: int) -> Message:
         record = RecordDict({self._key: ConfigRecord({REPORT: self._report})})
@@ -148,6 +168,8 @@ class Nodes:
     def _introduce(self, node: int, said: Introduction) -> None:
         name = said.name or _called(node)
         self._known[node] = replace(said, name=name)
+        if said.registered:
+            self._registered.add(name)
         if not said.name:
             self._told(
                 name,
@@ -165,7 +187,15 @@ class Nodes:
         held: dict[str, int] = {}
         for node in ranked:
             name = self._known[node].name
-            if held.setdefault(name, node) != node and node not in self._doubles:
+            if not self._known[node].registered and name in self._registered:
+                if node not in self._doubles:
+                    self._doubles.add(node)
+                    self._told(
+                        name,
+                        f"is a registered node's name, and node {node}, which says it is {name} "
+                        "too, is not registered under it; that node is left out",
+                    )
+            elif held.setdefault(name, node) != node and node not in self._doubles:
                 self._doubles.add(node)
                 self._told(
                     name,
@@ -177,11 +207,18 @@ class Nodes:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A node that was asked who it is: what it was sent, when, and what it is registered as."""
+    """A node that was asked who it is.
+
+    message: what it was sent.
+    since: when.
+    registered: under which name.
+    started: when the node was started.
+    """
 
     message: Message
     since: float
     registered: str
+    started: str
 
 
 def _called(node: int, registered: str = "") -> str:
@@ -200,7 +237,9 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
         raise Unusable(f"its {POINTS} is {printable(points)}, which cannot be")
     counts: Any = metrics.get(LABEL_COUNTS)
     if counts is not None and not (
-        isinstance(counts, list) and all(isinstance(n, int) and n >= 0 for n in counts)
+        isinstance(counts, list)
+        and len(counts) <= MOST_CLASSES
+        and all(isinstance(n, int) and n >= 0 for n in counts)
     ):
         raise Unusable(f"its {LABEL_COUNTS} are not counts")
     said = content.config_records[WHO].get(CLIENT, "") if WHO in content.config_records else ""
@@ -211,5 +250,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
             f"its name, {printable(name, 40)}, is longer than {LONGEST_NAME} characters or has "
             "ones that cannot be printed"
         )
+    if not registered and name.startswith(FORMULAS):
+        raise Unusable(f"its name, {printable(name, 40)}, begins as a formula does")
     label_counts = None if counts is None else tuple(counts)
     return Introduction(name, points, label_counts, bool(registered))

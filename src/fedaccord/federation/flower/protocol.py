@@ -43,6 +43,8 @@ EXTRAS = (LOSS, LABEL_COUNTS)
 
 # No quota: all the points that a client has.
 ALL_POINTS = -1
+# More often than this no run goes through a client's points.
+MOST_PASSES = 1_000_000
 # The largest whole number that a record holds.
 LARGEST = 2**63 - 1
 
@@ -125,8 +127,8 @@ class EvaluateOrder(Order):
 def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
     """Give the places of the points to train on: the samples that the server asks for, in order.
 
-    However often it is called in a run, no more different points come up than the quota allows.
-    For apps that do not use `client_app`.
+    However often it is called in a run, no more different points come up than the quota allows, as
+    long as the server keeps to one seed and one name. For apps that do not use `client_app`.
 
     config: what came with the train message.
     points: how many the client has, the same in the whole run.
@@ -136,7 +138,8 @@ def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
     for what, value, least, most in (
         ("num-samples", order.num_samples, 1, MOST_SAMPLES),
         ("quota", brought, 1, points),
-        ("drawn", order.drawn, 0, LARGEST),
+        # Each pass through the points has to be shuffled anew to find where it stopped.
+        ("drawn", order.drawn, 0, max(brought, 1) * MOST_PASSES),
     ):
         if not least <= value <= most:
             raise OrderError(

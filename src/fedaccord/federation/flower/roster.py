@@ -49,7 +49,7 @@ class Roster:
         """Wait for the members, and give what each says of itself; None for who is not there.
 
         Where they are named beforehand, all are waited for, and when time is up those that are
-        there will do. A node that is there is waited for until it has said who it is.
+        there will do. Else a node that is there is waited for until it has said who it is.
 
         grid: where the nodes are.
         least: how many members there must be.
@@ -64,7 +64,8 @@ class Roster:
 
         def late(here: Collection[str]) -> str | None:
             silent = self._nodes.silent
-            if len(here) >= wanted and not silent:
+            # Where all that are named are there, who is silent is none of them.
+            if len(here) >= wanted and (self._named is not None or not silent):
                 return None
             return _who_is_late(here, wanted, self._named or (), silent)
 

@@ -96,7 +96,8 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
     stop_at_goal: at how many evaluations in a row everybody must have its accuracy for training to
         end there; None for all rounds. Who was not heard in an evaluation does not have it.
     seed: of the draws, and of which clients are selected where not all are.
-    node_deadline: how many seconds to wait for clients, before the first round and in any other.
+    node_deadline: how many seconds to wait for clients that are not there, before the first round
+        and in any other. For replies of those that are, `start` has a timeout.
     history_file: a CSV that is written anew after each round.
     ask_for: what clients are to report besides, if their apps allow it: "train-loss",
         "label-counts".
@@ -208,15 +209,20 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
                 return None
             return evaluate_fn(server_round, arrays)
 
-        result = super().start(
-            AttentiveGrid(grid),
-            initial_arrays,
-            num_rounds,
-            timeout,
-            train_config,
-            evaluate_config,
-            None if evaluate_fn is None else evaluate_while_training,
-        )
+        try:
+            result = super().start(
+                AttentiveGrid(grid),
+                initial_arrays,
+                num_rounds,
+                timeout,
+                train_config,
+                evaluate_config,
+                None if evaluate_fn is None else evaluate_while_training,
+            )
+        finally:
+            # Whatever ended it, what happened so far is kept.
+            if self._ledger is not None:
+                self._save()
         if not result.arrays:
             # No round had a reply that could be used.
             result.arrays = initial_arrays
@@ -424,9 +430,11 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         )
 
     def _diverges(self, faults: Mapping[str, Unusable]) -> bool:
-        """Tell whether training diverged: for everybody, or the one or other may only say so."""
-        failed = [fault for fault in faults.values() if isinstance(fault, NotFinite)]
-        return bool(failed) and (self.exacting or len(failed) == len(self._asked))
+        """Tell whether training diverged: one client alone may only say so, unless it is alone."""
+        failed = sum(isinstance(fault, NotFinite) for fault in faults.values())
+        if self.exacting:
+            return failed > 0
+        return failed == len(self._asked) and failed >= min(2, len(self._book.names))
 
     # What is told.
 
