@@ -17,7 +17,7 @@ from federation.made_up import table
 from federation.small import Recorder, recorded, small_federation, two_layers
 
 from fedaccord._machine import cores
-from fedaccord.federation import engines, training
+from fedaccord.federation import draws, engines, training
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.defection import defection_curves
 from fedaccord.federation.engines import LocalEngine
@@ -85,7 +85,7 @@ def test_a_random_stream_that_all_share_is_caught(monkeypatch):
         shared.clear()
         return plain_train(*arguments, **options)
 
-    monkeypatch.setattr(training, "stream", one_for_all)
+    monkeypatch.setattr(draws, "stream", one_for_all)
     monkeypatch.setattr(engines, "train", train)
     assert "the others' draws move" in faults_of_a_cut()
 
