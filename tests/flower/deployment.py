@@ -15,7 +15,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,17 +22,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flower.forking import Process, write_shims
+from flower.forking import LAST_WORDS, Process, write_shims
+from processes import PATIENCE, QUIET, free_port
 
 from fedaccord.federation.flower.keys import Keys, make_keys
 
 CONNECTION = "trial"
-# A machine that is busy with other tests may be very slow.
-PATIENCE = 240.0
-# No telemetry and no look for updates; and tasks are taken up soon.
+# Tasks are taken up soon.
 SETTINGS = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    **QUIET,
     "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -140,14 +137,16 @@ class Deployment:
 
     def is_connected(self, name: str) -> bool:
         """Tell whether the SuperNode of a name, started last, has been let in."""
-        return "SuperNode ID:" in self.log(name)[self._beginnings[name] :]
+        return "SuperNode ID:" in self._own_log(name)
 
     def node_ids(self, name: str) -> list[int]:
         """Give the ids that the SuperLink gave the node of a name, each time it was started."""
         return [int(found) for found in re.findall(r"SuperNode ID: (\d+)", self.log(name))]
 
     def kill(self, name: str) -> None:
-        """End a SuperNode with kill -9."""
+        """End a SuperNode with kill -9, of which its SuperLink hears nothing for 20 s."""
+        self.nodes[name].signal(signal.SIGUSR1)
+        self.until(lambda: LAST_WORDS in self._own_log(name), f"{name} has sent a heartbeat")
         self.nodes[name].signal(signal.SIGKILL)
         assert self.nodes[name].wait(PATIENCE) == -signal.SIGKILL
 
@@ -158,7 +157,10 @@ class Deployment:
 
     @contextlib.contextmanager
     def server_asleep(self) -> Iterator[None]:
-        """Let the ServerApp of the last run see nothing of what happens in the block."""
+        """Let the ServerApp of the last run see nothing of what happens in the block.
+
+        Its SuperLink gives it up if that takes longer than all that the tests have patience for.
+        """
         found = re.findall(r"^(\d+) flwr-serverapp$", self.log("forking"), flags=re.MULTILINE)
         os.kill(int(found[-1]), signal.SIGSTOP)
         try:
@@ -215,6 +217,10 @@ class Deployment:
         self._processes.append(process)
         return process
 
+    def _own_log(self, name: str) -> str:
+        """Give what the node of a name printed since it was started last."""
+        return self.log(name)[self._beginnings[name] :]
+
     def _log_path(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
@@ -248,13 +254,6 @@ class Run:
         ended = json.loads(listed)["runs"][0]["status"]
         assert ended == "finished:completed", f"{ended}: {self._deployment.all_logs()}"
         return self.log
-
-
-def free_port() -> int:
-    """Find a port that nobody uses."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
 
 
 def _toml(value: object) -> str:

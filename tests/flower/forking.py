@@ -47,6 +47,10 @@ PRELOADED = (
 # Whoever ends the tests this way closes standard input too, and then there is much to end.
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
+# Intervals of heartbeats in seconds; the lesser is the least that a SuperLink takes.
+PATIENT, IMPATIENT = 300, 10
+LAST_WORDS = "this node will be killed"
+
 SHIM = """#!{python} -ISs
 import json, os, socket, sys
 asked = {{"command": "{command}", "arguments": sys.argv[1:], "folder": os.getcwd()}}
@@ -125,16 +129,43 @@ class _Hurried:
 def shorten_pauses() -> None:
     """Let Flower's processes ask more often, which it has no options for.
 
-    SuperNodes and ServerApps look every 3 s whether there is something for them. A node that
-    says nothing is given up after twice the interval of heartbeats, 30 s; 10 s is the least that
-    a SuperLink takes.
+    SuperNodes and ServerApps look every 3 s whether there is something for them.
     """
-    from flwr.supercore import heartbeat
     from flwr.superlink.grid import http_grid
-    from flwr.supernode import fleet_http_connection, start_client_internal
+    from flwr.supernode import start_client_internal
 
     http_grid.time = start_client_internal.time = _Hurried()
-    heartbeat.HEARTBEAT_DEFAULT_INTERVAL = fleet_http_connection.HEARTBEAT_DEFAULT_INTERVAL = 10
+
+
+def lengthen_patience() -> None:
+    """Give up no process of Flower's that a slow machine keeps waiting, but one that says it goes.
+
+    Who says nothing for twice the interval of heartbeats, 30 s, is given up. Here they are sent
+    more often, and it takes minutes. To a node SIGUSR1 says that it will be killed: with its next
+    heartbeat it asks to be given up as soon as a SuperLink ever does, and prints LAST_WORDS.
+    """
+    from flwr.supercore import heartbeat
+    from flwr.supercore.corestate import in_memory_corestate, sql_corestate
+    from flwr.supernode import fleet_http_connection
+    from flwr.supernode.fleet_http_client import FleetHttpClient
+
+    for module in (in_memory_corestate, sql_corestate):
+        module.HEARTBEAT_DEFAULT_INTERVAL = PATIENT
+    fleet_http_connection.HEARTBEAT_DEFAULT_INTERVAL = PATIENT
+    heartbeat.HEARTBEAT_DEFAULT_INTERVAL = IMPATIENT
+    send = FleetHttpClient.SendNodeHeartbeat
+
+    def send_and_tell(client, request):
+        answer = send(client, request)
+        if request.heartbeat_interval == IMPATIENT:
+            print(LAST_WORDS, flush=True)  # noqa: T201 - into its log
+        return answer
+
+    def hurry(*_signal: object) -> None:
+        fleet_http_connection.HEARTBEAT_DEFAULT_INTERVAL = IMPATIENT
+
+    FleetHttpClient.SendNodeHeartbeat = send_and_tell
+    signal.signal(signal.SIGUSR1, hurry)
 
 
 def serve(address: str) -> None:
@@ -144,6 +175,7 @@ def serve(address: str) -> None:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(module)
     shorten_pauses()
+    lengthen_patience()
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     # So that no child goes through all of this looking for garbage.
