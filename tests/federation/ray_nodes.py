@@ -1,6 +1,7 @@
 """A Ray cluster of several nodes on this machine, each a process that can be killed."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -8,54 +9,25 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from processes import QUIET, free_port, processes, told, until
 
 from fedaccord.federation.processes import ONE_THREAD
 
 RAY = Path(sys.executable).with_name("ray")
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+SETTINGS = {
+    **QUIET,
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
+    # Half a minute is too little on a busy machine.
+    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "240",
 }
-
-
-def until(condition, what, seconds=240):
-    """Wait for something that happens soon, or complain that it has not."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{what}: not in {seconds} seconds"
-        time.sleep(0.1)
-    return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def listens(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
         return True
     return False
-
-
-def processes():
-    """Every process that is not just waiting to be buried: its id, its name and its parent."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
-            state, parent = rest.split()[:2]
-            if state != "Z":
-                found[int(stat.parent.name)] = name, int(parent)
-    return found
-
-
-def is_alive(pid):
-    return pid in processes()
 
 
 class Node:
@@ -68,7 +40,8 @@ class Node:
                 *("--min-worker-port=0", "--max-worker-port=0", *options),
             ],
             # Without the tests' one thread, which would make things right by chance.
-            env={key: value for key, value in os.environ.items() if key not in ONE_THREAD} | QUIET,
+            env={key: value for key, value in os.environ.items() if key not in ONE_THREAD}
+            | SETTINGS,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -83,8 +56,8 @@ class Node:
     def _raylet(self):
         assert self._process.poll() is None, "a node did not start"
         found = processes()
-        mine = [pid for pid, (name, _) in found.items() if name == "raylet"]
-        return next((pid for pid in mine if found[pid][1] == self._process.pid), None)
+        mine = [pid for pid, one in found.items() if one.parent == self._process.pid]
+        return next((pid for pid in mine if found[pid].name == "raylet"), None)
 
     def stop(self):
         self._process.terminate()
@@ -109,7 +82,8 @@ class Cluster:
             *("--include-dashboard=false", f"--temp-dir={self._folder}"),
             cpus=cpus,
         )
-        until(lambda: listens(self.port), "the head listens")
+        for port in (self.port, self.client_port):
+            until(functools.partial(listens, port), "the head listens")
 
     def _start(self, *options, **more):
         self.nodes.append(Node(self._log, *options, **more))
@@ -131,9 +105,8 @@ class Cluster:
 
     def _left(self):
         for pid in processes():
-            with contextlib.suppress(OSError):
-                if str(self._folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    yield pid
+            if str(self._folder).encode() in told(pid):
+                yield pid
 
     def __enter__(self):
         return self

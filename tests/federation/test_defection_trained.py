@@ -8,13 +8,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from federation.made_up import table
 from federation.small import Recorder, recorded, small_federation, two_layers
+from processes import is_alive, needs_proc, until
 
 from fedaccord._machine import cores
 from fedaccord.federation import draws, engines, training
@@ -163,21 +162,6 @@ def audit_of_killed(path, workers=1, model=two_layers):
     )
 
 
-def until(condition, seconds=120):
-    """Wait for something that happens soon, or not at all."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
-
-
-def is_alive(process):
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")")[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def stored(path):
     if not path.exists() or not path.stat().st_size:
         return 0
@@ -187,7 +171,7 @@ def stored(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(cores() < 2, reason="two workers need two cores")
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are seen in /proc")
+@needs_proc
 def test_an_audit_that_is_killed_twice_ends_as_one_that_is_not(tmp_path):
     path = tmp_path / "runs.db"
     (tmp_path / "workers").mkdir()
@@ -197,14 +181,14 @@ def test_an_audit_that_is_killed_twice_ends_as_one_that_is_not(tmp_path):
         with subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
-            assert until(lambda goal=safe + 10: stored(path) >= goal)
+            until(lambda goal=safe + 10: stored(path) >= goal, "ten more runs are kept")
             # A terminal sends Ctrl-C to all the processes of its group.
             (os.killpg if ending == signal.SIGINT else os.kill)(process.pid, ending)
             process.wait(60)
             errors = process.stderr.read()
         workers = [int(file.name) for file in (tmp_path / "workers").iterdir()]
         assert len(workers) >= 2
-        assert until(lambda pids=workers: not any(is_alive(pid) for pid in pids))
+        until(lambda pids=workers: not any(map(is_alive, pids)), "the workers are gone")
         # One traceback, that of the interrupted script itself: workers say nothing.
         assert errors.count("Traceback") == (ending == signal.SIGINT), errors
         safe = stored(path)

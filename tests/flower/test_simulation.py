@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from flower.simulated import (
 )
 from flwr.app import Error, Message
 from numpy.testing import assert_allclose, assert_array_equal
+from processes import needs_proc, processes, until
 
 from fedaccord.errors import InputError
 from fedaccord.federation import FedAvg, MwFed, Solo
@@ -159,7 +159,7 @@ def test_faults_of_clients_are_seen(pairs):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+@needs_proc
 def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_path):
     code = "import sys; from flower import simulated; simulated.main(sys.argv[1])"
     audit = subprocess.Popen(
@@ -170,7 +170,7 @@ def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_
     )
     try:
         sentence, losses, folders = (json.loads(audit.stdout.readline()) for _ in range(3))
-        wait_until((tmp_path / "hanging").exists)
+        until((tmp_path / "hanging").exists, "a client hangs")
         # Each simulation has its own; the first is gone, or goes.
         assert len(set(folders)) == 2
         assert Path(folders[1]).exists()
@@ -190,11 +190,8 @@ def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_
     groups = {int(group) for _, group in seen}
     # Two simulations, each with its server and its client.
     assert (len(groups), len(seen)) == (2, 4)
-    wait_until(
-        lambda: (
-            not any(Path(folder).exists() for folder in folders) and not groups & living_groups()
-        )
-    )
+    until(lambda: not any(Path(folder).exists() for folder in folders), "the files are gone")
+    until(lambda: not groups & {one.group for one in processes().values()}, "and the processes")
 
 
 @pytest.mark.slow
@@ -211,24 +208,6 @@ def test_a_simulation_that_cannot_start_says_why_and_another_can_be_tried():
         # Whoever cleans up after the first may be slow.
         assert len(set(engine.folders)) == 2
     assert not any(folder.exists() for folder in engine.folders)
-
-
-def wait_until(true, deadline=300):
-    end = time.monotonic() + deadline
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
-def living_groups():
-    """Give the groups of all processes that are not zombies."""
-    groups = set()
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _, group = file.read_text().rpartition(")")[2].split()[:3]
-            if state != "Z":
-                groups.add(int(group))
-    return groups
 
 
 # Without it: the same server and clients in this process.

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,12 +19,13 @@ import pytest
 import torch
 from commands import assert_refused, assert_visible, run, run_process
 from documents import blocks, same
-from flower.deployment import SETTINGS, free_port
+from flower.deployment import SETTINGS
 from flower.forking import write_shims
 from flower.in_process import InProcessGrid, Node
 from flwr.app import Context, RecordDict
 from flwr.supercore.utils import is_valid_name
 from numpy.testing import assert_allclose, assert_array_equal
+from processes import free_port, free_ports, needs_proc, processes, told
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
@@ -516,16 +516,6 @@ def commands_of(readme, section):
     return "".join(block.body for block in blocks(part) if block.language == "bash")
 
 
-def free_ports(count):
-    """Find the first of so many ports in a row that nobody uses."""
-    while True:
-        first = free_port()
-        with contextlib.suppress(OSError, OverflowError), contextlib.ExitStack() as bound:
-            for port in range(first, first + count):
-                bound.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            return first
-
-
 def with_own_ports(folder):
     """Change the ports of an app to ones that are free: other tests have theirs."""
     ports = {"port=9120": f"port={free_ports(6)}", "9110": str(free_port())}
@@ -539,12 +529,8 @@ def with_own_ports(folder):
 
 def processes_of(folder):
     """List the processes whose Flower keeps its files in a folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"FLWR_HOME={folder}/".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-    return found
+    home = f"FLWR_HOME={folder}/".encode()
+    return [pid for pid in processes() if home in told(pid, "environ")]
 
 
 def wait_until_gone(folder):
@@ -671,7 +657,7 @@ def test_the_table_in_the_readme_is_of_the_kind_that_is_printed(simulated):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc to look in")
+@needs_proc
 def test_the_simulation_ends_when_the_readme_says_so(simulated):
     assert simulated[2]
 
