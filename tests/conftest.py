@@ -1,10 +1,38 @@
-"""Hypothesis profiles: the same examples every time in CI, fresh ones elsewhere."""
+"""Hypothesis profiles: the same examples every time in CI, fresh ones elsewhere.
+
+And which test files go to one test process as a whole, so that what their tests share, a Ray or a
+deployment of Flower's, is started once.
+"""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # No deadline: the first call of a compiled function takes seconds, the next microseconds.
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+WHOLE = (
+    "federation/test_ray_engine.py",
+    "flower/test_deployment.py",
+    "flower/test_simulation.py",
+    "flower/test_template.py",
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give test processes whole files of some tests, and of all others one test after the other."""
+    if config.option.dist != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        # pytest-xdist 3.8 has groups for this, which pytest 9.2 takes no notice of.
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(WHOLE) else nodeid
+
+    return Scheduling(config, log)
