@@ -170,6 +170,25 @@ def test_who_was_left_out_takes_the_place_when_the_other_is_gone():
     assert list(told.values()) == [[0, 4], [8, 12]]
 
 
+def test_who_has_taken_a_place_keeps_it_when_the_other_comes_back():
+    federation = started()
+    nodes = nodes_of(federation)
+    again = node_of(federation.clients[1], federation, 77)
+    again.online = False
+
+    def look(n, arrays):
+        again.online = n >= 1
+        nodes[1].online = n != 2
+
+    strategy = FedAvg(requirements=requirements_of(federation), batch_size=4)
+    run(strategy, federation, [*nodes, again], rounds=5, evaluate_fn=look)
+    rounds = {
+        node.node_id: [config_of(m)["server-round"] for _, m in heard([node], "train")]
+        for node in (nodes[1], again)
+    }
+    assert rounds == {101: [1, 2], 77: [3, 4, 5]}
+
+
 def test_who_is_registered_comes_before_who_only_says_so():
     federation = started()
     nodes = nodes_of(federation)

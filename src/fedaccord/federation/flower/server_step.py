@@ -36,9 +36,9 @@ class ServerStep:
         """
         mean = aggregated(self._algorithm, [_flat(arrays) for arrays in every], np.array(counts))
         parts = _cut_as(server, mean)
-        if self._algorithm.form == "local":
-            return {**every[0], **parts}
-        return {**server, **self._step(server, parts)}
+        made = parts if self._algorithm.form == "local" else self._step(server, parts)
+        # What is not floating-point, such as a counter, stays as it is.
+        return {**server, **made}
 
     def _step(self, server: Arrays, gradient: Arrays) -> Arrays:
         if self._optimizer is None:
