@@ -15,6 +15,7 @@ EXTRAS = {
     "sklearn": "train",
     "cloudpickle": "train",
     "flwr": "flower",
+    "cryptography": "flower",
     "ray": "ray",
     "matplotlib": "report",
     "jinja2": "report",
