@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -37,9 +38,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file beside its destination; when all is written, flush it and move it into place."""
     # Through a link to the file it names, which keeps its permissions if it is there already.
     target = Path(os.path.realpath(path))
-    umask = os.umask(0)
-    os.umask(umask)
-    mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~umask
+    mode = _mode_of_file(target)
+    if mode is None:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".fedaccord-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -52,6 +55,23 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _mode_of_file(target: Path) -> int | None:
+    """Give the permissions of a file that is to be replaced, None if there is none yet.
+
+    A device, a pipe or a folder would be destroyed, not written to, so they are refused.
+    """
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        why = "it is no file, and is left as it is; name a file"
+        raise OSError(errno.EINVAL, why, str(target))
+    return stat.S_IMODE(mode)
 
 
 def replace_file(path: str | Path, text: str) -> None:

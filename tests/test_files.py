@@ -1,0 +1,42 @@
+"""Files are replaced in one step, and what is no file is left as it is."""
+
+import os
+import stat
+
+import pytest
+
+from fedaccord._files import replace_file
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is no file, and is left as it is; name a file"):
+        replace_file(pipe, "text")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_link_to_a_pipe_does_not_hide_it(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with pytest.raises(OSError, match="it is no file"):
+        replace_file(link, "text")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_folder_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="Is a directory"):
+        replace_file(tmp_path / "folder", "text")
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_link_to_a_file_is_followed(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to(file)
+    replace_file(link, "new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
