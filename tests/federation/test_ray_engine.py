@@ -21,6 +21,7 @@ from commands import assert_refused, run
 from federation.made_up import table
 from federation.ray_nodes import Cluster
 from federation.small import small_federation, two_layers
+from federation.tiny import tiny_audit
 from processes import is_alive, needs_proc, processes, told, until
 
 from fedaccord._machine import cores
@@ -341,33 +342,6 @@ def test_the_loss_of_the_head_is_told(tmp_path, monkeypatch):
     assert stored(tmp_path / "runs.db")
 
 
-TINY = """
-[pools]
-pretraining = 100
-validation = 60
-[difficulty]
-batches = 5
-holdout = 20
-[agents]
-mixtures = [1, 0]
-names = ["north", "south"]
-points = 40
-requirement = 0.15
-hard = [50, 100]
-easy = [0, 50]
-[pretraining]
-batches = 8
-[training]
-rounds = 4
-batch_size = 8
-learning_rate = 0.01
-evaluate_every = 2
-[audit]
-trials = 2
-levels = [1, 0.5]
-"""
-
-
 def command(folder, *arguments):
     """Run the command in a process of its own, as a user would."""
     done = subprocess.run(
@@ -383,7 +357,7 @@ def command(folder, *arguments):
 @pytest.mark.slow
 @needs_proc
 def test_the_command_starts_a_ray_of_its_own_and_leaves_nothing_of_it(tmp_path):
-    (tmp_path / "tiny.toml").write_text(TINY)
+    (tmp_path / "tiny.toml").write_text(tiny_audit(trials=2))
 
     def seen():
         rays = {p for p, one in processes().items() if one.name in ("raylet", "gcs_server")}
