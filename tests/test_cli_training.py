@@ -15,32 +15,9 @@ from typing import Any
 
 import pytest
 from commands import Run, assert_refused, assert_visible, run, write
+from federation.tiny import tiny_audit
 
-TINY = """
-[pools]
-pretraining = 100
-validation = 60
-[difficulty]
-batches = 5
-holdout = 20
-[agents]
-mixtures = [1, 0]
-names = ["north", "south"]
-points = 40
-requirement = 0.15
-hard = [50, 100]
-easy = [0, 50]
-[pretraining]
-batches = 8
-[training]
-rounds = 4
-batch_size = 8
-learning_rate = 0.01
-evaluate_every = 2
-[audit]
-trials = 3
-levels = [1, 0.5]
-"""
+TINY = tiny_audit(trials=3)
 # Two algorithms, each with everybody's full contribution and with either agent's half.
 RUNS_A_TRIAL = 2 * (1 + 2)
 ALL_MADE = (

@@ -8,32 +8,9 @@ from pathlib import Path
 
 import pytest
 from commands import assert_refused, run, run_process, write
+from federation.tiny import tiny_audit
 
-TINY = """
-[pools]
-pretraining = 100
-validation = 60
-[difficulty]
-batches = 5
-holdout = 20
-[agents]
-mixtures = [1, 0]
-names = ["<script>north</script>", "south"]
-points = 40
-requirement = {goal}
-hard = [50, 100]
-easy = [0, 50]
-[pretraining]
-batches = 8
-[training]
-rounds = 4
-batch_size = 8
-learning_rate = 0.01
-evaluate_every = 2
-[audit]
-trials = 1
-levels = [1, 0.5]
-"""
+NAMES = ("<script>north</script>", "south")
 COMMANDS = {
     "train": ["train"],
     "audit": ["audit", "--workers", "1"],
@@ -55,7 +32,7 @@ WORDS = {
 def tiny(tmp_path, monkeypatch):
     """A config in the current folder, where results go."""
     monkeypatch.chdir(tmp_path)
-    return write(tmp_path / "tiny.toml", TINY.format(goal=0.15))
+    return write(tmp_path / "tiny.toml", tiny_audit(trials=1, names=NAMES))
 
 
 def page(path="page.html"):
@@ -88,7 +65,7 @@ def test_the_page_changes_neither_what_is_printed_nor_what_is_saved(tiny):
 
 def test_the_exit_code_is_that_of_the_answer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    config = write(tmp_path / "high.toml", TINY.format(goal=1.0))
+    config = write(tmp_path / "high.toml", tiny_audit(trials=1, names=NAMES, requirement=1.0))
     assert run("train", config, "--report", "page.html").code == 1
     assert "0 of 2 agents are satisfied" in page()
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from federation.tiny import TINY
 
 from fedaccord.errors import InputError
 from fedaccord.federation import building as workshop
@@ -13,23 +14,6 @@ from fedaccord.federation.config import Config
 from fedaccord.federation.dealing import Dealer, SiteDealer
 from fedaccord.federation.difficulty import Scores
 from fedaccord.federation.pretraining import PretrainedWeights
-
-# Digits in small: made in a fraction of a second.
-TINY = """
-[pools]
-pretraining = 100
-validation = 60
-[difficulty]
-batches = 5
-holdout = 20
-[agents]
-mixtures = [1, 0]
-points = 40
-hard = [50, 100]
-easy = [0, 50]
-[pretraining]
-batches = 2
-"""
 
 
 def refused(toml: str) -> str:
