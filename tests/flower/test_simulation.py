@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from flower.simulated import (
 )
 from flwr.app import Error, Message
 from numpy.testing import assert_allclose, assert_array_equal
-from processes import needs_proc, processes, until
+from processes import needs_proc, processes, told, until
 
 from fedaccord.errors import InputError
 from fedaccord.federation import FedAvg, MwFed, Solo
@@ -40,6 +41,8 @@ from fedaccord.federation.store import Run
 # Chapters of the source that all tests of the one simulation share.
 EASIER, DIGITS, DROPOUT, OTHER_SEED, FORGETFUL = range(5)
 SETTINGS = {"batch_size": 8, "learning_rate": 0.015}
+# Another simulation's.
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
 POINTS = (60, 60, 60, 60)
 # A sum in another order may tell one validation point of a client otherwise, and no more.
 ONE_POINT = 1 / 240 + 1e-9
@@ -156,6 +159,32 @@ def test_faults_of_clients_are_seen(pairs):
         assert_array_equal(found.samples, local.samples)
         with pytest.raises(AssertionError, match="Not equal to tolerance"):
             assert_agree(found, local)
+
+
+ASK = """
+import sys
+from ray._raylet import GcsClient
+print(len(GcsClient(address=sys.argv[1]).get_all_node_info(timeout=60)))
+"""
+
+
+@pytest.mark.slow
+@needs_proc
+def test_who_does_not_have_the_token_cannot_use_its_ray(engine):
+    list(engine.finished([run_of(FedAvg(rounds=1, **SETTINGS), DIGITS)]))
+    own = [line for line in map(told, processes()) if str(engine.folders[-1]).encode() in line]
+    (address,) = set(re.findall(rb"--gcs-address=([^\0 ]+)", b"".join(own)))
+    told_nothing = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH_")}
+
+    def asked(environment):
+        command = [sys.executable, "-c", ASK, address.decode()]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+    assert asked({**told_nothing, **engine.environment}).stdout == "1\n"
+    for stranger in (told_nothing, {**told_nothing, **TOKEN}):
+        refused = asked(stranger)
+        assert refused.stdout == ""
+        assert "InvalidAuthToken" in refused.stderr
 
 
 @pytest.mark.slow
@@ -388,8 +417,6 @@ def test_the_engine_is_known_by_name_and_silent():
     other = FlowerEngine(small_federation())
     for name in ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED"):
         assert engine.environment[name] == "0"
-    # Whoever else is on the network cannot use its Ray.
-    assert engine.environment["RAY_AUTH_MODE"] == "token"
     tokens = {one.environment["RAY_AUTH_TOKEN"] for one in (engine, other)}
     assert len(tokens) == 2
     # Nothing is started, or written, before there is a run.
