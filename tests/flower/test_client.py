@@ -417,6 +417,53 @@ def data(client: Client, kind: str):
     )
 
 
+class Halved(TensorDataset):
+    """Changes its points when they are looked at, as a transform does."""
+
+    def __getitem__(self, place):
+        inputs, label = super().__getitem__(place)
+        return inputs / 2, label
+
+
+class HalvedSubset(Subset):
+    def __getitem__(self, place):
+        inputs, label = super().__getitem__(place)
+        return inputs / 2, label
+
+    def __getitems__(self, places):
+        return [self[place] for place in places]
+
+
+@pytest.mark.parametrize("most", [None, 20])
+@pytest.mark.parametrize("kind", ["tensors", "subset"])
+def test_what_a_data_set_of_ones_own_does_to_its_points_is_done(kind, most):
+    federation = started((30, 24))
+
+    def arrays(halved):
+        client = federation.clients[0]
+        whole = (client.inputs, client.labels)
+        validation = TensorDataset(client.validation_inputs, client.validation_labels)
+        if not halved:
+            data = TensorDataset(whole[0] / 2, whole[1])
+        elif kind == "tensors":
+            data = Halved(*whole)
+        else:
+            data = HalvedSubset(TensorDataset(*whole), range(30))
+        app = client_app(
+            federation.model,
+            lambda context: (data, validation),
+            name=lambda context: "one",
+            most_points=lambda context: most,
+        )
+        strategy = FedAvg(requirements=0.9, batch_size=4, min_available_nodes=1)
+        strategy.min_train_nodes = strategy.min_evaluate_nodes = 1
+        result = run(strategy, federation, [Node(app, node_id=1)], rounds=1)
+        return [array.numpy() for array in result.arrays.values()]
+
+    for one, other in zip(arrays(True), arrays(False), strict=True):
+        assert_allclose(one, other, rtol=1e-6)
+
+
 def test_inputs_come_in_the_type_of_the_network():
     whole = [(np.arange(12).reshape(3, 4), np.arange(3)) for _ in range(2)]
     clients = [Client(name, *whole, requirement=0.9) for name in ("a", "b")]

@@ -318,9 +318,10 @@ def _batch(points: Points, rows: Indices, network: nn.Module) -> Batch:
 
 
 def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:
-    if isinstance(points, Subset):
+    # Of these two alone it is known what they give; a subclass may change what it is asked for.
+    if type(points) is Subset:
         return _tensors(points.dataset, np.asarray(points.indices)[rows])
-    if isinstance(points, TensorDataset):
+    if type(points) is TensorDataset:
         inputs, labels = points.tensors
         return inputs[rows], labels[rows]
     pairs = [points[int(row)] for row in rows]
