@@ -406,3 +406,26 @@ def test_odd_replies_are_remarked_on(caplog):
     ]
     assert strategy.remarks[0].text in caplog.messages
     assert strategy.history.samples.tolist() == [[4, 4, 4]]
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("sgd", 9.0), ("adam", 0.05)])
+def test_numbers_that_make_the_model_infinite_leave_it_as_it_was(optimizer, rate):
+    federation = started()
+    options = {"optimizer": optimizer, "learning_rate": rate, "form": "pooled", "batch_size": 4}
+    nodes = nodes_of(federation)
+    tampering(nodes[1], "train", put(nearly_infinite), rounds=[2])
+    strategy = FedAvg(requirements=0.99, **options)
+    result = run(strategy, federation, nodes, rounds=3)
+    (remark,) = strategy.remarks
+    assert (remark.round, remark.client) == (2, BAD)
+    assert "more than anybody else" in remark.text
+    assert strategy.stopped is None
+    # What was drawn for nothing is drawn again, so it is as if that round had not been.
+    assert strategy.history.samples.tolist() == [[4, 4, 4], [0, 0, 0], [4, 4, 4]]
+    honest = run(FedAvg(requirements=0.99, **options), federation, rounds=2)
+    for name, array in honest.arrays.items():
+        assert_array_equal(result.arrays[name].numpy(), array.numpy())
+
+
+def nearly_infinite(array):
+    return np.full_like(array, 0.97 * np.finfo(array.dtype).max)

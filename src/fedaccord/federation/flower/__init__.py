@@ -11,12 +11,12 @@ from fedaccord._lazy import lazily
 if TYPE_CHECKING:
     from fedaccord.federation.flower.client import client_app
     from fedaccord.federation.flower.protocol import drawn_points
+    from fedaccord.federation.flower.replies import Remark
     from fedaccord.federation.flower.strategy import (
         AlgorithmStrategy,
         FedAvg,
         MwFed,
         PlannedFedAvg,
-        Remark,
     )
 
 __all__ = [
@@ -34,7 +34,7 @@ _HOMES = {
     "FedAvg": "fedaccord.federation.flower.strategy",
     "MwFed": "fedaccord.federation.flower.strategy",
     "PlannedFedAvg": "fedaccord.federation.flower.strategy",
-    "Remark": "fedaccord.federation.flower.strategy",
+    "Remark": "fedaccord.federation.flower.replies",
     "client_app": "fedaccord.federation.flower.client",
     "drawn_points": "fedaccord.federation.flower.protocol",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,18 +32,45 @@ class NextModel:
             server_step = imported("fedaccord.federation.flower.server_step")
             self._step = server_step.ServerStep(algorithm)
 
-    def __call__(self, model: Arrays, updates: Sequence[Update]) -> Arrays:
+    def __call__(
+        self, model: Arrays, updates: Sequence[Update], *, finite: bool = False
+    ) -> Arrays | None:
         """Give the next model.
 
         model: the present one.
         updates: what the clients sent, and how many samples each used.
+        finite: whether to give None, and forget what was sent, if the next model is not finite.
         """
         every = [update.arrays for update in updates]
         counts = [update.samples for update in updates]
-        if self._step is None:
-            return mean_arrays(self._algorithm, model, every, counts)
-        made: Arrays = self._step(model, every, counts)
-        return made
+        kept = self._step.kept() if finite and self._step is not None else None
+        # The sum of finite numbers need not be one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._step is None:
+                made = mean_arrays(self._algorithm, model, every, counts)
+            else:
+                made = self._step(model, every, counts)
+        if not finite or (_all_finite(made) and (self._step is None or self._step.is_finite)):
+            return made
+        if self._step is not None:
+            self._step.put_back(kept)
+        return None
+
+
+def largest(updates: Mapping[str, Update]) -> tuple[str, float]:
+    """Find who sent the number furthest from 0, and how far that is."""
+    sizes = {name: _magnitude(update.arrays) for name, update in updates.items()}
+    name = max(sizes, key=lambda name: sizes[name])
+    return name, sizes[name]
+
+
+def _magnitude(arrays: Arrays) -> float:
+    numbers = [a for a in arrays.values() if a.dtype.kind == "f" and a.size]
+    return max((float(np.abs(a).max()) for a in numbers), default=0.0)
+
+
+def _all_finite(arrays: Arrays) -> bool:
+    return all(bool(np.isfinite(a).all()) for a in arrays.values() if a.dtype.kind in "fc")
 
 
 def mean_arrays(

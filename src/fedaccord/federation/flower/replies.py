@@ -39,6 +39,20 @@ class NotFinite(Unusable):
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something a coordinator should know of a client.
+
+    round: in which round; 0 before the first.
+    client: its name; "node" and its id where it has none.
+    text: what happened, as a sentence that begins with the name.
+    """
+
+    round: int
+    client: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Update:
     """What a client made of a round.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,6 +41,23 @@ class ServerStep:
         made = parts if self._algorithm.form == "local" else self._step(server, parts)
         # What is not floating-point, such as a counter, stays as it is.
         return {**server, **made}
+
+    def kept(self) -> Any:
+        """Give what the optimizer remembers, to be put back."""
+        return None if self._optimizer is None else copy.deepcopy(self._optimizer.state_dict())
+
+    def put_back(self, kept: Any) -> None:
+        """Let the optimizer remember what it did before."""
+        if kept is None:
+            self._optimizer = None
+        elif self._optimizer is not None:
+            self._optimizer.load_state_dict(kept)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all that the optimizer remembers is finite."""
+        every = self._optimizer.state.values() if self._optimizer is not None else ()
+        return all(bool(torch.isfinite(t).all()) for state in every for t in state.values())
 
     def _step(self, server: Arrays, gradient: Arrays) -> Arrays:
         if self._optimizer is None:

@@ -36,7 +36,7 @@ from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.flower.attention import AttentiveGrid
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.means import NextModel, mean_metrics
+from fedaccord.federation.flower.means import NextModel, largest, mean_metrics
 from fedaccord.federation.flower.members import (
     Plan,
     Requirements,
@@ -52,6 +52,7 @@ from fedaccord.federation.flower.replies import (
     Arrays,
     Measured,
     NotFinite,
+    Remark,
     Unusable,
     Update,
     by_client,
@@ -63,20 +64,6 @@ from fedaccord.federation.history import History
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
 Read = TypeVar("Read")
-
-
-@dataclasses.dataclass(frozen=True)
-class Remark:
-    """Something a coordinator should know of a client.
-
-    round: in which round; 0 before the first.
-    client: its name; "node" and its id where it has none.
-    text: what happened, as a sentence that begins with the name.
-    """
-
-    round: int
-    client: str
-    text: str
 
 
 class AlgorithmStrategy(flwr_strategy.FedAvg):
@@ -269,11 +256,22 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._book.diverged = True
             self._stop("training diverged: what came back is not finite; lower the learning rate")
             return None, None
+        # Where it is one's own, or an audit's, a model that is not finite is what training made.
+        finite = not self.exacting and len(self._book.names) > 1
+        made = self._next_model(self._model, list(good.values()), finite=finite) if good else None
+        if good and made is None:
+            name, size = largest(good)
+            self._remark(
+                name,
+                f"sent numbers as large as {size:.2g} in round {self._round}, more than anybody "
+                "else: what all sent makes a model that is not finite, and the last one is kept",
+            )
+            good, losses = {}, {}
         self._book.note_training({name: u.samples for name, u in good.items()}, losses)
         LOG.info("aggregate_train: %d replies used, %d not", len(good), len(faults))
-        if not good:
+        if made is None:
             return None, None
-        self._model = self._next_model(self._model, list(good.values()))
+        self._model = made
         arrays = ArrayRecord({name: Array(array) for name, array in self._model.items()})
         contents = [update.content for update in good.values()]
         return arrays, mean_metrics(self.train_metrics_aggr_fn, contents, self.weighted_by_key)
