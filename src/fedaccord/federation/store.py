@@ -385,7 +385,7 @@ def package_versions() -> str:
 
 
 def _run_key(source: str, algorithm: str, contributions: str, seed: object, trial: object) -> str:
-    # An algorithm of a user's own may draw them under any name.
+    # A user's own algorithm may test goals on drawn points under any name.
     whole = '"goal_points":null' in algorithm or '"goal_points":' not in algorithm
     results = UNCHANGED if whole and '"code":' not in algorithm else RESULTS
     parts = (str(results), source, algorithm, contributions, str(seed), str(trial))

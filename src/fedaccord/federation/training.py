@@ -2,8 +2,8 @@
 
 A run depends on its seed alone. Which points a client brings, the batches it draws, the start of
 the model, dropout and the points a goal test looks at have a random stream each; a client's
-streams go by its name. So one client's cut moves nobody else's draws, and how often one looks
-does not change what is learnt.
+streams go by its name. So one client's cut moves nobody else's draws or masks, a client needs no
+memory of the rounds before, and how often one looks does not change what is learnt.
 """
 
 from __future__ import annotations
