@@ -5,6 +5,7 @@ import ssl
 import stat
 import subprocess
 import threading
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -296,3 +297,45 @@ def test_the_commands_host_is_in_the_certificate_and_in_what_to_type(tmp_path):
     done = run("flower", "keys", tmp_path, "Harbour", "--host", "flower.example.org")
     assert "--superlink flower.example.org:8000" in done.stdout
     handshake(make_keys(tmp_path, ["Hill"]), "flower.example.org")
+
+
+def typed(line: str) -> list[str]:
+    """Give what a shell makes of a line."""
+    done = subprocess.check_output(["sh", "-c", f'set -- {line}; printf "%s\\0" "$@"'], text=True)
+    return done.split("\0")[:-1]
+
+
+def line_of(text: str, beginning: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(beginning))
+
+
+@pytest.mark.parametrize("folder", ['a"b', "back\\slash", "Zürich", "dollar$x"])
+def test_what_to_put_into_flowers_config_is_the_path_whatever_it_is_called(tmp_path, folder):
+    done = run("flower", "keys", tmp_path / folder, "Harbour")
+    written = tomllib.loads(line_of(done.stdout, "root-certificates"))
+    assert written == {"root-certificates": str(tmp_path / folder / "ca.crt")}
+
+
+def test_what_begins_with_a_dash_is_not_taken_for_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("flower", "keys", "--", "-keys", "-rf")
+    assert done.code == 0
+    register = typed(line_of(done.stdout, "flwr supernode register"))
+    assert register[3].startswith("./-keys/clients/")
+    assert register[-1] == "--name=-rf"
+    for beginning in ("flower-superlink", "flower-supernode"):
+        words = typed(line_of(done.stdout, beginning))
+        assert [w for w in words if "-keys/" in w and not w.startswith("./-keys/")] == []
+        assert any(w.startswith("./-keys/") for w in words)
+
+
+def test_an_address_with_colons_stands_in_brackets(tmp_path):
+    done = run("flower", "keys", tmp_path, "Harbour", "--host", "::1")
+    assert typed(line_of(done.stdout, "flower-supernode"))[1:3] == ["--superlink", "[::1]:8000"]
+
+
+@pytest.mark.parametrize("folder", ["two\nlines", "\x1b[2J", ""])
+def test_a_folder_that_could_not_be_typed_again_is_refused(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run("flower", "keys", folder, "Harbour"), "the folder")
+    assert os.listdir(tmp_path) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,12 @@ import typer
 
 from fedaccord._lazy import imported
 from fedaccord.cli.base import app
+from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text, plain
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fedaccord.federation.flower.keys import Keys
     from fedaccord.federation.flower.templates import App
 
@@ -64,6 +68,10 @@ def keys(
 
     What is there already is kept: the same command with new names adds clients.
     """
+    if not folder or not folder.isprintable():
+        raise InputError(
+            f"the folder {folder!r} could not be typed again; name one of letters that can be seen"
+        )
     made: Keys = imported("fedaccord.federation.flower.keys").make_keys(folder, names, hosts=host)
     emit_text(plain_lines(_made(made), *_next_steps(made, host[0] if host else "127.0.0.1")))
 
@@ -88,19 +96,22 @@ def _next_steps(keys: Keys, host: str) -> list[str]:
         _command(
             "flower-superlink",
             *("--host", "127.0.0.1", "--port", PORT),
-            *("--ssl-ca-certfile", keys.authority),
-            *("--ssl-certfile", keys.certificate, "--ssl-keyfile", keys.certificate_key),
+            *("--ssl-ca-certfile", _typed(keys.authority)),
+            *("--ssl-certfile", _typed(keys.certificate)),
+            *("--ssl-keyfile", _typed(keys.certificate_key)),
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         ),
         "",
         "# once, in config.toml in ~/.flwr or in the folder that FLWR_HOME names",
         f"[superlink.{CONNECTION}]",
         f'address = "127.0.0.1:{PORT}"',
-        f'root-certificates = "{keys.authority.resolve()}"',
+        f"root-certificates = {_in_toml(keys.authority.resolve())}",
         "",
         "# once for each client",
         *(
-            _command("flwr supernode register", keys.public(name), CONNECTION, "--name", name)
+            _command(
+                "flwr supernode register", _typed(keys.public(name)), CONNECTION, *_named(name)
+            )
             for name in keys.clients
         ),
         "",
@@ -115,11 +126,25 @@ def _next_steps(keys: Keys, host: str) -> list[str]:
 def _node_command(keys: Keys, name: str, host: str) -> str:
     return _command(
         "flower-supernode",
-        *("--superlink", f"{host}:{PORT}"),
-        *("--root-certificates", keys.authority),
-        *("--auth-supernode-private-key", keys.clients[name]),
+        *("--superlink", f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}"),
+        *("--root-certificates", _typed(keys.authority)),
+        *("--auth-supernode-private-key", _typed(keys.clients[name])),
     )
 
 
 def _command(command: str, *arguments: object) -> str:
     return f"{command} {shlex.join(map(str, arguments))}"
+
+
+def _typed(path: Path) -> str:
+    """Write a path so that no command takes it for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _named(name: str) -> tuple[str, ...]:
+    return (f"--name={name}",) if name.startswith("-") else ("--name", name)
+
+
+def _in_toml(path: Path) -> str:
+    """Write a path as a string of TOML, which has JSON's escapes."""
+    return json.dumps(str(path), ensure_ascii=False)
