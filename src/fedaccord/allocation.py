@@ -140,7 +140,7 @@ class Allocation:
         known = set(agents)
         missing = [name for name in agents if name not in place]
         extra = [name for name in self.agents if name not in known]
-        if extra and (meant := _closest(extra[0], missing)):
+        if extra and (meant := closest(extra[0], missing)):
             raise InputError(f"{extra[0]} is not a member; did you mean {meant}?")
         if missing:
             raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
@@ -175,7 +175,7 @@ def _csv_number(text: str, what: str) -> float:
         raise InputError(f'{what} reads "{shown}": {remedy}') from None
 
 
-def _closest(name: str, names: Sequence[str]) -> str | None:
+def closest(name: str, names: Sequence[str]) -> str | None:
     """Give the name that somebody probably meant, if one is close; capitals do not count."""
     folded = {other.casefold(): other for other in names[:CLOSEST_AMONG]}
     found = difflib.get_close_matches(name.casefold(), list(folded), n=1)

@@ -30,7 +30,7 @@ def test_too_few_at_the_start_end_in_a_sentence_that_names_them():
     strategy = FedAvg(requirements=requirements_of(federation), node_deadline=0.01)
     with pytest.raises(
         NodesError,
-        match=r"1 of 3 clients are there; not there: client 1, client 2, after 0\.01 seconds",
+        match=r"1 of 3 clients are there; not connected: client 1, client 2, after 0\.01 seconds",
     ):
         run(strategy, federation, nodes_of(federation)[:1])
     strategy = FedAvg(requirements=0.9, node_deadline=0.01, min_train_nodes=7)
@@ -40,7 +40,9 @@ def test_too_few_at_the_start_end_in_a_sentence_that_names_them():
 
 def test_many_who_are_missing_are_not_all_named():
     strategy = FedAvg(requirements=dict.fromkeys(map(str, range(1000)), 0.9), node_deadline=0)
-    with pytest.raises(NodesError, match="not there: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 990 more"):
+    with pytest.raises(
+        NodesError, match="not connected: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 990 more"
+    ):
         run(strategy, started(), [])
 
 
@@ -69,7 +71,7 @@ def test_too_few_in_mid_run_end_training_and_the_history_is_kept(tmp_path):
     strategy = FedAvg(requirements=0.9, batch_size=4, node_deadline=0.01, history_file=file)
     result = run(strategy, federation, nodes, rounds=9, evaluate_fn=after(2, goes(*nodes[1:])))
     assert strategy.stopped == (
-        "1 of 2 clients are there; not there: client 1, client 2, after 0.01 seconds"
+        "1 of 2 clients are there; not connected: client 1, client 2, after 0.01 seconds"
     )
     assert len(strategy.history.samples) == 2
     assert np.isfinite(strategy.history.accuracy).all()
@@ -99,7 +101,7 @@ def test_an_exacting_run_needs_everybody():
     federation = started()
     nodes = nodes_of(federation)
     strategy = FedAvg(requirements=0.9, batch_size=4, node_deadline=0.01, exacting=True, **ONE)
-    with pytest.raises(NodesError, match="2 of 3 clients are there; not there: client 2"):
+    with pytest.raises(NodesError, match="2 of 3 clients are there; not connected: client 2"):
         run(strategy, federation, nodes, rounds=3, evaluate_fn=after(1, goes(nodes[2])))
     assert len(strategy.history.samples) == 1
     named = FedAvg(requirements=requirements_of(federation), node_deadline=0, exacting=True)
@@ -116,7 +118,10 @@ def test_a_node_that_never_answers_holds_up_nobody_for_longer_than_the_deadline(
     run(strategy, federation, [*nodes, mute], rounds=3)
     assert strategy.history.samples.tolist() == [[4, 4, 4]] * 3
     strategy = FedAvg(requirements=0.9, node_deadline=0.01)
-    with pytest.raises(NodesError, match="1 of 2 clients are there; not heard from: node 77"):
+    with pytest.raises(
+        NodesError,
+        match="1 of 2 clients are there; connected, and have not said yet who they are: node 77",
+    ):
         run(strategy, federation, [nodes[0], mute])
 
 

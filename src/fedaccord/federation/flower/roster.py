@@ -71,10 +71,7 @@ class Roster:
 
         here, reason = wait_for(lambda: self._here(grid), late, deadline=self._deadline)
         if reason is not None and (self._exacting or len(here) < least):
-            raise NodesError(
-                f"{reason}, after {self._deadline:g} seconds; start the other nodes, or lower "
-                "min_available_nodes, min_train_nodes and min_evaluate_nodes"
-            )
+            raise NodesError(f"{reason}, after {self._deadline:g} seconds; {self._remedy()}")
         clients = {client.name: client for client in self._nodes.introductions}
         if self._members is None:
             self._members = in_order(clients)
@@ -97,6 +94,14 @@ class Roster:
             raise NodesError(f"{reason}, after {self._deadline:g} seconds")
         return here
 
+    def _remedy(self) -> str:
+        if self._nodes.silent:
+            return "if they are only slow, raise node_deadline; if not, their logs say why"
+        return (
+            "start the other nodes, or lower min_available_nodes, min_train_nodes and "
+            "min_evaluate_nodes"
+        )
+
     def _here(self, grid: Grid) -> dict[str, int]:
         members = self._members
         seen = self._nodes.present(grid)
@@ -112,14 +117,16 @@ def wait_for(
     late: says who is late, None for nobody.
     deadline: how many seconds to wait.
     """
-    end = time.monotonic() + deadline
+    begun = time.monotonic()
+    end = begun + deadline
     told, pause = -math.inf, FIRST_PAUSE
     while (reason := late(seen := look())) is not None:
         now = time.monotonic()
         if now >= end:
             return seen, reason
         if now - told > TELL_EVERY:
-            LOG.info("waiting for clients: %s", reason)
+            waited = f"{now - begun:.0f} of {deadline:g} seconds"
+            LOG.info("waiting for clients (%s): %s", waited, reason)
             told = now
         time.sleep(min(pause, end - now))
         pause = min(2 * pause, PAUSE)
@@ -127,13 +134,14 @@ def wait_for(
 
 
 def _who_is_late(
-    here: Collection[str], wanted: int, members: Iterable[str], silent: Iterable[str]
+    here: Collection[str], wanted: int, members: Iterable[str], silent: Collection[str]
 ) -> str:
-    away, mute = _listed(set(members) - set(here)), _listed(silent)
+    away = _listed(set(members) - set(here) - set(silent))
+    mute = _listed(silent)
     return (
         f"{len(here)} of {wanted} clients are there"
-        + (f"; not there: {away}" if away else "")
-        + (f"; not heard from: {mute}" if mute else "")
+        + (f"; not connected: {away}" if away else "")
+        + (f"; connected, and have not said yet who they are: {mute}" if mute else "")
     )
 
 

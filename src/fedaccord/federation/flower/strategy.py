@@ -14,6 +14,7 @@ if it comes back it goes on where it was.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -31,6 +32,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp import strategy as flwr_strategy
 from flwr.serverapp.strategy import Result
 
+from fedaccord.allocation import closest
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
@@ -313,7 +315,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         )
         enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
         if enough and server_round < self.algorithm.rounds:
-            self._stop("everybody has the accuracy it wants")
+            self._stop("everybody has the accuracy it wants", level=logging.INFO)
         self._save()
         if not good:
             return None
@@ -347,7 +349,9 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Say what becomes of a client that connects."""
         if self._ledger is None:
             if self._members is not None and client.name not in self._members:
-                self._remark(client.name, "is not a member, and is left out")
+                others = closest(client.name, self._members)
+                meant = f"; the requirements or the plan name {others}" if others else ""
+                self._remark(client.name, f"is not a member, and is left out{meant}")
         elif client.name not in self._ledger.names:
             self._remark(client.name, "was not there when training began, and is left out")
         else:
@@ -447,9 +451,9 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self.remarks.append(Remark(self._round, client, sentence))
         LOG.warning(sentence)
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: str, *, level: int = logging.WARNING) -> None:
         self.stopped = reason
-        LOG.warning("training ends with round %d: %s", self._round, reason)
+        LOG.log(level, "training ends with round %d: %s", self._round, reason)
         self._save()
 
     def _save(self) -> None:
