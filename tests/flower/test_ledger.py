@@ -282,3 +282,34 @@ def test_everybody_is_selected_now_and_then():
     chosen = [selected("abcd", "abcd", 1, seed=0, place=("train", n))[0] for n in range(100)]
     assert set(chosen) == set("abcd")
     assert chosen != [selected("abcd", "abcd", 1, seed=0, place=("x", n))[0] for n in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (" north", "begins or ends with a space"),
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("no\nrth", "cannot be printed"),
+        ("n" * 201, "is longer than 200 characters"),
+        (7, "is no text"),
+    ],
+)
+def test_a_name_that_no_client_can_have_is_refused_at_once(name, words):
+    with pytest.raises(InputError, match=f"no client can be called .*: it .*{words}"):
+        named_members({"south": 0.9, name: 0.9}, None)
+
+
+def test_a_name_in_a_plan_that_no_client_can_have_is_refused_at_once():
+    with pytest.raises(InputError, match="no client can be called 'north ': it begins or ends"):
+        named_members(0.9, Allocation([3, 4], ["south", "north "]))
+
+
+def test_names_of_thousands_of_digits_have_an_order_too():
+    names = ["9" * 5_000, "1" + "0" * 5_000, "8" * 5_000, "7"]
+    assert in_order(names) == [names[3], names[2], names[0], names[1]]
+
+
+def test_a_plan_that_is_next_to_nothing_is_not_blamed_on_the_clients():
+    with pytest.raises(InputError, match="the plan asks nobody for more than 1e-12 points"):
+        whole_quotas(Allocation([1e-12, 0.0], ["south", "north"]), ["south", "north"])

@@ -271,6 +271,32 @@ def test_a_node_without_a_name_takes_part_and_is_told():
     assert text.startswith("node 77 has no name, so that its weight is lost if it comes back")
 
 
+def test_nobody_keeps_a_node_without_a_name_out_by_its_name():
+    federation = started()
+    nodes = nodes_of(federation)
+    # First, so that it would have the name already.
+    thief = node_of(federation.clients[0], federation, 77, name=lambda context: "node 101")
+    nodes[1] = node_of(federation.clients[1], federation, 101, name=lambda context: "")
+    strategy = FedAvg(requirements=0.9, batch_size=4, min_available_nodes=3)
+    run(strategy, federation, [thief, *nodes], rounds=1)
+    assert strategy.history.clients == ("client 0", "client 2", "node 101")
+    assert list(heard([thief], "train")) == []
+    assert any(
+        "node 77 cannot be asked who it is: its name, node 101, is of the kind" in text
+        for text in texts(strategy)
+    )
+
+
+def test_a_node_may_be_registered_under_a_name_of_any_kind():
+    federation = started()
+    nodes = nodes_of(federation)
+    nodes[1].name = "node 7"
+    strategy = FedAvg(requirements=0.9, batch_size=4)
+    run(strategy, federation, nodes, rounds=1)
+    assert strategy.history.clients == ("client 0", "client 2", "node 7")
+    assert strategy.remarks == []
+
+
 @pytest.mark.parametrize(
     "name",
     ["two\nlines", "a" * 10_000, "\x1b[2Jclear", "\u202egnp.exe", "nul\x00", "\ttab\tbed"],

@@ -14,12 +14,14 @@ import numpy as np
 from fedaccord._arrays import Vector
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.flower.protocol import LARGEST
+from fedaccord.federation.flower.protocol import LARGEST, printable
 from fedaccord.federation.streams import stream
 
 Requirements = float | Mapping[str, float]
 Plan = Allocation | Mapping[str, float] | str | Path
 
+# A client's own name is not to fill the logs.
+LONGEST_NAME = 200
 # Contributions of a plan that are whole but for rounding are not rounded up.
 NEARLY = 1e-9
 
@@ -31,6 +33,22 @@ def read_plan(plan: Plan | None) -> Allocation | None:
     if isinstance(plan, Mapping):
         return Allocation(list(plan.values()), list(plan))
     return Allocation.load(plan)
+
+
+def name_fault(name: Any) -> str | None:
+    """Say why nobody can be called so, as the end of a sentence on the name; None if somebody can.
+
+    Names are read without the spaces around them, so one with such spaces is nobody's.
+    """
+    if not isinstance(name, str):
+        return "is no text"
+    if not name.strip():
+        return "is empty"
+    if len(name) > LONGEST_NAME:
+        return f"is longer than {LONGEST_NAME} characters"
+    if not name.isprintable():
+        return "has characters that cannot be printed"
+    return None if name == name.strip() else "begins or ends with a space"
 
 
 def named_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
@@ -50,6 +68,10 @@ def named_members(requirements: Requirements, plan: Allocation | None) -> list[s
         return None
     if not names:
         raise InputError("nobody is named; name the clients, or give one requirement for all")
+    for name in [*names, *(planned or ())]:
+        fault = name_fault(name)
+        if fault is not None:
+            raise InputError(f"no client can be called {printable(repr(name), 60)}: it {fault}")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is named twice; give each client one line")
@@ -92,18 +114,26 @@ def whole_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
     for name, value in zip(names, values, strict=True):
         if value > LARGEST:
             raise InputError(f"the plan asks {name} for {value:g} points, which nobody has")
-    return {
-        name: math.ceil(value - NEARLY * max(value, 1))
-        for name, value in zip(names, values, strict=True)
-    }
+    quotas = [math.ceil(value - NEARLY * max(value, 1)) for value in values]
+    if not any(quotas):
+        raise InputError(
+            f"the plan asks nobody for more than {max(values):g} points, which is 0 when rounded; "
+            "let at least one client bring a whole one"
+        )
+    return dict(zip(names, quotas, strict=True))
 
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Sort names as people do: "client 10" after "client 9"."""
 
-    def parts(name: str) -> tuple[list[tuple[str, int]], str]:
+    def size(digits: str) -> tuple[int, str]:
+        # Not as an int: Python reads none of thousands of digits.
+        counted = digits.lstrip("0")
+        return (len(counted) if digits else -1), counted
+
+    def parts(name: str) -> tuple[list[tuple[str, tuple[int, str]]], str]:
         pairs = re.findall("([^0-9]*)([0-9]*)", name)
-        return [(text, int(digits or -1)) for text, digits in pairs], name
+        return [(text, size(digits)) for text, digits in pairs], name
 
     return sorted(names, key=parts)
 

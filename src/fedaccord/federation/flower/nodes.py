@@ -6,6 +6,7 @@ go by. Where a node is registered under a name, that is its name; else it is wha
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -16,6 +17,7 @@ from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
+from fedaccord.federation.flower.members import LONGEST_NAME, name_fault
 from fedaccord.federation.flower.protocol import (
     CLIENT,
     LABEL_COUNTS,
@@ -28,13 +30,13 @@ from fedaccord.federation.flower.replies import Unusable, by_client, read_answer
 
 # How often a node that gives no proper answer is asked who it is.
 ATTEMPTS = 3
-# A client's own name is not to fill the logs.
-LONGEST_NAME = 200
 # More points, or more classes, than this are a slip or a joke.
 MOST_POINTS = 10**12
 MOST_CLASSES = 100_000
 # With these a spreadsheet begins a formula; names end up in files that people open with one.
 FORMULAS = ("=", "+", "-", "@")
+# What nodes without a name are called here; who says such a name could keep one of them out.
+NAMELESS = re.compile("node [0-9]+")
 
 
 @dataclass(frozen=True)
@@ -245,12 +247,19 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     said = content.config_records[WHO].get(CLIENT, "") if WHO in content.config_records else ""
     # What the SuperLink has on record is not for the client to say.
     name = registered.strip() or str(said).strip()
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise Unusable(
-            f"its name, {printable(name, 40)}, is longer than {LONGEST_NAME} characters or has "
-            "ones that cannot be printed"
-        )
-    if not registered and name.startswith(FORMULAS):
-        raise Unusable(f"its name, {printable(name, 40)}, begins as a formula does")
+    fault = name_fault(name) if name else None
+    if fault is None and not registered:
+        fault = _own_name_fault(name)
+    if fault is not None:
+        raise Unusable(f"its name, {printable(name, 40)}, {fault}")
     label_counts = None if counts is None else tuple(counts)
     return Introduction(name, points, label_counts, bool(registered))
+
+
+def _own_name_fault(name: str) -> str | None:
+    """Say why a client cannot call itself so, though it could be registered under the name."""
+    if name.startswith(FORMULAS):
+        return "begins as a formula does"
+    if NAMELESS.fullmatch(name):
+        return "is of the kind that nodes without a name are given; let it say another"
+    return None
