@@ -57,6 +57,14 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def check_replaceable(path: str | Path) -> None:
+    """Raise an OSError now where `replacing` would later; what is there is not touched."""
+    target = Path(os.path.realpath(path))
+    _mode_of_file(target)
+    with tempfile.TemporaryFile(dir=target.parent, prefix=".fedaccord-"):
+        pass
+
+
 def _mode_of_file(target: Path) -> int | None:
     """Give the permissions of a file that is to be replaced, None if there is none yet.
 

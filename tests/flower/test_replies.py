@@ -9,9 +9,10 @@ from flower.in_process import SUPERLINK
 from flower.runs import nodes_of, put, run, say, started, tampering
 from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
 from numpy.testing import assert_allclose, assert_array_equal
+from torch.utils.data import TensorDataset
 
 from fedaccord.errors import FedaccordError
-from fedaccord.federation.flower import FedAvg, MwFed
+from fedaccord.federation.flower import FedAvg, MwFed, client_app
 from fedaccord.federation.flower.replies import by_client
 
 BAD = "client 1"
@@ -429,3 +430,23 @@ def test_numbers_that_make_the_model_infinite_leave_it_as_it_was(optimizer, rate
 
 def nearly_infinite(array):
     return np.full_like(array, 0.97 * np.finfo(array.dtype).max)
+
+
+@pytest.mark.parametrize("goal_points", [None, 4])
+def test_who_has_no_validation_points_is_told_so(goal_points):
+    federation = started()
+    nodes = nodes_of(federation)
+    client = federation.clients[1]
+    nodes[1].app = client_app(
+        federation.model,
+        lambda context: (
+            TensorDataset(client.inputs, client.labels),
+            TensorDataset(client.validation_inputs[:0], client.validation_labels[:0]),
+        ),
+        name=lambda context: BAD,
+    )
+    strategy = MwFed(requirements=0.9, batch_size=4, goal_points=goal_points)
+    run(strategy, federation, nodes, rounds=1)
+    assert [remark.text for remark in strategy.remarks] == [
+        f"{BAD} is left out of round 1: it has no validation points; give it some"
+    ]

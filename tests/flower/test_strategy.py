@@ -1,5 +1,6 @@
 """Strategies are Flower's FedAvg to those who use them: its arguments, its records, its result."""
 
+import os
 import random
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from flower.in_process import InProcessGrid
 from flower.runs import (
+    after,
     arrays_of,
     config_of,
     heard,
@@ -430,9 +432,38 @@ def test_the_history_is_in_its_file_after_each_round(tmp_path):
 def test_a_history_that_cannot_be_written_does_not_end_training(tmp_path):
     with pytest.raises(InputError, match=r"the folder of .* is not there"):
         run(FedAvg(requirements=0.9, history_file=tmp_path / "no" / "history.csv"), started())
-    strategy = FedAvg(requirements=0.9, history_file=tmp_path)
-    run(strategy, started(), rounds=2)
+    file = tmp_path / "history.csv"
+
+    def in_the_way():
+        file.unlink()
+        file.mkdir()
+
+    strategy = FedAvg(requirements=0.9, history_file=file)
+    run(strategy, started(), rounds=2, evaluate_fn=after(1, in_the_way))
     assert len(strategy.history.samples) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("folder", "Is a directory"), ("pipe", "no file"), ("x" * 300, "too long"), ("\0", "null")],
+)
+def test_a_history_that_could_not_be_written_is_refused_before_training(tmp_path, name, words):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    nodes = nodes_of(started())
+    with pytest.raises(InputError, match=f"the history cannot be written to .*{words}"):
+        run(FedAvg(requirements=0.9, history_file=tmp_path / name), started(), nodes)
+    assert list(heard(nodes, "train")) == []
+
+
+def test_an_old_history_is_left_alone_until_the_first_round_is_over(tmp_path):
+    file = tmp_path / "history.csv"
+    file.write_text("old")
+    seen = []
+    strategy = FedAvg(requirements=0.9, history_file=file)
+    run(strategy, started(), rounds=1, evaluate_fn=lambda n, arrays: seen.append(file.read_text()))
+    assert seen[0] == "old"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_server_needs_no_torch_to_average_models():

@@ -95,6 +95,13 @@ def test_a_folder_whose_name_makes_no_package_is_refused(folder):
         app_names(folder)
 
 
+def test_no_folder_is_not_this_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("", " "):
+        assert_refused(run("flower", "init", folder), "the app has no folder; name a new one")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_this_folder_gives_its_own_name(tmp_path, monkeypatch):
     (tmp_path / "Our Trial").mkdir()
     monkeypatch.chdir(tmp_path / "Our Trial")

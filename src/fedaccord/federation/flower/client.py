@@ -217,6 +217,9 @@ class Site:
         network = self._network(arrays, order, "evaluation", order.server_round)
         size = _size(self.validation)
         metrics: dict[str, Any] = {protocol.EXAMPLES: size}
+        if not size:
+            # Of nothing there is no accuracy; the server says what is wrong.
+            return _reply(message, metrics, {})
         if order.whole:
             metrics[protocol.ACCURACY] = self._accuracy(network, self.validation)
         if order.goal_points:

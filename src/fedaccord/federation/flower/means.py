@@ -57,11 +57,18 @@ class NextModel:
         return None
 
 
-def largest(updates: Mapping[str, Update]) -> tuple[str, float]:
-    """Find who sent the number furthest from 0, and how far that is."""
+def too_large(updates: Mapping[str, Update], server_round: int) -> tuple[str, str]:
+    """Find who sent the number furthest from 0, and give its name and what is to be said of it.
+
+    updates: what each client sent, of which no finite model could be made.
+    server_round: in which that was.
+    """
     sizes = {name: _magnitude(update.arrays) for name, update in updates.items()}
     name = max(sizes, key=lambda name: sizes[name])
-    return name, sizes[name]
+    return name, (
+        f"sent numbers as large as {sizes[name]:.2g} in round {server_round}, more than anybody "
+        "else: what all sent makes a model that is not finite, and the last one is kept"
+    )
 
 
 def _magnitude(arrays: Arrays) -> float:

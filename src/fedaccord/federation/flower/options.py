@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from fedaccord._files import check_replaceable
 from fedaccord.errors import InputError
 from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
@@ -67,3 +69,18 @@ def check_config(config: Mapping[str, Any], kind: type[Order]) -> None:
             f"the config for clients has {taken[0]}, which the strategy says itself; give it to "
             "the strategy if it is a setting there, or call it something else"
         )
+
+
+def check_history_file(path: str | Path | None) -> None:
+    """Refuse a file that could not be written, before any time goes into what it is to hold."""
+    if path is None:
+        return
+    try:
+        there = Path(path).parent.is_dir()
+        if there:
+            check_replaceable(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"the history cannot be written to {str(path)!r}: {reason}") from None
+    if not there:
+        raise InputError(f"the folder of {path} is not there; make it first")

@@ -144,6 +144,8 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
     weighted_by: the metric that says on how many points.
     """
     content, metrics = read_answer(reply)
+    if _number(metrics, weighted_by) == 0:
+        raise Unusable("it has no validation points; give it some")
     _count(metrics, weighted_by)
     return Measured(
         _accuracy(metrics, ACCURACY) if whole else math.nan,

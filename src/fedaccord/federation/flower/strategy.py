@@ -36,9 +36,10 @@ from fedaccord.allocation import closest
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower import options
 from fedaccord.federation.flower.attention import AttentiveGrid
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.means import NextModel, largest, mean_metrics
+from fedaccord.federation.flower.means import NextModel, mean_metrics, too_large
 from fedaccord.federation.flower.members import (
     Plan,
     Requirements,
@@ -48,7 +49,6 @@ from fedaccord.federation.flower.members import (
     whole_quotas,
 )
 from fedaccord.federation.flower.nodes import Introduction, Nodes
-from fedaccord.federation.flower.options import check_config, check_options, chosen_algorithm
 from fedaccord.federation.flower.protocol import LOG, EvaluateOrder, Order, TrainOrder
 from fedaccord.federation.flower.replies import (
     Arrays,
@@ -114,13 +114,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         own = {f.name for f in dataclasses.fields(self.kind)} - {"rounds"}
         super().__init__(**{key: value for key, value in settings.items() if key not in own})
         chosen = {key: value for key, value in settings.items() if key in own}
-        self.algorithm = chosen_algorithm(self.kind, algorithm, chosen)
+        self.algorithm = options.chosen_algorithm(self.kind, algorithm, chosen)
         if self.algorithm.tests_goal and self.fraction_evaluate == 0:
             raise InputError(
                 f"{self.algorithm.name} goes by the clients' accuracies: let fraction_evaluate be "
                 "above 0"
             )
-        check_options(stop_at_goal, node_deadline, ask_for, seed)
+        options.check_options(stop_at_goal, node_deadline, ask_for, seed)
         self.requirements = requirements
         self.plan = read_plan(plan)
         self.stop_at_goal = stop_at_goal
@@ -189,8 +189,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Train for so many rounds; see Flower's FedAvg for the arguments."""
         self._begin()
         self.algorithm = dataclasses.replace(self.algorithm, rounds=num_rounds)
-        if self.history_file is not None and not Path(self.history_file).parent.is_dir():
-            raise InputError(f"the folder of {self.history_file} is not there; make it first")
+        options.check_history_file(self.history_file)
 
         def evaluate_while_training(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
             # Flower goes through the rounds that are left, in which nothing happens.
@@ -227,7 +226,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Send each selected client the model, and how many samples it is to draw."""
-        check_config(config, TrainOrder)
+        options.check_config(config, TrainOrder)
         self._asked, self._allotted = {}, {}
         if self.stopped is not None:
             return []
@@ -262,12 +261,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         finite = not self.exacting and len(self._book.names) > 1
         made = self._next_model(self._model, list(good.values()), finite=finite) if good else None
         if good and made is None:
-            name, size = largest(good)
-            self._remark(
-                name,
-                f"sent numbers as large as {size:.2g} in round {self._round}, more than anybody "
-                "else: what all sent makes a model that is not finite, and the last one is kept",
-            )
+            self._remark(*too_large(good, self._round))
             good, losses = {}, {}
         self._book.note_training({name: u.samples for name, u in good.items()}, losses)
         LOG.info("aggregate_train: %d replies used, %d not", len(good), len(faults))
@@ -282,7 +276,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Have the clients measure their accuracies, in the rounds in which that is wanted."""
-        check_config(config, EvaluateOrder)
+        options.check_config(config, EvaluateOrder)
         self._asked = {}
         self._whole = self.algorithm.evaluates(server_round - 1)
         few = self.algorithm.goal_test_points is not None
@@ -495,6 +489,8 @@ class PlannedFedAvg(AlgorithmStrategy):
         *,
         requirements: Requirements,
         stop_at_goal: int | None = 1,
-        **options: Any,
+        **settings: Any,
     ) -> None:
-        super().__init__(requirements=requirements, plan=plan, stop_at_goal=stop_at_goal, **options)
+        super().__init__(
+            requirements=requirements, plan=plan, stop_at_goal=stop_at_goal, **settings
+        )

@@ -51,6 +51,8 @@ def write_app(folder: str | Path) -> App:
 
     folder: which is made if need be; hidden files in it, such as .git, do not matter.
     """
+    if not str(folder).strip():
+        raise InputError("the app has no folder; name a new one, such as my-app, or . for this one")
     root = Path(os.path.abspath(folder))
     project, package = app_names(root.name)
     _check_folder(root, folder)
