@@ -24,6 +24,19 @@ SETTINGS = {
 }
 
 
+ASK = """
+import sys
+from ray._raylet import GcsClient
+print(len(GcsClient(address=sys.argv[1]).get_all_node_info(timeout=60)))
+"""
+
+
+def asked(address, environment):
+    """Ask a Ray how many nodes it has, in an environment with its token or without."""
+    command = [sys.executable, "-c", ASK, address]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
 def listens(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
         return True

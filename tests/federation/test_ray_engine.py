@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pickle
+import re
 import signal
 import socket
 import sqlite3
@@ -19,7 +20,7 @@ import pytest
 import torch
 from commands import assert_refused, run
 from federation.made_up import table
-from federation.ray_nodes import Cluster
+from federation.ray_nodes import Cluster, asked
 from federation.small import small_federation, two_layers
 from federation.tiny import tiny_audit
 from processes import is_alive, needs_proc, processes, told, until
@@ -29,7 +30,7 @@ from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation import ray_engine
 from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.defection import defection_curves
-from fedaccord.federation.engines import RunError
+from fedaccord.federation.engines import RunError, started
 from fedaccord.federation.ray_engine import RayEngine
 from fedaccord.federation.store import Run, RunStore, package_versions
 
@@ -280,7 +281,7 @@ def model():
     return two_layers()
 
 # No guard around what follows, as in many a user's script, and a model that has no name.
-audit(lambda: model(), trials=4000, engine=on(sys.argv[2]), store=folder / "runs.db")
+audit(lambda: model(), trials=4000, engine=on(sys.argv[2] or None), store=folder / "runs.db")
 """
 
 
@@ -317,6 +318,53 @@ def test_an_audit_that_is_stopped_keeps_its_runs_and_leaves_nothing_on_the_clust
     safe = stored(path)
     resumed = audit(store=path, trials=1)
     assert resumed.reused == min(RUNS_A_TRIAL, safe)
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_ray_of_ones_own_is_closed_to_strangers_and_gone_when_all_is_killed(tmp_path):
+    command = [sys.executable, "-c", AUDIT.format(path=sys.path), str(tmp_path), ""]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            raylet, worker = map(int, until(lambda: marks(tmp_path), "a run is made")[0])
+            line = told(raylet)
+            folder = Path(re.search(rb"/tmp/fedaccord-ray-[0-9a-z_]+", line)[0].decode())
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert folder.stat().st_uid == os.getuid()
+            address = re.search(rb"--gcs-address=([^\0 ]+)", line)[1].decode()
+            strange = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH_")}
+            refused = asked(address, strange)
+            assert "InvalidAuthToken" in refused.stderr
+            known = dict(
+                one.split("=", 1) for one in told(raylet, "environ").decode().split("\0")[:-1]
+            )
+            assert asked(address, known).stdout == "1\n"
+            driver = processes()[raylet].parent
+            assert processes()[driver].parent == process.pid
+            os.kill(driver, signal.SIGKILL)
+        finally:
+            process.kill()
+    until(lambda: not folder.exists(), "the files are gone")
+    until(lambda: not any(map(is_alive, (driver, raylet, worker))), "the processes are gone")
+
+
+def fail_later(tasks, results_to):
+    """Do as a driver whose Ray is found, and fails with the first run under way."""
+    pickle.load(tasks)
+    with os.fdopen(results_to, "wb") as results:
+        pickle.dump(("room", 1), results)
+        results.flush()
+        pickle.load(tasks)
+        pickle.dump(("refused", "its store is full"), results)
+
+
+def test_what_fails_once_ray_is_found_leaves_the_finished_runs_safe(tmp_path, monkeypatch):
+    def begin(server, **options):
+        return started("federation.test_ray_engine:fail_later", **options)
+
+    monkeypatch.setattr(ray_engine, "started", begin)
+    with pytest.raises(RunError, match=r"Ray here failed: its store is full.* safe in .*runs\.db"):
+        audit(trials=1, engine=RayEngine, store=tmp_path / "runs.db")
 
 
 @pytest.mark.slow
@@ -397,7 +445,12 @@ def test_an_address_where_nothing_listens_is_refused_soon():
 
 
 @pytest.mark.parametrize(
-    "address", ["", "localhost", "local", "http://a:1", "a:b", ":6379", "a:70000", "a b:1", "a:1\n"]
+    "address",
+    [
+        *("", "localhost", "local", "http://a:1", "a:b", ":6379", "a:70000", "a b:1", "a:1\n"),
+        # No name of a machine.
+        *("..:1", "ray://a..b:1", "a" * 64 + ":1"),
+    ],
 )
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(InputError, match="must be auto, host:port or ray://host:port; got"):

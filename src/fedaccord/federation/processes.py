@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO
 
 # A process's first words: the search path, then all else can be imported; nothing if the process
@@ -23,6 +25,36 @@ BOOT = (
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+# Waits for the end of the process that started it, and ends whatever that has left behind.
+CLEANER = """
+cat
+kill -s KILL -- "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && break; sleep 0.2; done
+"""
+
+
+def new_token() -> dict[str, str]:
+    """Give the environment of a Ray that refuses strangers, for it listens on all interfaces."""
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+def cleaned(folder: Path) -> subprocess.Popen[bytes]:
+    """Make a folder of this process's own, and start what removes it however this process ends.
+
+    It first ends all processes of the group that this one leads, and so, at the end of a with
+    block, this one too.
+
+    folder: to be made.
+    """
+    folder.mkdir(mode=0o700)
+    # It waits at a pipe that nobody else has.
+    return subprocess.Popen(
+        ["/bin/sh", "-c", CLEANER, "sh", str(os.getpid()), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def tail(log: IO[bytes], characters: int = 2000) -> str:

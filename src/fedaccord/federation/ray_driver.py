@@ -14,14 +14,16 @@ import shutil
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import IO, Any
 
 import ray
 from ray import exceptions
 
-from fedaccord.federation.processes import ONE_THREAD
+from fedaccord.federation.processes import ONE_THREAD, cleaned
 
 # How often a run is tried before it is taken to be what ends its workers.
 ATTEMPTS = 4
@@ -47,6 +49,16 @@ def drive(tasks: IO[bytes], results_to: int) -> None:
         wanted = pickle.load(tasks)
     except EOFError:
         return
+    with cleaned(Path(wanted["folder"])) if wanted["folder"] else contextlib.nullcontext():
+        try:
+            _serve(wanted, tasks, results_to)
+        except Exception:
+            # Python would say it too late.
+            traceback.print_exc()
+            raise
+
+
+def _serve(wanted: dict[str, Any], tasks: IO[bytes], results_to: int) -> None:
     # It is to end with this process, not with the last that Ray starts.
     os.set_inheritable(results_to, False)
     with os.fdopen(results_to, "wb") as results, contextlib.suppress(BrokenPipeError):
@@ -71,7 +83,8 @@ def _options(wanted: dict[str, Any]) -> dict[str, Any]:
         "address": "local",
         "num_cpus": wanted["cpus"],
         "include_dashboard": False,
-        "_temp_dir": wanted["folder"],
+        # One inside: Ray opens its folder to everybody.
+        "_temp_dir": str(Path(wanted["folder"]) / "ray"),
     }
 
 

@@ -14,6 +14,7 @@ import itertools
 import os
 import pickle
 import re
+import secrets
 import shutil
 import socket
 import tempfile
@@ -42,7 +43,7 @@ from fedaccord.federation.engines import (
     unpacked,
 )
 from fedaccord.federation.history import History
-from fedaccord.federation.processes import ONE_THREAD, tail
+from fedaccord.federation.processes import ONE_THREAD, new_token, tail
 from fedaccord.federation.store import Run, package_versions
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
@@ -128,10 +129,7 @@ def _checked_address(address: str) -> str:
         return address
     parts = ADDRESS.fullmatch(address)
     if parts is None or int(parts["port"]) > 65535:
-        raise InputError(
-            f"the address of a Ray cluster must be auto, host:port or ray://host:port; got "
-            f"{address!r}; leave it out to start Ray on this machine"
-        )
+        raise _no_address(address)
     try:
         host = parts["host"].strip("[]")
         socket.create_connection((host, int(parts["port"])), timeout=REACH).close()
@@ -140,7 +138,17 @@ def _checked_address(address: str) -> str:
             f"nothing answers at {address} ({error.strerror or error}): start a Ray cluster there "
             "(ray start --head), or correct the address"
         ) from None
+    except ValueError:
+        # Names of machines have letters between their dots, and not too many.
+        raise _no_address(address) from None
     return address
+
+
+def _no_address(address: str) -> InputError:
+    return InputError(
+        f"the address of a Ray cluster must be auto, host:port or ray://host:port; got "
+        f"{address!r}; leave it out to start Ray on this machine"
+    )
 
 
 class _Driver:
@@ -159,13 +167,15 @@ class _Driver:
         self._lock = threading.Lock()
         self._connected: Future[None] = Future()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        # Of a Ray that is started here; one that runs already has its own. The process makes it, so
+        # that none is left if it is never started.
+        name = f"fedaccord-ray-{secrets.token_hex(4)}"
+        self._folder = "" if address else os.path.join(SHORT or tempfile.gettempdir(), name)
         self._process = started(
             "fedaccord.federation.ray_driver:drive",
-            environment={**ONE_THREAD, **QUIET},
+            environment={**ONE_THREAD, **QUIET, **({} if address else new_token())},
             errors=self._log,
         )
-        # Of a Ray that is started here; one that runs already has its own.
-        self._folder = tempfile.mkdtemp(prefix="fedaccord-ray-", dir=SHORT) if not address else ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -238,7 +248,11 @@ class _Driver:
             self._connected.set_result(None)
 
     def _refused(self, why: str) -> None:
-        self._give_up(InputError(f"cannot use Ray {self._where}: {why}"))
+        if self._connected.done():
+            # Not what was asked for is at fault, and there may be finished runs to go on from.
+            self._give_up(RunError(f"Ray {self._where} failed: {why}"))
+        else:
+            self._give_up(InputError(f"cannot use Ray {self._where}: {why}"))
 
     def _made(self, number: int, replied: bytes) -> None:
         _, future = self._under_way.pop(number)

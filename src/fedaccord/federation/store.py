@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -94,9 +94,11 @@ class Run:
     @cached_property
     def key(self) -> str:
         """A digest of all that the run depends on: equal runs have equal keys."""
-        return _run_key(
+        algorithm = self.algorithm.to_dict()
+        return _digest(
+            _version_of(algorithm),
             self.source,
-            _canonical(self.algorithm.to_dict()),
+            _canonical(algorithm),
             _canonical(self.contributions),
             self.base_seed,
             self.trial,
@@ -212,8 +214,9 @@ class RunStore:
             return None
         source, algorithm, contributions, base_seed, trial, *results = row
         *values, digest, seconds, versions = results
+        version = _version_of(run.algorithm.to_dict())
         if (
-            _run_key(source, algorithm, contributions, base_seed, trial) != run.key
+            _digest(version, source, algorithm, contributions, base_seed, trial) != run.key
             or _digest(run.key, *values) != digest
         ):
             raise self._damaged(f"run {run.key[:12]} is not as it was written")
@@ -384,12 +387,10 @@ def package_versions() -> str:
     )
 
 
-def _run_key(source: str, algorithm: str, contributions: str, seed: object, trial: object) -> str:
+def _version_of(algorithm: Mapping[str, Any]) -> int:
     # A user's own algorithm may test goals on drawn points under any name.
-    whole = '"goal_points":null' in algorithm or '"goal_points":' not in algorithm
-    results = UNCHANGED if whole and '"code":' not in algorithm else RESULTS
-    parts = (str(results), source, algorithm, contributions, str(seed), str(trial))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    own, draws = "code" in algorithm, algorithm.get("goal_points") is not None
+    return RESULTS if own or draws else UNCHANGED
 
 
 def _canonical(value: Any) -> str:

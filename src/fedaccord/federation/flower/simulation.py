@@ -16,7 +16,6 @@ import os
 import queue
 import re
 import secrets
-import subprocess
 import sys
 import tempfile
 import threading
@@ -53,7 +52,7 @@ from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.client import Site
 from fedaccord.federation.flower.strategy import AlgorithmStrategy
 from fedaccord.federation.history import History
-from fedaccord.federation.processes import ONE_THREAD, tail
+from fedaccord.federation.processes import ONE_THREAD, cleaned, new_token, tail
 from fedaccord.federation.ray_engine import QUIET as RAY_QUIET
 from fedaccord.federation.ray_engine import SHORT
 from fedaccord.federation.store import Run
@@ -81,12 +80,6 @@ ATTEMPTS = 3
 PATIENCE = 10.0
 # How Flower names what Ray raised.
 RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
-# Waits for the end of the process that started it, and ends whatever that has left behind.
-CLEANER = """
-cat
-kill -s KILL -- "-$1"
-for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && break; sleep 0.2; done
-"""
 
 
 class FlowerEngine(LocalEngine):
@@ -106,9 +99,7 @@ class FlowerEngine(LocalEngine):
         super().__init__(source)
         if find_spec("ray") is None:
             raise MissingExtraError("ray", "flower")
-        # Ray listens on all addresses of the machine; who does not have the token is refused.
-        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        self.environment = {**ONE_THREAD, **QUIET, **token, ACTORS: str(actors)}
+        self.environment = {**ONE_THREAD, **QUIET, **new_token(), ACTORS: str(actors)}
         # One for each simulation; another is started after an error.
         self.folders: list[Path] = []
 
@@ -189,16 +180,7 @@ def serve(tasks: IO[bytes], results_to: int) -> None:
     results_to: the descriptor that histories go to.
     """
     folder = Path(os.environ[FOLDER])
-    folder.mkdir(mode=0o700)
-    # It ends with this process, however that ends, for nobody else has the pipe.
-    cleaner = subprocess.Popen(
-        ["/bin/sh", "-c", CLEANER, "sh", str(os.getpid()), str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with cleaner:
+    with cleaned(folder):
         simulation = Simulation(folder, actors=int(os.environ[ACTORS]))
         engines.serve(tasks, results_to, make=simulation.make)
 
@@ -282,8 +264,7 @@ def _say_last(error: BaseException) -> None:
     """Write why a simulation ended in one line, for Flower says only that it did."""
     while error.__cause__ is not None:
         error = error.__cause__
-    sys.stderr.write(" ".join(f"{type(error).__name__}: {error}".split()) + "\n")
-    sys.stderr.flush()
+    os.write(2, " ".join(f"{type(error).__name__}: {error}".split()).encode() + b"\n")
 
 
 def _start_ray(folder: Path, cpus: int) -> None:
@@ -299,7 +280,8 @@ def _start_ray(folder: Path, cpus: int) -> None:
                 num_gpus=0,
                 include_dashboard=False,
                 log_to_driver=False,
-                _temp_dir=str(folder),
+                # One inside: Ray opens its folder to everybody.
+                _temp_dir=str(folder / "ray"),
             )
             return
         except Exception as error:  # it has no other name for having run out of its own patience
