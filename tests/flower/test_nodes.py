@@ -30,7 +30,8 @@ def test_the_name_a_node_is_registered_under_wins():
     federation = started()
     nodes = nodes_of(federation)
     nodes[1].name = "Hill"
-    strategy = FedAvg(requirements={"client 0": 0.9, "Hill": 0.9, "client 2": 0.9}, batch_size=4)
+    goals = dict.fromkeys(("client 0", "Hill", "client 2"), 0.9)
+    strategy = FedAvg(requirements=goals, batch_size=4, node_deadline=1)
     run(strategy, federation, nodes, rounds=2)
     assert strategy.remarks == []
     assert {config_of(m)["client"] for _, m in heard(nodes[1:2], "train")} == {"Hill"}
@@ -414,6 +415,7 @@ def test_a_member_that_comes_late_with_too_few_points_does_not_end_the_run():
         "a limit of 24 for client 1"
     )
     assert strategy.history.samples.tolist() == [[4, 0, 4]] * 3
+    assert not list(heard(nodes[1:2], "train"))
     assert np.isfinite(strategy.history.accuracy[1:, 1]).all()
 
 

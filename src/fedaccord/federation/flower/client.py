@@ -115,9 +115,7 @@ def client_app(
             raise InputError(f"may_report knows {', '.join(protocol.EXTRAS)}; got {what!r}")
 
     def site(context: Context) -> Site:
-        # Those who read a file say what they read there.
-        with _errors_kept_here(but=()):
-            points, validation = data(context)
+        points, validation = data(context)
         most = most_points(context)
         return Site(
             model,
@@ -132,7 +130,7 @@ def client_app(
 
     def answering(answer: Callable[[Site, Message], Message]) -> Answer:
         def answered(message: Message, context: Context) -> Message:
-            with _errors_kept_here(but=(OrderError,)), torch.random.fork_rng(devices=[]):
+            with _errors_kept_here(), torch.random.fork_rng(devices=[]):
                 return answer(site(context), message)
 
         return answered
@@ -145,14 +143,14 @@ def client_app(
 
 
 @contextlib.contextmanager
-def _errors_kept_here(*, but: tuple[type[Exception], ...]) -> Iterator[None]:
+def _errors_kept_here() -> Iterator[None]:
     """Keep from the server what an error says: Flower sends it, and it may have a patient's name.
 
-    but: errors that tell nothing of the data, for the server to read.
+    All but what an order made of it: that tells nothing of the data, and is for the server to read.
     """
     try:
         yield
-    except but:
+    except OrderError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, its text is not for the server.
         LOG.exception("this client cannot answer the server")
