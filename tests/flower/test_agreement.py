@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from flower.runs import LOSS, nodes_of, requirements_of, run, started, with_weights
+from flower.runs import LOSS, arrays_of, nodes_of, requirements_of, run, started, with_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -180,6 +180,31 @@ def test_an_algorithm_of_ones_own_with_its_own_mean_and_weights_agrees(form):
     assert len({tuple(row) for row in local.samples}) > 3
     with pytest.raises(FedaccordError, match="not one weight per client"):
         _ = strategy.weights
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+def test_what_a_subclass_makes_of_the_model_is_what_the_next_round_starts_from(form):
+    class Forgetful(AlgorithmStrategy):
+        def aggregate_train(self, server_round, replies):
+            arrays, metrics = super().aggregate_train(server_round, replies)
+            return (arrays_of(federation) if server_round == 1 else arrays), metrics
+
+    federation = started()
+    algorithm = FedAvg(batch_size=4, form=form, optimizer="sgd", learning_rate=0.1)
+    nodes = nodes_of(federation)
+    strategy = Forgetful(requirements=0.9, algorithm=algorithm)
+    result = run(strategy, federation, nodes, rounds=2)
+    # The second round from the start: what the clients draw is all that the first one left behind.
+    start = federation.weights["0.weight"]
+    mean = sum(made(node, "0.weight", form, start) for node in nodes) / 3
+    assert_allclose(result.arrays["0.weight"].numpy(), start - 0.1 * mean, rtol=1e-9)
+
+
+def made(node, name, form, start):
+    """Give the gradient that a client found in its last round, one step of a batch."""
+    message = [m for m in node.heard if m.metadata.message_type == "train"][-1]
+    found = node.answer(message).content["arrays"][name].numpy()
+    return found if form == "pooled" else (start - found) / 0.1
 
 
 def wide_linear():

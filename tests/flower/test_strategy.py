@@ -342,10 +342,11 @@ def test_accuracies_are_measured_every_so_many_rounds_and_in_the_last():
     run(strategy, started(), rounds=10)
     measured = np.isfinite(strategy.history.accuracy).all(axis=1)
     assert measured.tolist() == [False, False, True] * 2
-    strategy = FedAvg(requirements=0.01, evaluate_every=3)
-    run(strategy, started(), rounds=4)
+    strategy, nodes = FedAvg(requirements=0.01, evaluate_every=3), nodes_of(started())
+    run(strategy, started(), nodes, rounds=4)
     measured = np.isfinite(strategy.history.accuracy).all(axis=1)
     assert measured.tolist() == [False, False, True, True]
+    assert asked(nodes, "evaluate", "server-round")["client 0"] == [3, 4]
 
 
 def test_one_client_and_one_round_will_do():
