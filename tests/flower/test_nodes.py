@@ -243,7 +243,7 @@ def test_who_is_silent_holds_up_nobody_once_all_that_are_named_are_there():
     mute = node_of(federation.clients[0], federation, 77, name=lambda context: "stranger")
     mute.tamper = lambda message, reply: None
     strategy = FedAvg(
-        requirements=requirements_of(federation), batch_size=4, node_deadline=0, exacting=True
+        requirements=requirements_of(federation), batch_size=4, node_deadline=60, exacting=True
     )
     run(strategy, federation, [*nodes_of(federation), mute], rounds=1)
     assert strategy.history.samples.tolist() == [[4, 4, 4]]
