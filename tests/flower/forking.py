@@ -41,7 +41,7 @@ COMMANDS = {
 PRELOADED = (
     *("torch", "torch._dynamo", "numpy.random", "httpcore", "flwr.serverapp.strategy"),
     *("fedaccord.federation.flower.client", "fedaccord.federation.flower.server_step"),
-    "fedaccord.federation.flower.strategy",
+    *("fedaccord.federation.flower.strategy", "sklearn.datasets"),
 )
 
 # Whoever ends the tests this way closes standard input too, and then there is much to end.
