@@ -5,9 +5,16 @@ deployment of Flower's, is started once.
 """
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
+
+# A shell that starts the tests in the background has interrupts ignored, and what is ignored here
+# would be ignored by every command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 # No deadline: the first call of a compiled function takes seconds, the next microseconds.
 settings.register_profile("ci", deadline=None, derandomize=True)
