@@ -43,8 +43,6 @@ def test_a_cut_rounds_half_up_and_leaves_at_least_one_point(level, left):
         ({"width": math.nan}, "width must be between 0 and 1"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seed": 0.5}, "seed must be a whole number"),
-        ({"workers": 0}, "workers must be"),
-        ({"workers": 10_000}, "10000 workers are more than the cores here"),
         ({"algorithms": []}, "no algorithm"),
         ({"algorithms": [FedAvg(), FedAvg(rounds=3)]}, "two algorithms are called FedAvg; .*dict"),
         ({"algorithms": ["FedAvg"]}, "an algorithm is needed.*got 'FedAvg'"),
@@ -65,4 +63,15 @@ def test_bad_input_is_refused_before_any_work(monkeypatch, tmp_path, options, wo
     with pytest.raises(InputError, match=words):
         defection_curves(MadeUp(), algorithms, store=path, **options)
     assert engine.made == []
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [(0, "workers must be"), (10_000, "10000 workers are more than the cores here")],
+)
+def test_workers_that_cannot_be_are_refused_before_any_work(tmp_path, workers, words):
+    path = tmp_path / "runs.db"
+    with pytest.raises(InputError, match=words):
+        defection_curves(MadeUp(), [FedAvg()], store=path, workers=workers)
     assert not path.exists()
