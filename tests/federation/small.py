@@ -1,5 +1,7 @@
 """Small federations with made-up points, and models that show what they are given."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +26,18 @@ def linear_model() -> nn.Module:
 
 def two_layers() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+
+
+def in_a_worker_only(act: Callable[[], object]) -> Callable[[], nn.Module]:
+    """A model factory that does something once it is in another process than the tests."""
+    here = os.getpid()
+
+    def factory() -> nn.Module:
+        if os.getpid() != here:
+            act()
+        return two_layers()
+
+    return factory
 
 
 def small_federation(

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from federation.small import small_federation, two_layers
+from federation.small import in_a_worker_only, small_federation, two_layers
 
 from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError, InputError
@@ -33,18 +33,6 @@ def run(trial=0, algorithm=None, contributions=(30, 24, 40)):
 def finished(federation, runs, workers):
     with LocalEngine(federation, workers=workers) as engine:
         return {one.run.key: one.history for one in engine.finished(runs)}
-
-
-def in_a_worker_only(act):
-    """A model factory that does something once it is in another process than the tests."""
-    here = HERE
-
-    def factory():
-        if os.getpid() != here:
-            act()
-        return two_layers()
-
-    return factory
 
 
 @needs_two_cores

@@ -21,7 +21,7 @@ import torch
 from commands import assert_refused, run
 from federation.made_up import table
 from federation.ray_nodes import Cluster, asked
-from federation.small import small_federation, two_layers
+from federation.small import in_a_worker_only, small_federation, two_layers
 from federation.tiny import tiny_audit
 from processes import is_alive, needs_proc, processes, told, until
 
@@ -66,18 +66,6 @@ def every_number(path):
     return kept, rows
 
 
-def model_that(act):
-    """A model factory that does something before it makes a model in a worker process."""
-    here = HERE
-
-    def factory():
-        if os.getpid() != here:
-            act()
-        return two_layers()
-
-    return factory
-
-
 def leaving_a_mark(folder, then=lambda: None):
     """What leaves a file named for its node and its process whenever a model is made."""
 
@@ -116,7 +104,7 @@ def test_a_node_that_joins_is_used_and_one_that_is_killed_loses_nothing(cluster,
     def wait():
         until(go.exists, "the test goes on")
 
-    model = model_that(leaving_a_mark(tmp_path, wait))
+    model = in_a_worker_only(leaving_a_mark(tmp_path, wait))
     node = []
 
     def kill_the_node_in_the_middle_of_a_run():
@@ -154,7 +142,7 @@ def test_an_audit_goes_on_where_another_engine_stopped_though_a_worker_is_killed
         if len(marks(tmp_path)) == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    model = model_that(leaving_a_mark(tmp_path, die_the_first_time))
+    model = in_a_worker_only(leaving_a_mark(tmp_path, die_the_first_time))
     path = tmp_path / "runs.db"
     audit(model, trials=1, store=path)
     client = f"ray://127.0.0.1:{cluster.client_port}"
@@ -211,7 +199,7 @@ def test_a_bug_is_told_and_not_tried_again(cluster, tmp_path):
     def broken():
         raise KeyError("no such layer")
 
-    model = model_that(leaving_a_mark(tmp_path, broken))
+    model = in_a_worker_only(leaving_a_mark(tmp_path, broken))
     words = r"run of FedAvg in trial 4 with contributions .* failed: KeyError: 'no such layer'"
     with pytest.raises(RunError, match=words) as caught:
         made(RayEngine(small_federation(model=model), address=cluster.address), one_run(4))
@@ -234,7 +222,7 @@ def test_a_run_that_always_ends_its_worker_is_given_up_in_a_sentence(
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    model = model_that(leaving_a_mark(tmp_path, die))
+    model = in_a_worker_only(leaving_a_mark(tmp_path, die))
     words = (
         "Ray lost the run of FedAvg in trial 3 .* 4 times, at last because its worker process "
         "died: .*fewer workers"
@@ -372,7 +360,7 @@ def test_what_fails_once_ray_is_found_leaves_the_finished_runs_safe(tmp_path, mo
 def test_the_loss_of_the_head_is_told(tmp_path, monkeypatch):
     # Ray waits for it to come back, by itself for a minute.
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "3")
-    model = model_that(leaving_a_mark(tmp_path, lambda: time.sleep(0.5)))
+    model = in_a_worker_only(leaving_a_mark(tmp_path, lambda: time.sleep(0.5)))
     with Cluster() as doomed:
         address = doomed.address
 

@@ -122,14 +122,16 @@ def audit_defection(
     make_engine, workers = _chosen_engine(engine, workers, address)
     folder = Path(results).parent / CACHE if cache is None else Path(cache)
     source = building_of(config, folder).source(settings.seed)
-    # Of whom an algorithm of P2 asks nothing shows in its first runs.
-    unplanned = settings.protocol == "P2" and prescribed is None
-    count = _Count(results, at_most=settings.width is not None or unplanned)
+    count = _Count(results, at_most=_may_be_fewer(settings, prescribed))
     found = _audited(source, algorithms, settings, prescribed, workers, make_engine, results, count)
-    pages = "fedaccord.report.pages_training"
-    write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
-    _emit(found, as_json=as_json)
+    _tell(found, report, as_json=as_json)
     complain(count.kept(found.reused))
+
+
+def _may_be_fewer(settings: AuditSettings, plan: Allocation | None) -> bool:
+    """Say whether there may turn out to be fewer runs than can be told beforehand."""
+    # Of whom an algorithm of P2 asks nothing shows in its first runs.
+    return settings.width is not None or (settings.protocol == "P2" and plan is None)
 
 
 class _Count:
@@ -249,7 +251,9 @@ def _kept(results: str) -> str:
     )
 
 
-def _emit(found: DefectionAudit, *, as_json: bool) -> None:
+def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
+    pages = "fedaccord.report.pages_training"
+    write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:

@@ -19,13 +19,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO, Any, Protocol, TypeAlias
 
 import cloudpickle  # type: ignore[import-untyped]
 import torch
 
 from fedaccord._arrays import Vector
+from fedaccord._closing import Closing
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError
@@ -94,7 +94,7 @@ Deal: TypeAlias = Callable[[int], Federation]
 Maker: TypeAlias = Callable[[Deal, Run], History]
 
 
-class LocalEngine:
+class LocalEngine(Closing):
     """Makes runs on this machine: one worker is this process, more are processes of their own.
 
     source: deals a federation to each trial.
@@ -113,17 +113,6 @@ class LocalEngine:
         self._threads: ThreadPoolExecutor | None = None
         self._idle: list[_Worker] = []
         self._all: list[_Worker] = []
-
-    def __enter__(self) -> LocalEngine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the workers at once; what they are at is lost."""

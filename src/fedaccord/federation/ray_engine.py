@@ -21,11 +21,11 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from fedaccord._closing import Closing
 from fedaccord._lazy import EXTRAS
 from fedaccord._machine import checked_workers, cores, whole_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
@@ -60,7 +60,7 @@ PAUSE = 2.0
 SHORT = "/tmp" if os.path.isdir("/tmp") else None
 
 
-class RayEngine:
+class RayEngine(Closing):
     """Makes runs on the nodes of a Ray cluster, or of a local Ray that it starts and ends.
 
     source: deals a federation to each trial.
@@ -74,17 +74,6 @@ class RayEngine:
         self._workers, self._address = checked_request(workers, address)
         self._source = source
         self._driver: _Driver | None = None
-
-    def __enter__(self) -> RayEngine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Leave the cluster, or end the local Ray; runs under way are lost."""

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from fedaccord._closing import Closing
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.history import History
@@ -149,7 +149,7 @@ class Outcome:
         return tuple(passage > 0 and not math.isnan(last) for passage, last in pairs)
 
 
-class RunStore:
+class RunStore(Closing):
     """A SQLite file of finished runs and their histories.
 
     A rollback journal, not a write-ahead log: everything is in one file that can be copied, also
@@ -178,17 +178,6 @@ class RunStore:
         except BaseException:
             self._connection.close()
             raise
-
-    def __enter__(self) -> RunStore:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return "RunStore(in memory)" if self.path is None else f"RunStore({str(self.path)!r})"
