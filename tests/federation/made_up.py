@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from fedaccord.federation import defection
+from fedaccord.federation import engines
 from fedaccord.federation.engines import Finished
 from fedaccord.federation.history import History
 
@@ -73,7 +73,7 @@ class MadeUpEngine:
 
 def made_up(monkeypatch, rule, ahead=1, seed=0):
     engine = MadeUpEngine(rule, ahead, seed)
-    monkeypatch.setitem(defection.ENGINES, "local", engine)
+    monkeypatch.setitem(engines.ENGINES, "local", engine)
     return engine
 
 

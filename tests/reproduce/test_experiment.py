@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedaccord.federation import allotment, building, defection, pretraining
+from fedaccord.federation import allotment, building, defection, engines, pretraining
 from fedaccord.federation import difficulty as difficulty_module
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.config import Config
@@ -289,7 +289,7 @@ def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
     config = dataclasses.replace(Config.default(), algorithms={"Solo": solo})
     config = bench.with_section(config, "audit", trials=3, levels=(1.0,))
     building = SimpleNamespace(source=lambda seed: MadeUpSource())
-    monkeypatch.setitem(defection.ENGINES, "local", MadeUpEngine(rule))
+    monkeypatch.setitem(engines.ENGINES, "local", MadeUpEngine(rule))
     monkeypatch.setattr(
         alone, "bench", lambda setting, *_: Bench(config, building, MADE_UP, setting)
     )
@@ -316,7 +316,7 @@ def test_digits_trained_alone_miss_the_goal_with_half_and_runs_are_kept(
     assert found.verdict is Verdict.HOLDS
     assert "digits (not the paper's data)" in found.measured
     # All are in the file now: nothing is trained for a row that needs the same.
-    monkeypatch.setitem(defection.ENGINES, "local", MadeUpEngine(None))
+    monkeypatch.setitem(engines.ENGINES, "local", MadeUpEngine(None))
     assert row("solo-levels", tmp_path) == found
     assert row("solo-curves", tmp_path).evidence["trials"] == 3
 
@@ -401,7 +401,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
     def check(id: str, rule=papers, trials: int = 20):
         engine = MadeUpEngine(rule)
-        monkeypatch.setitem(defection.ENGINES, "local", engine)
+        monkeypatch.setitem(engines.ENGINES, "local", engine)
         config = bench.with_section(
             Config.default(), "audit", trials=trials, levels=(1.0, 0.25), defectors="random"
         )

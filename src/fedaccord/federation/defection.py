@@ -7,7 +7,6 @@ tells them apart.
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from fedaccord.allocation import Allocation
-from fedaccord.errors import FedaccordError
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.curves import (
     Contributions,
@@ -35,13 +33,17 @@ from fedaccord.federation.design import (
     PLANNING_TRIALS,
     Design,
     checked_plan,
-    chosen,
     cut,
     designed,
 )
-from fedaccord.federation.engines import ENGINES, Engine, RunError, Source
-from fedaccord.federation.history import History
+from fedaccord.federation.engines import Engine, RunError, Source
 from fedaccord.federation.intervals import Proportion, clustered
+from fedaccord.federation.running import (
+    check_is_asked_for,
+    check_none_is_lost,
+    with_remedy,
+    workplace,
+)
 from fedaccord.federation.store import Outcome, Run, RunStore, package_versions
 
 # A cell is not stopped early before this many trials: by chance the first few often agree.
@@ -144,11 +146,7 @@ def defection_curves(
         seed=seed,
     )
     prescribed = checked_plan(design, plan)
-    make_engine = engine if callable(engine) else ENGINES[chosen("engine", engine, tuple(ENGINES))]
-    with contextlib.ExitStack() as stack:
-        # First, for whatever is wrong with it is to leave no new file behind.
-        machine = stack.enter_context(make_engine(source, workers=workers))
-        runs = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
+    with workplace(source, engine=engine, workers=workers, store=store) as (machine, runs):
         work = _Work(design, machine, runs, progress)
         full = dict.fromkeys(design.algorithms, prescribed) if prescribed else work.own_plans()
         cells = work.score(full)
@@ -280,14 +278,14 @@ class _Work:
         try:
             for finished in self._engine.finished(missing):
                 run, history = finished.run, finished.history
-                _check_is_asked_for(run, history)
+                check_is_asked_for(run, history)
                 outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
                 self._under_way.discard(run.key)
                 self._take(names[run.key], run, outcome)
                 self._report()
-            _check_none_is_lost(len(self._under_way) + sum(1 for _ in missing))
+            check_none_is_lost(len(self._under_way) + sum(1 for _ in missing))
         except RunError as error:
-            raise _with_remedy(error, self._store) from error
+            raise with_remedy(error, self._store) from error
 
     def _missing(self, wanted: Iterator[tuple[str, Run]], names: dict[str, str]) -> Iterator[Run]:
         """Pass on the runs that are not in the store, nor under way for another cell."""
@@ -368,30 +366,3 @@ def _versions(cells: Sequence[_Cell]) -> tuple[str, ...]:
 def _run_seconds(cells: Sequence[_Cell]) -> float:
     counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
     return sum(outcome.seconds for outcome in {id(o): o for o in counted}.values())
-
-
-def _check_is_asked_for(run: Run, history: History) -> None:
-    """Refuse what an engine gives for a run if it is not of that run."""
-    asked = (run.seed, run.contributions, run.algorithm.to_dict())
-    given = (history.seed, tuple(history.contributions.tolist()), history.algorithm)
-    if asked != given or (history.unique > history.contributions).any():
-        raise RunError(
-            f"an engine gave another run than was asked for: seed {given[0]} and contributions "
-            f"{given[1]} for seed {asked[0]} and {asked[1]}"
-        )
-
-
-def _check_none_is_lost(lost: int) -> None:
-    """Refuse to go on without runs that an engine has not given back, or never took."""
-    if lost:
-        runs = "run" if lost == 1 else "runs"
-        raise RunError(f"{lost} {runs} did not come back from the workers; start again")
-
-
-def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
-    if store.path is None:
-        return error
-    return RunError(
-        f"{error}; the runs finished before are safe in {store.path}, and the same command goes "
-        "on from there"
-    )
