@@ -7,7 +7,11 @@ An algorithm is a frozen object with four pieces around the one loop in `trainin
     weights(state, accuracies, requirements)   the state after a round's goal test
     aggregate(updates, counts)                 one update out of the clients'
 
-A new one is a subclass that replaces some of them. Nothing here needs torch.
+and some that few need: `begin`, where the first state depends on what clients bring; `drew`, the
+state after samples were drawn; `tests`, in which rounds there is a goal test; `combine`, where the
+mean depends on the state; `left`, who leaves with the model as it is; `ended`, when training is
+over; `committed`, what clients have promised. A new one is a subclass that replaces some of them.
+Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -21,8 +25,9 @@ from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedaccord._arrays import Vector
+from fedaccord._arrays import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation import allotment
 from fedaccord.federation.allotment import Counts, Update
@@ -53,6 +58,8 @@ class Algorithm:
 
     kind: ClassVar[str] = ""
     name: ClassVar[str] = ""
+    # Whether `weights` is told that who brings nothing is satisfied: more cannot be asked of it.
+    passes_off_idle: ClassVar[bool] = True
 
     rounds: int = 250
     batch_size: int = 64
@@ -94,10 +101,22 @@ class Algorithm:
         """How many of each client's validation points a goal test looks at; None for all."""
         return None
 
+    def tests(self, n: int) -> bool:
+        """Tell whether round n, counted from 0, ends with a test of the goal."""
+        return self.tests_goal
+
     def evaluates(self, n: int) -> bool:
         """Tell whether round n, counted from 0, ends with an evaluation on all points."""
-        whole_goal_test = self.tests_goal and self.goal_test_points is None
+        whole_goal_test = self.tests(n) and self.goal_test_points is None
         return whole_goal_test or (n + 1) % self.evaluate_every == 0 or n + 1 == self.rounds
+
+    def committed(self, contributions: Sequence[int]) -> Algorithm:
+        """Give the algorithm as it is once clients have promised so many points each."""
+        return self
+
+    def begin(self, contributions: Counts) -> Any:
+        """Give the state before the first round, of clients that bring so many points."""
+        return self.init(len(contributions))
 
     def init(self, clients: int) -> Vector:
         """Give everybody the same weight."""
@@ -107,9 +126,39 @@ class Algorithm:
         """Give everybody the same number of samples, m * B."""
         return np.full(len(state), self.batch_size * self.local_batches, dtype=np.int64)
 
+    def drew(self, state: Any, counts: Counts) -> Any:
+        """Leave the state as it is, whoever drew how many samples."""
+        return state
+
     def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
         """Leave the weights as they are, whoever is satisfied."""
         return state
+
+    def left(self, state: Any) -> NDArray[np.bool_] | None:
+        """Tell who has left with the model it had then; None for nobody."""
+        return None
+
+    def ended(self, state: Any) -> bool:
+        """Tell whether training is over, whatever rounds are left."""
+        return False
+
+    def combine(
+        self, state: Any, updates: Sequence[Update], counts: Counts, clients: Indices
+    ) -> Update:
+        """Make one update of the clients', by `aggregate`.
+
+        state: before the round.
+        updates: of those that drew samples.
+        counts: how many each drew.
+        clients: which they are, as places among all.
+        """
+        return self.aggregate(updates, counts)
+
+    @property
+    def averages(self) -> bool:
+        """Whether one update is made of many by the mean over samples, and no mean of its own."""
+        kind = type(self)
+        return kind.aggregate is Algorithm.aggregate and kind.combine is Algorithm.combine
 
     def aggregate(self, updates: Sequence[Update], counts: Counts) -> Update:
         """Average the clients' updates in proportion to their samples."""
@@ -120,7 +169,7 @@ class Algorithm:
 
         Runs that are kept are known by this, so that a changed algorithm is run anew.
         """
-        own = type(self).__module__ != __name__
+        own = not _is_ours(type(self))
         return {"kind": self.kind, **asdict(self), **({"code": _code(type(self))} if own else {})}
 
 
@@ -196,55 +245,15 @@ class Solo(Algorithm):
 KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo)}
 
 
-def allotted(algorithm: Algorithm, state: Any, contributions: Counts) -> Counts:
-    """Ask an algorithm for a round's samples, and see to it that they are counts.
-
-    algorithm: to be asked.
-    state: of the algorithm.
-    contributions: how many points each client brings; who brings none is asked for none.
-    """
-    counts = np.asarray(algorithm.allot(state))
-    if counts.shape != contributions.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
-        raise InputError(
-            f"allot of {algorithm.name} must give {len(contributions)} whole numbers of zero or "
-            f"more, one per client; got {counts.tolist()}"
-        )
-    if (counts > MOST_SAMPLES).any():
-        raise InputError(
-            f"allot of {algorithm.name} gives a client {int(counts.max()):,} samples in one round; "
-            f"let it be at most {MOST_SAMPLES:,}"
-        )
-    return np.where(contributions > 0, counts, 0).astype(np.int64)
-
-
-def reweighed(
-    algorithm: Algorithm,
-    state: Any,
-    accuracies: Vector,
-    requirements: Vector,
-    contributions: Counts,
-) -> Any:
-    """Ask an algorithm for the state after a goal test; none is a slip, not a state.
-
-    algorithm: to be asked.
-    state: before the test.
-    accuracies: what each client was found to have, NaN where that is not known.
-    requirements: what each wants.
-    contributions: how many points each brings; who brings none is passed off as satisfied, for
-        more cannot be asked of it.
-    """
-    wanting = np.where(contributions > 0, accuracies, np.inf)
-    following = algorithm.weights(state, wanting, requirements)
-    if following is None:
-        raise InputError(f"weights of {algorithm.name} gave None; let it return the next state")
-    return following
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith(__name__.rpartition(".")[0] + ".")
 
 
 def _code(kind: type) -> str:
     """Give a digest of what a class and those it is derived from define: methods and constants."""
     digest = hashlib.sha256()
     for owner in kind.__mro__:
-        if owner.__module__ == __name__:
+        if _is_ours(owner):
             break
         for name, member in vars(owner).items():
             found = getattr(member, "fget", getattr(member, "__func__", member))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ class History:
     diverged: whether a loss was not finite; training stops there.
     seconds: how long it took.
     weights: the model's parameters after the last round, by name; none where clients trained alone.
+    checkpoints: the parameters with which clients left before the end, by client; from then on
+        accuracy has what each left with.
     """
 
     clients: tuple[str, ...]
@@ -49,6 +51,7 @@ class History:
     diverged: bool
     seconds: float
     weights: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         state = "diverged" if self.diverged else f"{int(self.satisfied.sum())} satisfied"

@@ -19,8 +19,9 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord._arrays import Indices, Vector
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import Algorithm, Solo, allotted, reweighed
+from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.clients import Federation
+from fedaccord.federation.course import Course
 from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.history import History
 from fedaccord.federation.layers import Dropout
@@ -59,14 +60,15 @@ def train_plainly(
         model = starting_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
-        state = algorithm.init(len(pools))
+        course = Course(algorithm, brought, federation.requirements)
         for n in range(algorithm.rounds):
-            counts = allotted(algorithm, state, brought)
+            counts = course.allot()
             drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
             if algorithm.form == "local":
-                losses = _average_local_models(model, algorithm, drawn, seed)
+                losses = _average_local_models(model, course, drawn, seed)
             else:
-                losses = _step_on_mean_gradient(model, optimizer, algorithm, drawn, seed)
+                losses = _step_on_mean_gradient(model, optimizer, course, drawn, seed)
+            course.drew(counts)
             samples.append(counts)
             unique.append([pool.unique for pool in pools])
             loss.append(losses)
@@ -74,14 +76,16 @@ def train_plainly(
                 accuracy.append(np.full(len(pools), np.nan))
                 break
             measured = np.full(len(pools), np.nan)
-            if algorithm.evaluates(n):
-                measured = _accuracies(model, federation)
+            if algorithm.evaluates(n) or course.ended:
+                measured = course.measured(_accuracies(model, federation))
             accuracy.append(measured)
-            if algorithm.tests_goal:
+            if algorithm.tests(n):
                 if algorithm.goal_test_points is not None:
                     rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
                     measured = _accuracies(model, federation, rows)
-                state = reweighed(algorithm, state, measured, federation.requirements, brought)
+                course.test(measured)
+            if course.ended:
+                break
     return History(
         clients=federation.names,
         requirements=federation.requirements,
@@ -113,39 +117,43 @@ def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> N
 def _step_on_mean_gradient(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    algorithm: Algorithm,
+    course: Course,
     drawn: Sequence[Drawn],
     seed: int,
 ) -> Vector:
     """Take B steps, each along the algorithm's mean of the clients' gradients."""
+    steps = course.algorithm.local_batches
     summed, used = np.zeros(len(drawn)), np.zeros(len(drawn), dtype=int)
-    for b in range(algorithm.local_batches):
-        slopes, counts = [], []
+    for b in range(steps):
+        slopes, counts, clients = [], [], []
         for i, mine in enumerate(drawn):
-            inputs, labels = (
-                t.tensor_split(algorithm.local_batches)[b] for t in (mine.inputs, mine.labels)
-            )
+            inputs, labels = (t.tensor_split(steps)[b] for t in (mine.inputs, mine.labels))
             if len(labels):
                 _give_streams_of(mine.client, mine.before + int(used[i]), model, seed)
                 client_loss = cross_entropy(model(inputs), labels)
-                slopes.append(torch.autograd.grad(client_loss, list(model.parameters())))
+                slope = torch.autograd.grad(client_loss, list(model.parameters()))
+                slopes.append(torch.cat([part.flatten() for part in slope]))
                 counts.append(len(labels))
+                clients.append(i)
                 summed[i] += float(client_loss.detach()) * len(labels)
                 used[i] += len(labels)
         if not slopes:
             continue
-        for parameter, theirs in zip(model.parameters(), zip(*slopes, strict=True), strict=True):
-            parameter.grad = algorithm.aggregate(theirs, np.array(counts))
+        mean = course.combine(slopes, np.array(counts), clients)
+        sizes = [parameter.numel() for parameter in model.parameters()]
+        for parameter, part in zip(model.parameters(), mean.split(sizes), strict=True):
+            parameter.grad = part.reshape(parameter.shape)
         optimizer.step()
     return np.where(used > 0, summed / np.maximum(used, 1), np.nan)
 
 
 def _average_local_models(
-    server: nn.Module, algorithm: Algorithm, drawn: Sequence[Drawn], seed: int
+    server: nn.Module, course: Course, drawn: Sequence[Drawn], seed: int
 ) -> Vector:
     """Let a copy of the server's model take each client's steps, and average the copies."""
-    copies, counts, losses = [], [], []
-    for mine in drawn:
+    algorithm = course.algorithm
+    copies, counts, clients, losses = [], [], [], []
+    for i, mine in enumerate(drawn):
         if not len(mine):
             losses.append(np.nan)
             continue
@@ -162,11 +170,12 @@ def _average_local_models(
             summed += float(loss.detach()) * len(mine.labels[part])
         copies.append(model.state_dict())
         counts.append(len(mine))
+        clients.append(i)
         losses.append(summed / len(mine))
     if not copies:
         return np.array(losses)
     mean = {
-        name: algorithm.aggregate([c[name] for c in copies], np.array(counts))
+        name: course.combine([c[name] for c in copies], np.array(counts), clients)
         for name, value in server.state_dict().items()
         if value.is_floating_point()
     }

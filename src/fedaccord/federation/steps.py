@@ -13,8 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord._arrays import Vector
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.allotment import Counts
+from fedaccord.federation.course import Course
 from fedaccord.federation.layers import ClientRows, ready_dropout
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
@@ -62,23 +61,24 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def stepper(model: nn.Module, algorithm: Algorithm, *, seed: int) -> Stepper:
+def stepper(model: nn.Module, course: Course, *, seed: int) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
-    algorithm: with its form, optimizer and mean.
+    course: of the algorithm, with its form, optimizer and mean.
     seed: of the run, for dropout.
     """
+    algorithm = course.algorithm
     if algorithm.form == "local":
-        return lambda drawn: local_step(model, algorithm, drawn, seed=seed)
+        return lambda drawn: local_step(model, course, drawn, seed=seed)
     optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so does a model in which the samples of a batch change each other's scores.
-    if type(algorithm).aggregate is Algorithm.aggregate and not _mixes_samples(model):
+    if algorithm.averages and not _mixes_samples(model):
         steps = algorithm.local_batches
         return lambda drawn: pooled_step(model, optimizer, drawn, steps=steps, seed=seed)
-    return lambda drawn: gradient_step(model, optimizer, drawn, algorithm=algorithm, seed=seed)
+    return lambda drawn: gradient_step(model, optimizer, drawn, course=course, seed=seed)
 
 
 def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.optim.Optimizer:
@@ -115,12 +115,13 @@ def gradient_step(
     optimizer: torch.optim.Optimizer,
     drawn: Sequence[Drawn],
     *,
-    algorithm: Algorithm,
+    course: Course,
     seed: int,
 ) -> Vector:
     """Step along the algorithm's own mean of the clients' gradients, in `local_batches` steps."""
     losses: list[list[Tensor]] = [[] for _ in drawn]
-    for parts in zip(*(mine.parts(algorithm.local_batches) for mine in drawn), strict=True):
+    steps = course.algorithm.local_batches
+    for parts in zip(*(mine.parts(steps) for mine in drawn), strict=True):
         gradients = []
         for mine, part in zip(losses, parts, strict=True):
             if len(part):
@@ -130,8 +131,7 @@ def gradient_step(
                 mine.append(found)
         if not gradients:
             continue
-        counts = np.array([len(part) for part in parts if len(part)])
-        mean = aggregated(algorithm, gradients, counts)
+        mean = aggregated(course, gradients, [len(part) for part in parts])
         slopes = _split_as_parameters(model, mean)
         for parameter, slope in zip(model.parameters(), slopes, strict=True):
             parameter.grad = slope.reshape(parameter.shape).clone()
@@ -139,12 +139,10 @@ def gradient_step(
     return np.array([_mean(mine) for mine in losses])
 
 
-def local_step(
-    model: nn.Module, algorithm: Algorithm, drawn: Sequence[Drawn], *, seed: int
-) -> Vector:
+def local_step(model: nn.Module, course: Course, drawn: Sequence[Drawn], *, seed: int) -> Vector:
     """Let each client step from the server's model, batch by batch, and average their models."""
-    server = _read(model)
-    updates, counts, losses = [], [], []
+    algorithm, server = course.algorithm, _read(model)
+    updates, losses = [], []
     for mine in drawn:
         loss = float("nan")
         if len(mine):
@@ -158,10 +156,9 @@ def local_step(
                 learning_rate=algorithm.learning_rate,
             )
             updates.append(_read(model))
-            counts.append(len(mine))
         losses.append(loss)
     if updates:
-        _write(model, aggregated(algorithm, updates, np.array(counts)))
+        _write(model, aggregated(course, updates, [len(mine) for mine in drawn]))
     return np.array(losses)
 
 
@@ -203,10 +200,17 @@ def _gradient_and_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor
     return torch.cat([_gradient(p).flatten() for p in model.parameters()]), losses
 
 
-def aggregated(algorithm: Algorithm, updates: list[Tensor], counts: Counts) -> Tensor:
-    """Ask an algorithm for one update, and see to it that it is one."""
-    mean: Any = algorithm.aggregate(updates, counts)
-    like = updates[0]
+def aggregated(course: Course, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
+    """Ask an algorithm for one update, and see to it that it is one.
+
+    course: of the algorithm.
+    updates: of the clients that drew samples.
+    counts: how many each of all clients drew.
+    """
+    every = np.array(counts)
+    clients = np.flatnonzero(every)
+    mean: Any = course.combine(updates, every[clients], clients.tolist())
+    like, algorithm = updates[0], course.algorithm
     if not isinstance(mean, Tensor) or mean.shape != like.shape or mean.dtype != like.dtype:
         got = f"{tuple(mean.shape)} of {mean.dtype}" if isinstance(mean, Tensor) else repr(mean)
         raise InputError(

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from fedaccord._arrays import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import Algorithm, Solo, allotted, reweighed
+from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.allotment import Counts
-from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.clients import Client, Federation, Weights
+from fedaccord.federation.course import Course
 from fedaccord.federation.draws import Draws, goal_rows
 from fedaccord.federation.history import History
 from fedaccord.federation.layers import ClientRows, dropouts, ready_dropout
@@ -62,25 +63,27 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
     started = time.perf_counter()
     with reproducibly(seed):
         model = starting_model(federation)
-        step = stepper(model, algorithm, seed=seed)
+        course = Course(algorithm, brought, federation.requirements)
+        step = stepper(model, course, seed=seed)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         notes = Notes(algorithm.rounds, len(pools))
-        state = algorithm.init(len(pools))
+        checkpoints: dict[str, Weights] = {}
         for n in range(algorithm.rounds):
-            # Who has nothing to give draws nothing, and is not asked for more.
-            counts = allotted(algorithm, state, brought)
+            counts = course.allot()
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
+            course.drew(counts)
             notes.training(counts, [pool.unique for pool in pools], losses)
-            if algorithm.evaluates(n) and not notes.diverged:
-                notes.evaluation(validation.accuracies(model))
-            if algorithm.tests_goal and not notes.diverged:
+            if (algorithm.evaluates(n) or course.ended) and not notes.diverged:
+                notes.evaluation(course.measured(validation.accuracies(model)))
+            if algorithm.tests(n) and not notes.diverged:
                 looked_at = algorithm.goal_test_points
                 tested = (
                     notes.last if looked_at is None else validation.sampled(model, looked_at, n + 1)
                 )
-                state = reweighed(algorithm, state, tested, federation.requirements, brought)
-            if notes.diverged:
+                leaving = [federation.names[i] for i in course.test(tested)]
+                checkpoints |= {name: current_weights(model) for name in leaving}
+            if notes.diverged or course.ended:
                 break
     return History(
         clients=federation.names,
@@ -91,6 +94,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
         diverged=notes.diverged,
         seconds=time.perf_counter() - started,
         weights=current_weights(model),
+        checkpoints=checkpoints,
         **notes.arrays(),
     )
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fedaccord._arrays import Vector, frozen
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import Algorithm, allotted, reweighed
+from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.allotment import Counts
+from fedaccord.federation.course import Course
 from fedaccord.federation.flower.members import Requirements, accuracies
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.history import History
@@ -47,7 +48,7 @@ class Ledger:
         self._quotas = quotas
         self._points: dict[str, int] = {}
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
-        self._state = algorithm.init(len(self.names))
+        self._course: Course | None = None
         self._rows: list[tuple[Counts, Counts, Vector, Vector]] = []
         self._started = time.perf_counter()
 
@@ -86,9 +87,17 @@ class Ledger:
             )
         self._points[name] = points
 
+    @property
+    def course(self) -> Course:
+        """The algorithm under way, from when it is first asked; who comes later brings its own."""
+        if self._course is None:
+            self._course = Course(self.algorithm, self.contributions, self.requirements)
+        self._course.contributions = self.contributions
+        return self._course
+
     def allot(self, present: Collection[str]) -> dict[str, int]:
         """Divide a round's samples; who is not there draws none, and nobody draws them instead."""
-        counts = allotted(self.algorithm, self._state, self.contributions)
+        counts = self.course.allot()
         named = zip(self.names, counts.tolist(), strict=True)
         able = {name for name in present if self.points(name)}
         return {name: count for name, count in named if name in able and count > 0}
@@ -149,6 +158,7 @@ class Ledger:
         """
         samples = np.array([used.get(name, 0) for name in self.names], dtype=np.int64)
         self._drawn += samples
+        self.course.drew(samples)
         loss = np.array([losses.get(name, np.nan) for name in self.names])
         unknown = np.full(len(self.names), np.nan)
         self._rows.append((samples, np.minimum(self._drawn, self.contributions), loss, unknown))
@@ -162,14 +172,11 @@ class Ledger:
         tested: on the points that the goal test looked at, where those are fewer.
         """
         if accuracies is not None:
-            self._rows[-1][3][:] = self._ordered(accuracies)
+            self._rows[-1][3][:] = self.course.measured(self._ordered(accuracies))
             met = bool((self._rows[-1][3] >= self.requirements).all())
             self.goals_in_a_row = self.goals_in_a_row + 1 if met else 0
-        if self.algorithm.tests_goal:
-            found = self._ordered((tested if tested is not None else accuracies) or {})
-            self._state = reweighed(
-                self.algorithm, self._state, found, self.requirements, self.contributions
-            )
+        if self.algorithm.tests(len(self._rows) - 1):
+            self.course.test(self._ordered((tested if tested is not None else accuracies) or {}))
 
     def _ordered(self, values: Mapping[str, float]) -> Vector:
         return np.array([values.get(name, np.nan) for name in self.names])
@@ -182,9 +189,10 @@ class Ledger:
     @property
     def weights(self) -> dict[str, Any]:
         """The algorithm's weight of each client, where its state is one number per client."""
-        if np.shape(self._state) != (len(self.names),):
+        state = self.course.state
+        if np.shape(state) != (len(self.names),):
             raise FedaccordError(f"the state of {self.algorithm.name} is not one weight per client")
-        return dict(zip(self.names, np.asarray(self._state).tolist(), strict=True))
+        return dict(zip(self.names, np.asarray(state).tolist(), strict=True))
 
     def history(self, weights: Mapping[str, NDArray[Any]] | None = None) -> History:
         """Give the rounds noted so far.

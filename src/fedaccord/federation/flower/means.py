@@ -10,6 +10,7 @@ from flwr.app import MetricRecord, RecordDict
 
 from fedaccord._lazy import imported
 from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.replies import Arrays, Update
 
 MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
@@ -27,29 +28,30 @@ class NextModel:
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
         self._step: Any = None
-        own_mean = type(algorithm).aggregate is not Algorithm.aggregate
-        if algorithm.form == "pooled" or own_mean:
+        if algorithm.form == "pooled" or not algorithm.averages:
             server_step = imported("fedaccord.federation.flower.server_step")
             self._step = server_step.ServerStep(algorithm)
 
     def __call__(
-        self, model: Arrays, updates: Sequence[Update], *, finite: bool = False
+        self, model: Arrays, updates: Mapping[str, Update], *, ledger: Ledger, finite: bool = False
     ) -> Arrays | None:
         """Give the next model.
 
         model: the present one.
-        updates: what the clients sent, and how many samples each used.
+        updates: what the clients sent, and how many samples each used, in the ledger's order.
+        ledger: of all clients.
         finite: whether to give None, and forget what was sent, if the next model is not finite.
         """
-        every = [update.arrays for update in updates]
-        counts = [update.samples for update in updates]
+        every = [update.arrays for update in updates.values()]
+        used = {name: update.samples for name, update in updates.items()}
         kept = self._step.kept() if finite and self._step is not None else None
         # The sum of finite numbers need not be one.
         with np.errstate(over="ignore", invalid="ignore"):
             if self._step is None:
-                made = mean_arrays(self._algorithm, model, every, counts)
+                made = mean_arrays(self._algorithm, model, every, list(used.values()))
             else:
-                made = self._step(model, every, counts)
+                counts = [used.get(name, 0) for name in ledger.names]
+                made = self._step(model, every, counts, course=ledger.course)
         if not finite or (_all_finite(made) and (self._step is None or self._step.is_finite)):
             return made
         if self._step is not None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.course import Course
 from fedaccord.federation.flower.replies import Arrays
 from fedaccord.federation.steps import aggregated, new_optimizer
 
@@ -29,14 +30,17 @@ class ServerStep:
         self._parameters: nn.ParameterList | None = None
         self._optimizer: torch.optim.Optimizer | None = None
 
-    def __call__(self, server: Arrays, every: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
+    def __call__(
+        self, server: Arrays, every: Sequence[Arrays], counts: Sequence[int], *, course: Course
+    ) -> Arrays:
         """Give the next model.
 
         server: the present model.
-        every: what each client sent.
-        counts: how many samples each used.
+        every: what the clients sent that were heard.
+        counts: how many samples each of all clients used.
+        course: of the algorithm.
         """
-        mean = aggregated(self._algorithm, [_flat(arrays) for arrays in every], np.array(counts))
+        mean = aggregated(course, [_flat(arrays) for arrays in every], counts)
         parts = _cut_as(server, mean)
         made = parts if self._algorithm.form == "local" else self._step(server, parts)
         # What is not floating-point, such as a counter, stays as it is.

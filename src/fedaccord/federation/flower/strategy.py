@@ -259,7 +259,9 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None, None
         # Where it is one's own, or an audit's, a model that is not finite is what training made.
         finite = not self.exacting and len(self._book.names) > 1
-        made = self._next_model(self._model, list(good.values()), finite=finite) if good else None
+        made = (
+            self._next_model(self._model, good, ledger=self._book, finite=finite) if good else None
+        )
         if good and made is None:
             self._remark(*too_large(good, self._round))
             good, losses = {}, {}
@@ -280,7 +282,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self._asked = {}
         self._whole = self.algorithm.evaluates(server_round - 1)
         few = self.algorithm.goal_test_points is not None
-        self._tested = self.algorithm.tests_goal and few
+        self._tested = self.algorithm.tests(server_round - 1) and few
         wanted = self.fraction_evaluate > 0 and (self._whole or self._tested)
         if self.stopped is not None or not wanted:
             return []
