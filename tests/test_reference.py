@@ -11,9 +11,10 @@ import typer.main
 
 from fedaccord.cli import app
 from fedaccord.federation import difficulty
-from fedaccord.federation.algorithms import KINDS, Algorithm
+from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.config import SECTIONS
 from fedaccord.federation.history import COLUMNS
+from fedaccord.federation.kinds import KINDS
 from fedaccord.federation.store import SCHEMA
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")

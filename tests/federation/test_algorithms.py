@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fedaccord import InputError
-from fedaccord.federation.algorithms import KINDS, FedAvg, MwFed, Solo
+from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
+from fedaccord.federation.kinds import KINDS
 
 GOALS = np.array([0.7, 0.7, 0.7, 0.7])
 

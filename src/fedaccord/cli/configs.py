@@ -69,8 +69,8 @@ def chosen_algorithms(
     names: what was asked for; all of the config's where left out.
     path: where the config is from, None for the built-in one.
     """
-    from fedaccord.federation.algorithms import KINDS
     from fedaccord.federation.config import read_algorithms
+    from fedaccord.federation.kinds import KINDS
     from fedaccord.federation.settings import check_known
 
     if not names:

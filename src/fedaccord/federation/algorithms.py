@@ -81,15 +81,15 @@ class Algorithm:
         """Refuse settings that no training could follow."""
         _check_is_dataclass(type(self))
         for key in ("rounds", "batch_size", "local_batches", "evaluate_every"):
-            _check_count(key, getattr(self, key))
+            check_count(key, getattr(self, key))
         if self.batch_size * self.local_batches > MOST_SAMPLES:
             raise InputError(
                 f"batch_size times local_batches must be at most {MOST_SAMPLES:,} samples a round; "
                 f"got {self.batch_size} times {self.local_batches}"
             )
-        _check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
-        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        _check_choice("form", self.form, FORMS)
+        check_number("learning_rate", self.learning_rate, "above 0", lambda rate: rate > 0)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("form", self.form, FORMS)
 
     @property
     def tests_goal(self) -> bool:
@@ -122,7 +122,7 @@ class Algorithm:
         """Give everybody the same weight."""
         return np.zeros(clients)
 
-    def allot(self, state: Vector) -> Counts:
+    def allot(self, state: Any) -> Counts:
         """Give everybody the same number of samples, m * B."""
         return np.full(len(state), self.batch_size * self.local_batches, dtype=np.int64)
 
@@ -130,7 +130,7 @@ class Algorithm:
         """Leave the state as it is, whoever drew how many samples."""
         return state
 
-    def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
+    def weights(self, state: Any, accuracies: Vector, requirements: Vector) -> Any:
         """Leave the weights as they are, whoever is satisfied."""
         return state
 
@@ -208,10 +208,10 @@ class MwFed(Algorithm):
     def __post_init__(self) -> None:
         """Refuse settings that no training could follow."""
         super().__post_init__()
-        _check_number("factor", self.factor, "of 1 or more", lambda factor: factor >= 1)
-        _check_choice("counts", self.counts, COUNTS)
+        check_number("factor", self.factor, "of 1 or more", lambda factor: factor >= 1)
+        check_choice("counts", self.counts, COUNTS)
         if self.goal_points is not None:
-            _check_count("goal_points", self.goal_points)
+            check_count("goal_points", self.goal_points)
 
     @property
     def goal_test_points(self) -> int | None:
@@ -240,9 +240,6 @@ class Solo(Algorithm):
 
     rounds: int = 63
     batch_size: int = 256
-
-
-KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo)}
 
 
 def _is_ours(kind: type) -> bool:
@@ -287,17 +284,20 @@ def _check_is_dataclass(kind: type) -> None:
             )
 
 
-def _check_count(key: str, value: object) -> None:
+def check_count(key: str, value: object) -> None:
+    """Refuse a setting that is no whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{key} must be a whole number of 1 or more; got {value!r}")
 
 
-def _check_number(key: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+def check_number(key: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    """Refuse a setting that is no number, or none that fits."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and math.isfinite(value) and fits(value)):
         raise InputError(f"{key} must be a number {what}; got {value!r}")
 
 
-def _check_choice(key: str, value: object, known: Sequence[str]) -> None:
+def check_choice(key: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a setting that is not one of a few words."""
     if value not in known:
         raise InputError(f"{key} must be one of {', '.join(known)}; got {value!r}")

@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Any
 from fedaccord._files import read_text
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import KINDS, Algorithm
+from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.data_files import FOLDER
+from fedaccord.federation.kinds import KINDS
 from fedaccord.federation.settings import (
     check_bands,
     check_known,

@@ -1,0 +1,8 @@
+"""All algorithms that a config can name."""
+
+from __future__ import annotations
+
+from fedaccord.federation.algorithms import Algorithm, FedAvg, MwFed, Solo
+from fedaccord.federation.pledges import Pledged
+
+KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo, Pledged)}
