@@ -1,0 +1,158 @@
+"""Measured games: learning curves of effective samples, which make a linear game."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.learning import LearningCurve, accuracies_of, curve_rows, needs_of
+from fedaccord.games.linear import LinearGame
+
+
+class MeasuredGame(LinearGame):
+    """Agents who want an accuracy, and whose accuracy is a learning curve of effective samples.
+
+        accuracy_i(theta) = curve_i((W theta)_i),   wanted: at least goal_i + margin_i
+
+    Agents enter only through whether they reach their goals, so that this is the linear game in
+    which agent i wants (W theta)_i >= need_i, the effective samples that reach its goal.
+
+    benefits: W, k x k, dense; W[i, j] is what a sample of j is worth to i, in samples of i.
+    curves: a learning curve per agent.
+    goals: the accuracy each agent wants.
+    margins: by how much each aims above its goal; zero where left out.
+    the rest: see Game; requirements follow from the goals and are not given.
+    """
+
+    model: ClassVar[str] = "measured"
+
+    def __init__(
+        self,
+        benefits: Any,
+        curves: Sequence[LearningCurve] | ArrayLike,
+        goals: ArrayLike,
+        *,
+        margins: ArrayLike | None = None,
+        **frame: Any,
+    ) -> None:
+        if "requirements" in frame:
+            raise InputError(
+                "the requirements of a measured game follow from its goals: give goals instead"
+            )
+        rows = curve_rows(curves)
+        self.curves = tuple(LearningCurve(*row) for row in rows.tolist())
+        self.goals = _vector(goals, "goals", len(rows))
+        self.margins = _vector(0.0 if margins is None else margins, "margins", len(rows))
+        self.agents = frame.get("agents")
+        self._check_goals()
+        super().__init__(benefits, self._needs(rows), **frame)
+
+    def _check_goals(self) -> None:
+        for what, values, wrong in (
+            ("goal", self.goals, ~((self.goals >= 0) & (self.goals < 1))),
+            ("margin", self.margins, ~(np.abs(self.margins) < 1)),
+        ):
+            if wrong.any():
+                agent = int(np.argmax(wrong))
+                remedy = "give an accuracy, at least 0 and below 1"
+                if 1 < values[agent] <= 100:
+                    remedy = f"write {values[agent] / 100:g} for {values[agent]:g} %"
+                raise InputError(
+                    f"the {what} of {self._called(agent)} is {values[agent]:g}: {remedy}"
+                )
+
+    def _called(self, agent: int) -> str:
+        # Names are checked only later, with the rest of the frame.
+        try:
+            return str(self.agents[agent]) if self.agents is not None else f"agent {agent}"
+        except (IndexError, TypeError):
+            return f"agent {agent}"
+
+    def _needs(self, rows: Matrix) -> Vector:
+        needs = needs_of(rows, self.goals + self.margins)
+        if np.isinf(needs).any():
+            agent = int(np.argmax(np.isinf(needs)))
+            margin = self.margins[agent]
+            above = f" and aims {margin:.3g} above it" if margin > 0 else ""
+            raise UnreachableError(
+                f"{self._called(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, and "
+                f"its learning curve never gets beyond {self.curves[agent].best:.3g}, however much "
+                "data there is: give it a lower goal"
+            )
+        return needs
+
+    @property
+    def rows(self) -> Matrix:
+        """The curves as an array with one row (floor, height, head, pace) each."""
+        return np.array([curve.row for curve in self.curves])
+
+    def accuracies(self, contributions: ArrayLike) -> Vector:
+        """Give the accuracy that each agent is expected to reach.
+
+        contributions: theta, or many of them along the first axes.
+        """
+        given = np.asarray(contributions, dtype=float)
+        return accuracies_of(self.rows, given @ self.dense_benefits.T)
+
+    def nearest_goals(self) -> Vector:
+        """Give the accuracy that each agent would reach if all gave as much as they can."""
+        return nearest_goals(self.dense_benefits, self.rows, self.limits)
+
+    def replace(self, **changes: Any) -> Self:
+        """Make the same game with other goals, margins, agents, strategies, limits or costs."""
+        return type(self)(**{**self._model_arguments(), **self._frame(), **changes})
+
+    def _frame(self, keep: Indices | None = None) -> dict[str, Any]:
+        frame = super()._frame(keep)
+        del frame["requirements"]
+        return frame
+
+    def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
+        chosen = np.arange(self.size) if keep is None else keep
+        return {
+            **super()._model_arguments(keep),
+            "curves": [self.curves[i] for i in chosen],
+            "goals": self.goals[chosen],
+            "margins": self.margins[chosen],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the game as GAME.json holds it."""
+        frame = self._frame_dict()
+        del frame["requirements"]
+        margins = {"margins": self.margins.tolist()} if self.margins.any() else {}
+        return {
+            "model": "measured",
+            "goals": self.goals.tolist(),
+            **margins,
+            **frame,
+            "curves": [curve.to_dict() for curve in self.curves],
+            "benefits": self.dense_benefits.tolist(),
+        }
+
+
+def nearest_goals(benefits: Matrix, curves: Matrix, limits: Vector) -> Vector:
+    """Give the accuracy of each agent if all gave their limits; of what helps nobody, nothing.
+
+    benefits: (..., k, k).
+    curves: (..., k, 4).
+    limits: (k,), inf where there is none.
+    """
+    endless = np.isinf(limits)
+    samples = benefits @ np.where(endless, 0.0, limits)
+    helped = (benefits[..., endless] > 0).any(axis=-1)
+    return accuracies_of(curves, np.where(helped, np.inf, samples))
+
+
+def _vector(values: ArrayLike, what: str, size: int) -> Vector:
+    array = as_numbers(values, what)
+    if array.ndim == 0:
+        array = np.full(size, array)
+    if array.shape != (size,):
+        raise InputError(f"{what} must have {size} numbers, one per curve; got shape {array.shape}")
+    return frozen(array)
