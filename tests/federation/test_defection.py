@@ -16,6 +16,7 @@ from fedaccord.federation.defection import defection_curves
 from fedaccord.federation.design import PLANNING, PLANNING_TRIALS
 from fedaccord.federation.engines import RunError
 from fedaccord.federation.intervals import wilson
+from fedaccord.federation.pledges import Pledged
 from fedaccord.federation.store import RunStore
 
 
@@ -240,6 +241,83 @@ def test_each_algorithm_is_held_to_what_it_uses_itself_unless_told(monkeypatch):
         (5, 5, 20),
         (5, 10, 10),
     }
+
+
+def test_a_planned_defector_brings_what_is_asked_or_what_it_has_left(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    # Of 10, 20 and 40 points: half are 5, 10 and 20, a quarter 3 (half up), 5 and 10.
+    plan = Allocation([4, 8, 32])
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[0.5, 0.25], trials=1, plan=plan)
+    assert {run.contributions for run in engine.made} == {
+        (4, 8, 32),
+        (4, 8, 20),
+        (3, 8, 32),
+        (4, 5, 32),
+        (4, 8, 10),
+    }
+    # North and south bring all that is asked of them with half of their points, so that there is
+    # nothing to make again.
+    assert len(engine.made) == 5
+    assert audit.curve("FedAvg").contributions == (4, 8, 32)
+    assert audit.protocol == "P1"
+
+
+def test_under_p1_nothing_is_asked_of_who_has_no_part_in_the_plan(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    plan = Allocation([0, 20, 0])
+    curve = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=2, plan=plan).curve("FedAvg")
+    assert {run.contributions for run in engine.made} == {(0, 20, 0), (0, 10, 0)}
+    assert curve.at(0.5).at_end.contributors.trials == 2
+    assert curve.at(0.5).at_end.clients["south"].p == 0
+
+
+@pytest.mark.parametrize("protocol", ["P1", "P2"])
+def test_plans_may_differ_by_algorithm_and_the_others_keep_their_own(monkeypatch, protocol):
+    engine = made_up(monkeypatch, by_points)
+    audit = defection_curves(
+        MadeUp(),
+        [FedAvg(), MwFed()],
+        levels=[0.5],
+        trials=1,
+        protocol=protocol,
+        plan={"MW-FED": Allocation([2, 6, 8])},
+    )
+    # Runs that nobody trains use half of what is brought.
+    own = {"P1": (10, 20, 40), "P2": (5, 10, 20)}[protocol]
+    assert audit.curve("FedAvg").contributions == own
+    assert audit.curve("MW-FED").contributions == (2, 6, 8)
+    planned = {run.algorithm.kind for run in engine.made if run.trial >= PLANNING}
+    assert planned == (set() if protocol == "P1" else {"fedavg"})
+    cuts = {"P1": {(2, 6, 8)}, "P2": {(1, 6, 8), (2, 3, 8), (2, 6, 4), (2, 6, 8)}}[protocol]
+    assert {run.contributions for run in engine.made if run.algorithm.kind == "mw-fed"} == cuts
+
+
+@pytest.mark.parametrize(
+    ("options", "promised", "least"),
+    [
+        ({}, (10, 20, 40), (5, 10, 20)),
+        ({"plan": Allocation([4, 0, 32])}, (4, 0, 32), (4, 0, 20)),
+        ({"protocol": "P2", "plan": Allocation([4, 0, 32])}, (4, 0, 32), (2, 0, 16)),
+        ({"protocol": "P2"}, (5, 10, 20), (3, 5, 10)),
+    ],
+)
+def test_who_cuts_has_promised_all_the_same(monkeypatch, options, promised, least):
+    engine = made_up(monkeypatch, by_points)
+    audit = defection_curves(MadeUp(), Pledged(), levels=[0.5], trials=1, **options)
+    scored = [run for run in engine.made if run.trial < PLANNING]
+    assert {run.algorithm.commitment for run in scored} == {promised}
+    assert tuple(np.min([run.contributions for run in scored], axis=0)) == least
+    # To find out what is used of all points, all are promised.
+    planning = [run for run in engine.made if run.trial >= PLANNING]
+    assert {run.algorithm.commitment for run in planning} <= {(10, 20, 40)}
+    assert audit.curve("PLEDGED").settings["commitment"] == promised
+
+
+def test_a_commitment_of_its_own_stands(monkeypatch):
+    engine = made_up(monkeypatch, by_points)
+    algorithm = Pledged(commitment=(10, 0, 10))
+    defection_curves(MadeUp(), algorithm, levels=[0.5], trials=1, plan=Allocation([10, 0, 9]))
+    assert {run.algorithm.commitment for run in engine.made} == {(10, 0, 10)}
 
 
 def test_progress_tells_how_far_it_is_and_what_is_known(monkeypatch):

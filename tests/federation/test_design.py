@@ -7,9 +7,9 @@ from federation.made_up import MadeUp, by_points, made_up
 
 from fedaccord import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import FedAvg
+from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.defection import defection_curves
-from fedaccord.federation.design import cut
+from fedaccord.federation.design import cut, designed
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,30 @@ def test_a_cut_rounds_half_up_and_leaves_at_least_one_point(level, left):
     # 37.5, 12.5, 2.5 and 14.5 points; 0.29 * 50 is less than 14.5 in floats.
     assert cut((7, 50, 9), 1, level) == (7, left, 9)
     assert cut((7, 0, 9), 1, level) == (7, 0, 9)
+
+
+# Written down when algorithms could not yet end early or be committed to anything.
+OLD_KEYS = [
+    (FedAvg(), "5fd52c55bb4aaaac491962ce723062abcc2e1f8fbd598fa4ad2f594dc98f22ba"),
+    (
+        FedAvg(rounds=40, batch_size=8, form="local"),
+        "02f2380cda241a2328bdd97fc5288f3be205eadd5d301d200ea306978a2a1413",
+    ),
+    (MwFed(), "771d679e8ef26d4263188022553251d6c2ba2eb34426423cfc81906cb87cd247"),
+    (
+        MwFed(factor=4.0, goal_points=100, local_batches=3),
+        "92bf8885832edddb3003718889d04b7b19251236876f5fa0c9872e404c13a0c6",
+    ),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "key"), OLD_KEYS)
+def test_runs_of_older_result_files_are_found_again(algorithm, key):
+    options = {"levels": [0.5], "trials": 9, "protocol": "P1", "defectors": "each"}
+    design = designed(MadeUp(), {"one": algorithm}, **options, width=None, seed=3)
+    contributions = design.defecting(design.points, 2, 0.5)
+    assert contributions == (10, 20, 20)
+    assert design.run("one", contributions, 7, full=design.points).key == key
 
 
 @pytest.mark.parametrize(
@@ -46,7 +70,15 @@ def test_a_cut_rounds_half_up_and_leaves_at_least_one_point(level, left):
         ({"algorithms": []}, "no algorithm"),
         ({"algorithms": [FedAvg(), FedAvg(rounds=3)]}, "two algorithms are called FedAvg; .*dict"),
         ({"algorithms": ["FedAvg"]}, "an algorithm is needed.*got 'FedAvg'"),
-        ({"plan": Allocation([1, 2, 3])}, 'a plan is for the protocol "P2"'),
+        ({"plan": Allocation([1, 2])}, "the plan is for 2 clients; there are 3"),
+        (
+            {"plan": {"FedAvg": Allocation([1, 2, 99])}},
+            "the plan of FedAvg asks west for 99 points, and it has 40",
+        ),
+        (
+            {"plan": {"MW-FED": Allocation([1, 2, 3])}},
+            "a plan for MW-FED, which is not audited; there is FedAvg",
+        ),
         ({"protocol": "P2", "plan": Allocation([1, 2])}, "for 2 clients; there are 3"),
         ({"protocol": "P2", "plan": Allocation([11, 2, 3])}, "asks north for 11 points.*has 10"),
         ({"protocol": "P2", "plan": Allocation([0, 0, 0])}, "asks nobody for anything"),

@@ -32,8 +32,7 @@ from fedaccord.federation.design import (
     PLANNING,
     PLANNING_TRIALS,
     Design,
-    checked_plan,
-    cut,
+    checked_plans,
     designed,
 )
 from fedaccord.federation.engines import Engine, RunError, Source
@@ -97,7 +96,7 @@ def defection_curves(
     levels: Sequence[float] = LEVELS,
     trials: int = 20,
     protocol: str = "P1",
-    plan: Allocation | None = None,
+    plan: Allocation | Mapping[str, Allocation] | None = None,
     defectors: str = "each",
     width: float | None = None,
     seed: int = 0,
@@ -108,11 +107,14 @@ def defection_curves(
 ) -> DefectionAudit:
     """Train with one client's contribution cut, and count how often it is satisfied all the same.
 
-        P1:  client i brings L * points_i, everybody else all its points
+        P1:  client i has L * points_i left and brings those, everybody else all its points
         P2:  client i brings L * theta_i, everybody else theta_j, the contribution prescribed
 
-    rounded to whole points, at least one. A client of whom nothing is asked (theta_i = 0) cannot
-    defect: the random client may be it, the random contributor may not.
+    rounded to whole points, at least one. Where a plan prescribes theta under P1 as well, i brings
+    the smaller of theta_i and L * points_i, everybody else theta_j. A client of whom nothing is
+    asked (theta_i = 0) cannot defect: the random client may be it, the random contributor may not.
+
+    An algorithm that goes by what clients have promised is told all of theta, whoever cuts.
 
     With a width a level stops after the fewest trials, five or more, whose interval for the
     random client is as narrow; looking so often makes the intervals hold a little less often than
@@ -123,7 +125,8 @@ def defection_curves(
     levels: L, above 0 and at most 1.
     trials: how many times everything is done, at most.
     protocol: "P1" or "P2".
-    plan: P2's theta; where left out, each algorithm's own: the different points it used of each
+    plan: theta, for all algorithms or by the algorithm's name. An algorithm that has none is held
+        under P1 to all points, and under P2 to its own: the different points it used of each
         client, on average over trials that are not among those counted.
     defectors: "each" client in every trial, or one at "random", every client equally often.
     width: how narrow an interval is enough.
@@ -145,10 +148,10 @@ def defection_curves(
         width=width,
         seed=seed,
     )
-    prescribed = checked_plan(design, plan)
+    prescribed = checked_plans(design, plan)
     with workplace(source, engine=engine, workers=workers, store=store) as (machine, runs):
         work = _Work(design, machine, runs, progress)
-        full = dict.fromkeys(design.algorithms, prescribed) if prescribed else work.own_plans()
+        full = work.completed(prescribed)
         cells = work.score(full)
     return DefectionAudit(
         protocol=protocol,
@@ -182,9 +185,10 @@ class _Cell:
 
     def runs(self, trial: int) -> list[tuple[int, Run]]:
         """List who defects in a trial, and the run that shows what comes of it."""
+        design, full = self._design, self._full
         return [
-            (client, self._design.run(self.algorithm, cut(self._full, client, self.level), trial))
-            for client in self._design.defectors_of(trial)
+            (i, design.run(self.algorithm, design.defecting(full, i, self.level), trial, full=full))
+            for i in design.defectors_of(trial)
         ]
 
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -237,19 +241,20 @@ class _Work:
         self._cells: list[_Cell] = []
         self._plans: list[tuple[str, Run]] = []
 
-    def own_plans(self) -> dict[str, Contributions]:
-        """Give what each algorithm is held to: all points (P1), or what it uses of them (P2)."""
-        full = dict.fromkeys(self._design.algorithms, self._design.points)
-        if self._design.protocol == "P1":
+    def completed(self, plans: Mapping[str, Contributions]) -> dict[str, Contributions]:
+        """Give what each algorithm is held to: its plan, all points, or what it uses of them."""
+        full = {name: plans.get(name, self._design.points) for name in self._design.algorithms}
+        without = [name for name in full if name not in plans]
+        if self._design.protocol == "P1" or not without:
             return full
         # Until the plans are known the work that follows them is guessed from full contributions.
         self._cells = self._new_cells(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
-        wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in full}
+        wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in without}
         self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
         self._make(iter(self._plans))
         self._plans = []
-        return {name: self._points_used(runs) for name, runs in wanted.items()}
+        return full | {name: self._points_used(runs) for name, runs in wanted.items()}
 
     def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         """Make the runs of all cells, one trial after the other."""
@@ -350,7 +355,7 @@ def _curve(
 ) -> DefectionCurve:
     return summed_up(
         name,
-        design.algorithms[name].to_dict(),
+        design.held_to(name, full).to_dict(),
         full,
         clients=design.names,
         levels=design.levels,

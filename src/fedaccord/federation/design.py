@@ -51,15 +51,47 @@ class Design:
     width: float | None
     seed: int
 
-    def run(self, algorithm: str, contributions: Contributions, trial: int) -> Run:
-        """Give a run of the audit; the same arguments always mean the same run."""
+    def run(
+        self,
+        algorithm: str,
+        contributions: Contributions,
+        trial: int,
+        *,
+        full: Contributions | None = None,
+    ) -> Run:
+        """Give a run of the audit; the same arguments always mean the same run.
+
+        algorithm: its name.
+        contributions: how many points each client brings.
+        trial: which draw of clients and of chance.
+        full: how many it has promised; all its points where left out.
+        """
         return Run(
             source=self.fingerprint,
-            algorithm=self.algorithms[algorithm],
+            algorithm=self.held_to(algorithm, full),
             contributions=contributions,
             base_seed=self.seed,
             trial=trial,
         )
+
+    def held_to(self, algorithm: str, full: Contributions | None = None) -> Algorithm:
+        """Give an algorithm as it is once clients have promised so much; who cuts has, too."""
+        return self.algorithms[algorithm].committed(self.points if full is None else full)
+
+    def defecting(self, full: Contributions, client: int, level: float) -> Contributions:
+        """Give what clients bring when one defects.
+
+            P1:  min(theta_i, level * points_i), for so much of its data is there
+            P2:  level * theta_i
+
+        full: theta, what everybody is to bring.
+        client: i, who defects.
+        level: what part of its points, or of what it is to bring, stays.
+        """
+        if self.protocol == "P2":
+            return cut(full, client, level)
+        left = min(full[client], cut(self.points, client, level)[client])
+        return (*full[:client], left, *full[client + 1 :])
 
     def defectors_of(self, trial: int) -> range | list[int]:
         """Tell who defects in a trial; in any k trials from a multiple of k, everybody once."""
@@ -174,24 +206,39 @@ def chosen(what: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def checked_plan(design: Design, plan: Allocation | None) -> Contributions | None:
-    """Give the contributions of a plan in the clients' order, rounded up to whole points."""
+def checked_plans(
+    design: Design, plan: Allocation | Mapping[str, Allocation] | None
+) -> dict[str, Contributions]:
+    """Give the contributions of each algorithm that has a plan.
+
+    design: of the audit.
+    plan: one for all algorithms, or by their names.
+    """
     if plan is None:
-        return None
-    if design.protocol != "P2":
-        raise InputError('a plan is for the protocol "P2"; leave it out, or ask for "P2"')
+        return {}
+    if isinstance(plan, Allocation):
+        return dict.fromkeys(design.algorithms, _whole(design, plan, "the plan"))
+    for name in plan:
+        if name not in design.algorithms:
+            known = ", ".join(design.algorithms)
+            raise InputError(f"there is a plan for {name}, which is not audited; there is {known}")
+    return {name: _whole(design, one, f"the plan of {name}") for name, one in plan.items()}
+
+
+def _whole(design: Design, plan: Allocation, what: str) -> Contributions:
+    """Give the contributions of a plan in the clients' order, rounded up to whole points."""
     names, points = design.names, design.points
     amounts = plan.ordered_for(names).contributions
     if len(amounts) != len(names):
-        raise InputError(f"the plan is for {len(amounts)} clients; there are {len(names)}")
+        raise InputError(f"{what} is for {len(amounts)} clients; there are {len(names)}")
     # Solvers give 80.00000001 for 80, which is not 81.
     whole = tuple(math.ceil(round(float(amount), 6)) for amount in amounts)
     for name, wanted, there in zip(names, whole, points, strict=True):
         if wanted > there:
             raise InputError(
-                f"the plan asks {name} for {wanted} points, and it has {there}; lower that, or "
+                f"{what} asks {name} for {wanted} points, and it has {there}; lower that, or "
                 "give it more data"
             )
     if not any(whole):
-        raise InputError("the plan asks nobody for anything; somebody must contribute")
+        raise InputError(f"{what} asks nobody for anything; somebody must contribute")
     return whole
