@@ -12,7 +12,7 @@ import typer.main
 from fedaccord.cli import app
 from fedaccord.federation import difficulty
 from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.config import SECTIONS
+from fedaccord.federation.config import PLANS, SECTIONS
 from fedaccord.federation.history import COLUMNS
 from fedaccord.federation.kinds import KINDS
 from fedaccord.federation.store import SCHEMA
@@ -78,7 +78,8 @@ def test_what_algorithms_share_is_on_the_page():
 def test_what_algorithms_have_of_their_own_is_on_the_page():
     own = {k: v for kind in KINDS.values() for k, v in defaults(kind).items()}
     shared = defaults(Algorithm)
-    expected = {"kind": None, **{k: v for k, v in own.items() if k not in shared}}
+    expected = {"kind": None, "plan": PLANS[0]}
+    expected |= {k: v for k, v in own.items() if k not in shared}
     assert keys("[algorithms.NAME]") == expected
 
 

@@ -12,6 +12,7 @@ may begin with extends = "other.toml": what it does not have is then as the othe
     [training]        what all algorithms share
     [algorithms.NAME] the algorithms, with what is their own
     [audit]           levels, trials and the protocol of an audit of defection
+    [frontier]        levels, trials and how plans are made where algorithms are compared
 
 Nothing here needs torch, until `build` is called.
 """
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 DEFAULT = "digits.toml"
 SOURCES = ("digits", "emnist", "fashion-mnist", "npz", "csv")
 PERCENTILE = real(least=0, most=100)
+# How an algorithm's plan is made; anything else is a file that has it.
+PLANS = ("own", "all", "measured", "sought")
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,34 @@ class AuditSettings:
     plan: str | None = key(text)
 
 
+@dataclass(frozen=True)
+class FrontierSettings:
+    """[frontier]: how algorithms are compared, each with its plan.
+
+    levels: what part a defector gives.
+    trials: how often everything is done.
+    defectors: "each" agent in every trial, or one at "random".
+    seed: of deals and runs; the audit's where left out.
+    baseline: the algorithm whose samples the others' are counted against; the first FedAvg where
+        left out.
+    pilots: how many pilots a measured plan may take.
+    seeking: how many runs the search for an equilibrium may take.
+    probability: with which all are to be satisfied under a plan that is measured.
+    prefer: which equilibrium a measured plan is: the least "total", or the "firm" one, whose
+        contributors are least able to cut.
+    """
+
+    levels: tuple[float, ...] = key(distinct(listed(real(above=0, most=1))), (1.0, 0.75, 0.5, 0.25))
+    trials: int = key(whole(), 30)
+    defectors: str = key(choice("each", "random"), "each")
+    seed: int | None = key(whole(0))
+    baseline: str | None = key(text)
+    pilots: int | None = key(whole())
+    seeking: int | None = key(whole())
+    probability: float = key(real(above=0, below=1), 0.95)
+    prefer: str = key(choice("total", "firm"), "total")
+
+
 SECTIONS: dict[str, type[Any]] = {
     "data": DataSettings,
     "pools": PoolSettings,
@@ -220,6 +251,7 @@ SECTIONS: dict[str, type[Any]] = {
     "model": ModelSettings,
     "pretraining": PretrainingSettings,
     "audit": AuditSettings,
+    "frontier": FrontierSettings,
 }
 # Keys whose values are files, relative to the config's own folder.
 FILES = {
@@ -227,15 +259,17 @@ FILES = {
     "difficulty": ("scores",),
     "pretraining": ("weights",),
     "audit": ("plan",),
+    "algorithms.NAME": ("plan",),
 }
 
 
 @dataclass(frozen=True)
 class Config:
-    """A federation, the algorithms to train it with, and how to audit it.
+    """A federation, the algorithms to train it with, and how to audit and compare them.
 
-    data, pools, difficulty, agents, model, pretraining, audit: the sections.
+    data, pools, difficulty, agents, model, pretraining, audit, frontier: the sections.
     algorithms: by the names they are shown under.
+    plans: how each algorithm's plan is made, by the same names: one of PLANS, or a file.
     given: the keys that the file has, such as "agents.mixtures".
     """
 
@@ -246,7 +280,9 @@ class Config:
     model: ModelSettings
     pretraining: PretrainingSettings
     algorithms: Mapping[str, Algorithm]
+    plans: Mapping[str, str]
     audit: AuditSettings
+    frontier: FrontierSettings
     given: frozenset[str] = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
@@ -284,8 +320,9 @@ class Config:
             name: read_section(kind, name, tables.get(name, {})) for name, kind in SECTIONS.items()
         }
         algorithms = read_algorithms(tables.get("algorithms"), tables.get("training", {}))
+        plans = {n: _read_plan(n, tables.get("algorithms", {}).get(n, {})) for n in algorithms}
         given = frozenset(f"{name}.{k}" for name in SECTIONS for k in tables.get(name, {}))
-        return cls(**sections, algorithms=algorithms, given=given)
+        return cls(**sections, algorithms=algorithms, plans=plans, given=given)
 
     def build(self, *, seed: int | None = None) -> Source:
         """Give what deals a federation to each trial; this reads data, trains, and needs torch.
@@ -297,9 +334,10 @@ class Config:
         return source
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every setting, by section; algorithms by name."""
+        """Give every setting, by section; algorithms and their plans by name."""
         plain = {name: dataclasses.asdict(getattr(self, name)) for name in SECTIONS}
-        return {**plain, "algorithms": {n: a.to_dict() for n, a in self.algorithms.items()}}
+        algorithms = {n: a.to_dict() for n, a in self.algorithms.items()}
+        return {**plain, "algorithms": algorithms, "plans": dict(self.plans)}
 
 
 # A longer chain is a mistake.
@@ -351,10 +389,13 @@ def _placed_files(section: str, table: Any, folder: Path | None) -> Any:
     """Give a section with its files where they are looked for; what is no text is told later."""
     if not isinstance(table, Mapping):
         return table
+    if section == "algorithms":
+        return {name: _placed_files("algorithms.NAME", own, folder) for name, own in table.items()}
+    words = PLANS if section == "algorithms.NAME" else ()
     found = {
         name: _placed(table[name], folder)
         for name in FILES.get(section, ())
-        if isinstance(table.get(name), str) and table[name].strip()
+        if isinstance(table.get(name), str) and table[name].strip() and table[name] not in words
     }
     return {**table, **found}
 
@@ -433,9 +474,14 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
     if word is None:
         raise InputError(f'[{section}] needs a kind, one of {", ".join(KINDS)}: kind = "fedavg"')
     kind = KINDS[choice(*KINDS)(f"[{section}] kind", word)]
-    own = {k: v for k, v in table.items() if k != "kind"}
-    check_known(own, [f.name for f in dataclasses.fields(kind)], f"[{section}] has no key")
+    own = {k: v for k, v in table.items() if k not in ("kind", "plan")}
+    known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
+    check_known(own, known, f"[{section}] has no key")
     return _made(kind, section, {**shared, **own})
+
+
+def _read_plan(name: str, table: Mapping[str, Any]) -> str:
+    return text(f"[algorithms.{name}] plan", table["plan"]) if "plan" in table else PLANS[0]
 
 
 def _made(kind: type[Algorithm], section: str, values: Mapping[str, Any]) -> Algorithm:
