@@ -41,10 +41,16 @@ if TYPE_CHECKING:
         is_diagonally_dominant,
     )
     from fedaccord.games.coverage import CoverageGame
+    from fedaccord.games.doubts import Doubt
     from fedaccord.games.files import read_game, write_game
+    from fedaccord.games.fitting import Measurement, fit_curves
     from fedaccord.games.function import FunctionGame
+    from fedaccord.games.histograms import Histograms
+    from fedaccord.games.learning import LearningCurve
     from fedaccord.games.linear import DiscoveryGame, LinearGame
+    from fedaccord.games.measured import MeasuredGame
     from fedaccord.games.pac import PacGame
+    from fedaccord.pilots import PilotTable
 
 __version__ = "0.1.0"
 
@@ -56,16 +62,22 @@ __all__ = [
     "CoreSet",
     "CoverageGame",
     "DiscoveryGame",
+    "Doubt",
     "FedaccordError",
     "FunctionGame",
     "Game",
+    "Histograms",
     "InputError",
     "Interval",
+    "LearningCurve",
     "LeaveOneOut",
     "LinearGame",
+    "MeasuredGame",
+    "Measurement",
     "PacGame",
     "Path",
     "Payments",
+    "PilotTable",
     "Price",
     "Refuted",
     "Solution",
@@ -79,6 +91,7 @@ __all__ = [
     "core_set",
     "everyone_contributes",
     "everyone_must_contribute",
+    "fit_curves",
     "is_diagonally_dominant",
     "leave_one_out",
     "price_of_anarchy",
@@ -118,12 +131,19 @@ _HOMES = {
     "everyone_must_contribute": "fedaccord.equilibria.structure",
     "is_diagonally_dominant": "fedaccord.equilibria.structure",
     "CoverageGame": "fedaccord.games.coverage",
+    "Doubt": "fedaccord.games.doubts",
     "read_game": "fedaccord.games.files",
     "write_game": "fedaccord.games.files",
+    "Measurement": "fedaccord.games.fitting",
+    "fit_curves": "fedaccord.games.fitting",
     "FunctionGame": "fedaccord.games.function",
+    "Histograms": "fedaccord.games.histograms",
+    "LearningCurve": "fedaccord.games.learning",
     "DiscoveryGame": "fedaccord.games.linear",
     "LinearGame": "fedaccord.games.linear",
+    "MeasuredGame": "fedaccord.games.measured",
     "PacGame": "fedaccord.games.pac",
+    "PilotTable": "fedaccord.pilots",
 }
 
 

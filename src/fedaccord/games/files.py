@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,17 @@ from fedaccord.games._npz import read_sparse, write_sparse
 from fedaccord.games.base import Game
 from fedaccord.games.distributions import is_sparse
 
-FRAME = ("requirements", "agents", "strategies", "limits", "minimums", "costs")
+FRAME = ("agents", "strategies", "limits", "minimums", "costs")
 # What each model is made of, besides the frame: the keys it must have, then those it may have.
 MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "linear": (("benefits",), ()),
     "discovery": (("distributions",), ()),
     "coverage": (("distributions",), ("copies",)),
     "pac": (("worlds",), ("classifier", "draws", "seed", "confidence")),
+    "measured": (("benefits", "curves"), ("margins",)),
 }
+# What agents want: in samples or shares, or, in a measured game, accuracies.
+WANTED = dict.fromkeys(MODELS, "requirements") | {"measured": "goals"}
 # Keys that hold the heart of a model: of these a game has exactly one.
 HEARTS = {"benefits": "linear", "distributions": "discovery", "worlds": "pac"}
 
@@ -37,17 +40,19 @@ MOST_CELLS = 1_000_000
 def read_game(path: str | Path) -> Game:
     """Read GAME.json.
 
-        {"model": "linear" | "discovery" | "coverage" | "pac",
-         "requirements": [...],
+        {"model": "linear" | "discovery" | "coverage" | "pac" | "measured",
+         "requirements": [...], or of a measured game "goals": [...],
          "benefits" | "distributions": [[...]] or "file.npz" | "worlds": [...],
          "agents": [...], "strategies": "real" | "integer",
          "limits": [...], "minimums": [...], "costs": [...],
          "copies": [...],                                            of a coverage game
+         "curves": [{"floor": e, "height": b, "head": s, "pace": a}, ...], "margins": [...]
+                                                                     of a measured game
          "classifier": "bayes" | "worst", "draws": n, "seed": n, "confidence": p}    of a PAC game
 
-    All but the model, the requirements and the matrix or worlds may be left out; a limit may be
-    null. A PAC game with draws is estimated from that many; one without is exact. A number may be
-    written as a string, "1/3".
+    All but the model, the requirements, the matrix or worlds and the curves may be left out; a
+    limit may be null. A PAC game with draws is estimated from that many; one without is exact. A
+    number may be written as a string, "1/3".
 
     A matrix may be the name of an .npz file that scipy.sparse.save_npz wrote. It must lie in the
     same folder as GAME.json, so that a game from elsewhere cannot make this machine open other
@@ -73,13 +78,15 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
         raise InputError(f"a game must be a JSON object, {{...}}; got a {kind(data)}")
     model = _checked_model(data)
     _check_keys(data, model)
-    frame = _read_frame(data)
-    size = len(frame["requirements"])
+    frame = _read_frame(data, WANTED[model])
+    size = len(frame[WANTED[model]])
     names = frame["agents"] or [f"agent {i}" for i in range(size)]
     if model == "pac":
         return _pac(data, frame)
-    (key,) = MODELS[model][0]
+    key = MODELS[model][0][0]
     matrix = _read_matrix(data[key], key, names, folder)
+    if model == "measured":
+        frame |= _read_curves(data, names)
     if "copies" in data:
         copies = _listed(data["copies"], "copies")
         frame["copies"] = _numbers(copies, lambda place: f'the number of point {place} in "copies"')
@@ -145,7 +152,7 @@ def _check_keys(data: Mapping[str, Any], model: str) -> None:
         raise InputError(
             f'there are both {" and ".join(hearts)}; model "{model}" takes "{needed[0]}" only'
         )
-    known = ("model", *FRAME, *needed, *optional)
+    known = ("model", WANTED[model], *FRAME, *needed, *optional)
     for key in data:
         if key in HEARTS and key not in known:
             raise InputError(
@@ -156,7 +163,7 @@ def _check_keys(data: Mapping[str, Any], model: str) -> None:
             near = difflib.get_close_matches(str(key), known, n=1)
             guess = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
             raise InputError(f'the key "{key}" is not known; {guess}')
-    for key in ("requirements", *needed):
+    for key in (WANTED[model], *needed):
         if key not in data:
             raise InputError(f'the key "{key}" is missing, and model "{model}" needs it; add it')
 
@@ -167,6 +174,10 @@ def _class_of(model: str) -> Callable[..., Game]:
         from fedaccord.games.coverage import CoverageGame
 
         return CoverageGame
+    if model == "measured":
+        from fedaccord.games.measured import MeasuredGame
+
+        return MeasuredGame
     from fedaccord.games.linear import DiscoveryGame, LinearGame
 
     return LinearGame if model == "linear" else DiscoveryGame
@@ -217,16 +228,16 @@ def _check_scale(game: Game) -> None:
 # Values.
 
 
-def _read_frame(data: Mapping[str, Any]) -> dict[str, Any]:
-    size = len(_listed(data["requirements"], "requirements"))
+def _read_frame(data: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+    size = len(_listed(data[wanted], wanted))
     if size == 0:
-        raise InputError('"requirements" is empty; a game needs at least one agent')
-    agents = _checked_agents(data.get("agents"), size)
+        raise InputError(f'"{wanted}" is empty; a game needs at least one agent')
+    agents = _checked_agents(data.get("agents"), size, wanted)
     names = agents or [f"agent {i}" for i in range(size)]
     frame: dict[str, Any] = {"agents": agents, "strategies": data.get("strategies", "real")}
     if not isinstance(frame["strategies"], str):
         raise InputError('"strategies" must be "real" or "integer"')
-    frame["requirements"] = _per_agent(data["requirements"], "requirements", names)
+    frame[wanted] = _per_agent(data[wanted], wanted, names)
     for key in ("minimums", "costs"):
         if key in data:
             frame[key] = _per_agent(data[key], key, names)
@@ -241,7 +252,39 @@ def _listed(value: Any, key: str) -> list[Any]:
     return value
 
 
-def _checked_agents(value: Any, size: int) -> list[str] | None:
+def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """Read the learning curves of a measured game, and its margins."""
+    from fedaccord.games.learning import PARTS, LearningCurve
+
+    items = _listed(data["curves"], "curves")
+    if len(items) != len(names):
+        raise InputError(
+            f'"curves" must have {len(names)} curves, one per agent; it has {len(items)}'
+        )
+    curves = []
+    for name, item in zip(names, items, strict=True):
+        if not isinstance(item, Mapping) or set(item) != set(PARTS):
+            raise InputError(
+                f'the curve of {name} in "curves" must be an object with {", ".join(PARTS)} and '
+                "nothing else"
+            )
+        row = [item[part] for part in PARTS]
+        parts = _numbers(row, partial(_part, name, PARTS))
+        try:
+            curves.append(LearningCurve(*parts.tolist()))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    margins = (
+        {"margins": _per_agent(data["margins"], "margins", names)} if "margins" in data else {}
+    )
+    return {"curves": curves, **margins}
+
+
+def _part(name: str, parts: Sequence[str], place: int) -> str:
+    return f'the {parts[place]} of {name} in "curves"'
+
+
+def _checked_agents(value: Any, size: int, wanted: str) -> list[str] | None:
     if value is None:
         return None
     names = _listed(value, "agents")
@@ -251,7 +294,7 @@ def _checked_agents(value: Any, size: int) -> list[str] | None:
             raise InputError(f'the name of agent {place} in "agents" is {got}; give it a name')
     if len(names) != size:
         raise InputError(
-            f'"agents" has {len(names)} names and "requirements" {size} numbers; give one each'
+            f'"agents" has {len(names)} names and "{wanted}" {size} numbers; give one each'
         )
     return names
 

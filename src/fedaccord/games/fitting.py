@@ -103,7 +103,7 @@ class AgentFit:
     @cached_property
     def fitted(self) -> Vector:
         """The errors that the curve says."""
-        return self.model.errors(self.found[None])[0]
+        return np.asarray(self.model.errors(self.found[None])[0])
 
     @cached_property
     def scatter(self) -> Vector:
@@ -283,7 +283,7 @@ def _stacked(parts: Iterator[Stack]) -> Stack:
 
 def _shape(errors: Vector) -> Vector:
     """Give the variance of a yes or no with these probabilities."""
-    return np.maximum(errors * (1 - errors), LEAST_VARIANCE)
+    return np.asarray(np.maximum(errors * (1 - errors), LEAST_VARIANCE))
 
 
 def _noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:

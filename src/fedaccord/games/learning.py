@@ -82,7 +82,7 @@ def accuracies_of(curves: Matrix, samples: Matrix) -> Matrix:
     floor, height, head, pace = np.moveaxis(curves, -1, 0)
     with np.errstate(divide="ignore", over="ignore"):
         error = floor + height * (head + samples) ** -pace
-    return np.maximum(1 - error, 0.0)
+    return np.asarray(np.maximum(1 - error, 0.0))
 
 
 def needs_of(curves: Matrix, goals: Matrix) -> Matrix:
@@ -102,8 +102,10 @@ def needs_of(curves: Matrix, goals: Matrix) -> Matrix:
 
 def curve_rows(curves: Sequence[LearningCurve] | ArrayLike) -> Matrix:
     """Give curves as an array with one row each, whichever way they came."""
-    if isinstance(curves, Sequence) and all(isinstance(c, LearningCurve) for c in curves):
-        return np.array([curve.row for curve in curves]).reshape(-1, len(PARTS))
+    if isinstance(curves, Sequence):
+        made = [curve.row for curve in curves if isinstance(curve, LearningCurve)]
+        if made and len(made) == len(curves):
+            return np.array(made)
     rows = as_numbers(curves, "curves")
     if rows.ndim != 2 or rows.shape[1] != len(PARTS):
         raise InputError(
