@@ -265,6 +265,21 @@ class RunStore(Closing):
             return outcome
         return self.get(run) or outcome
 
+    def kept(self, source: str, *, trials: range) -> list[tuple[tuple[int, ...], int, int]]:
+        """List runs of a source: the contributions, base seed and trial of each, by trial.
+
+        source: the fingerprint.
+        trials: which are asked for.
+        """
+        with self._explained("read"):
+            rows = self._connection.execute(
+                "SELECT DISTINCT contributions, base_seed, trial FROM runs"
+                " WHERE source = ? AND trial >= ? AND trial < ?"
+                " ORDER BY trial, base_seed, contributions",
+                (source, trials.start, trials.stop),
+            ).fetchall()
+        return [(_plain_list(brought), int(seed), trial) for brought, seed, trial in rows]
+
     def rows(self, run: Run) -> list[tuple[int, str, int, int, float, float]]:
         """Give a finished run's history by round and client, with the columns of History.rows."""
         with self._explained("read"):
