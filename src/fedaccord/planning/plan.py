@@ -1,0 +1,419 @@
+"""Make a plan of what pilots measured, or of a game as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from fedaccord._arrays import Matrix, Vector, frozen
+from fedaccord.audit import audit
+from fedaccord.equilibria.base import Solution
+from fedaccord.errors import InputError
+from fedaccord.games.fitting import Measurement, Unreachable
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame, nearest_goals
+from fedaccord.planning.base import Outcome, Plan, Tradeoff
+from fedaccord.planning.chances import (
+    Chances,
+    Estimate,
+    Estimates,
+    spread,
+    spread_of,
+    within_reach,
+)
+from fedaccord.planning.choosing import Equilibria, find_equilibria
+from fedaccord.planning.margins import Aim, least_margin
+from fedaccord.planning.resampled import followed, optimal_totals
+
+__all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
+
+Prefer: TypeAlias = Literal["total", "firm"]
+
+LEVELS = (0.75, 0.5, 0.25)
+# Of more equilibria than this, only the cheapest are weighed against each other.
+MOST_WEIGHED = 64
+# Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
+MOST_SETTLED = 200
+# Up to this many agents the least totals of all resamples are found.
+MOST_RESAMPLED = 40
+TIDY = 1e-6
+
+
+def make_plan(
+    subject: Measurement | LinearGame,
+    *,
+    probability: float = 0.95,
+    prefer: Prefer = "total",
+    levels: Sequence[float] = LEVELS,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    assumed: Sequence[str] = (),
+) -> Plan:
+    """Plan who gives how much, so that nobody could give less and all reach their goals.
+
+    Agents aim z times their noise above their goals, with the least z at which
+
+        P(all satisfied in one run) >= probability
+
+    over what the curves may be, by the resamples of the fit, and over how a run turns out.
+
+    subject: what pilots measured; or a game as it is, of which no probability is known.
+    probability: that all reach their goals in one run.
+    prefer: which equilibrium: "total" for the cheapest, "firm" for the one whose contributors are
+        least able to cut to the lowest level.
+    levels: the parts of its contribution that an agent might cut to.
+    seed: of single runs that are drawn, and of orders of best response in large games.
+    time_limit: seconds for each solver.
+    assumed: sentences on what was assumed in making the game.
+    """
+    options = _checked_options(probability, prefer, levels, seed)
+    return _Planner(subject, options, time_limit, tuple(assumed)).plan()
+
+
+def _checked_options(
+    probability: float, prefer: str, levels: Sequence[float], seed: int
+) -> dict[str, Any]:
+    if not 0 < probability < 1:
+        raise InputError(
+            f"probability must be above 0 and below 1, as 0.95; got {probability:g}: no number of "
+            "samples makes anything certain"
+        )
+    if prefer not in get_args(Prefer):
+        raise InputError(f'prefer must be "total" or "firm"; got {prefer!r}')
+    given = sorted({float(level) for level in levels}, reverse=True)
+    if not given or not all(0 <= level < 1 for level in given):
+        raise InputError(f"levels must be parts, at least 0 and below 1; got {list(levels)}")
+    if seed < 0:
+        raise InputError(f"seed must be a whole number of 0 or more; got {seed}")
+    return {"probability": probability, "prefer": prefer, "levels": tuple(given), "seed": seed}
+
+
+@dataclass(frozen=True, eq=False)
+class _Planner:
+    """Holds what all steps of planning share."""
+
+    subject: Measurement | LinearGame
+    options: dict[str, Any]
+    time_limit: float
+    assumed: tuple[str, ...]
+
+    @property
+    def measurement(self) -> Measurement | None:
+        return self.subject if isinstance(self.subject, Measurement) else None
+
+    @property
+    def chances(self) -> Chances | None:
+        return None if self.measurement is None else Chances.of(self.measurement)
+
+    def plan(self) -> Plan:
+        if missed := _unreachable(self.subject):
+            return self._out_of_reach(missed)
+        game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
+        bare = _in_whole_samples(game)
+        solutions = self._solved(bare)
+        aim = self._aim(bare)
+        if isinstance(aim, str):
+            return self._none(bare, solutions, aim)
+        return self._planned(bare, solutions, aim)
+
+    # Without a plan.
+
+    def _out_of_reach(self, missed: tuple[Unreachable, ...]) -> Plan:
+        game = _lowered(self.subject, missed)
+        return Plan(
+            game,
+            game,
+            Outcome.UNREACHABLE,
+            self.options,
+            unreachable=missed,
+            nearest=self._nearest(game),
+            reason="; ".join(one.sentence for one in missed),
+            measurement=self.measurement,
+            assumed=self.assumed,
+        )
+
+    def _none(self, bare: LinearGame, solutions: dict[str, Solution], reason: str) -> Plan:
+        return Plan(
+            bare,
+            bare,
+            Outcome.UNSTABLE,
+            self.options,
+            solutions=solutions,
+            alone=self._alone(bare),
+            nearest=self._nearest(bare),
+            totals={name: Estimate(s.total) for name, s in solutions.items()},
+            reason=reason,
+            measurement=self.measurement,
+            assumed=self.assumed,
+        )
+
+    # With one.
+
+    def _solved(self, bare: LinearGame) -> dict[str, Solution]:
+        from fedaccord.equilibria.envy_free import solve_envy_free
+        from fedaccord.equilibria.optimal import solve_optimal
+        from fedaccord.equilibria.stable import solve_stable
+
+        return {
+            "optimal": solve_optimal(bare, time_limit=self.time_limit),
+            "stable": solve_stable(bare, time_limit=self.time_limit),
+            "envy-free": solve_envy_free(bare, time_limit=self.time_limit),
+        }
+
+    def _aim(self, bare: LinearGame) -> Aim | str:
+        """Choose the equilibrium and the margin; or say why there is none."""
+        told: list[str] = []
+
+        def aimed(z: float, game: LinearGame) -> Aim | None:
+            found = find_equilibria(game, time_limit=self.time_limit, seed=self.options["seed"])
+            if not len(found):
+                told.append(found.reason)
+                return None
+            chosen = self._choice(game, found)
+            given = whole_samples(game, found.contributions[chosen])
+            everyone = self.chances.everyone(given).mean() if self.chances else np.nan
+            return Aim(z, game, found, chosen, given, float(everyone))
+
+        if self.measurement is None or not isinstance(bare, MeasuredGame):
+            aim = aimed(0.0, bare)
+        else:
+            aim = least_margin(
+                bare,
+                self.measurement.noise,
+                probability=self.options["probability"],
+                aimed=aimed,
+            )
+        return told[0] if aim is None else aim
+
+    def _choice(self, game: LinearGame, found: Equilibria) -> int:
+        """Give the place of the equilibrium that is preferred; the cheapest comes first."""
+        if self.options["prefer"] == "total":
+            return 0
+        rows = found.contributions[:MOST_WEIGHED]
+        if self.chances is None:
+            loose = [-(_own_part(game, row) or 0.0) for row in rows]
+        else:
+            loose = [self._cut(row) or 0.0 for row in rows]
+        return int(np.argmin(np.round(loose, 9)))
+
+    def _cut(self, given: Vector) -> float | None:
+        """Give the mean chance of a contributor who cuts to the least level."""
+        giving = given > 0
+        if self.chances is None or not giving.any():
+            return None
+        return float(self.chances.could_cut(given, self.options["levels"][-1])[giving].mean())
+
+    def _planned(self, bare: LinearGame, solutions: dict[str, Solution], aim: Aim) -> Plan:
+        sure = self.chances is None or aim.everyone >= self.options["probability"]
+        integer = _settled_whole(aim.game, aim.contributions)
+        return Plan(
+            aim.game,
+            bare,
+            Outcome.PLANNED if sure else Outcome.LESS_SURE,
+            self.options,
+            contributions=frozen(aim.contributions),
+            whole=integer,
+            z=aim.z,
+            alone=self._alone(bare),
+            solutions=solutions,
+            tradeoffs=tuple(self._tradeoffs(aim)),
+            complete=aim.equilibria.complete and len(aim.equilibria) <= MOST_WEIGHED,
+            nearest=self._nearest(bare),
+            measurement=self.measurement,
+            assumed=self.assumed,
+            **self._shares(bare, solutions),
+            **self._estimates(aim),
+            **self._chances_of(aim, sure=sure),
+        )
+
+    def _nearest(self, game: LinearGame) -> Estimates | None:
+        if self.measurement is not None:
+            drawn, limits = self.measurement.resamples, self.measurement.table.limits
+            values = nearest_goals(self.measurement.benefits, self.measurement.curves, limits)
+            return spread(values, nearest_goals(drawn.benefits, drawn.curves, limits))
+        return Estimates(game.nearest_goals()) if isinstance(game, MeasuredGame) else None
+
+    def _alone(self, bare: LinearGame) -> Estimates:
+        if self.chances is None:
+            return Estimates(bare.alone)
+        return spread(bare.alone, self.chances.needs(np.zeros(bare.size)))
+
+    def _shares(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
+        """Give the plans without margins: what each gives, what they cost, what stability does."""
+        from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
+
+        optimal, stable = solutions["optimal"], solutions["stable"]
+        prices = {
+            "price of stability": price_of_stability(stable, optimal),
+            "price of fairness": price_of_fairness(solutions["envy-free"], optimal),
+        }
+        totals = {name: Estimate(solution.total) for name, solution in solutions.items()}
+        shares: dict[str, Any] = {"prices": prices, "totals": totals}
+        given = stable.contributions
+        if given is None:
+            return shares
+        shares["stable"] = Estimates(given)
+        if self.chances is None or bare.size > MOST_RESAMPLED:
+            return shares
+        needs = self.chances.needs(np.zeros(bare.size))
+        box = (bare.minimums, bare.limits)
+        drawn = followed(self.chances.benefits, needs, *box, given)
+        least = optimal_totals(self.chances.benefits, needs, *box, bare.costs)
+        costs = drawn @ bare.costs
+        shares["stable"] = spread(given, drawn)
+        totals["stable"] = spread_of(stable.total, costs)
+        totals["optimal"] = spread_of(optimal.total, least)
+        shares["price_of_stability"] = _ratio(stable.total, optimal.total, costs, least)
+        return shares
+
+    def _estimates(self, aim: Aim) -> dict[str, Any]:
+        """Give the plan before rounding, with intervals, and what it costs."""
+        game, real = aim.game, aim.real
+        if self.chances is None or game.size > MOST_RESAMPLED:
+            return {"real": Estimates(real), "total": Estimate(game.total(real))}
+        margins = game.margins if isinstance(game, MeasuredGame) else np.zeros(game.size)
+        needs = self.chances.needs(margins)
+        drawn = followed(self.chances.benefits, needs, game.minimums, game.limits, real)
+        total = spread_of(game.total(real), drawn @ game.costs)
+        return {"real": spread(real, drawn), "total": total}
+
+    def _chances_of(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
+        """Give what the whole plan leads to: accuracies, and how sure they are."""
+        game, given = aim.game, aim.contributions
+        if self.chances is None:
+            known = isinstance(game, MeasuredGame)
+            return {"accuracy": Estimates(game.accuracies(given))} if known else {}
+        expected = game.accuracies(given) if isinstance(game, MeasuredGame) else np.zeros(0)
+        runs = self.chances.runs(given, np.random.default_rng(self.options["seed"]))
+        everyone = self.chances.everyone(given)
+        levels = self.options["levels"]
+        probability = self.options["probability"]
+        lowered = None if sure else within_reach(runs, self.chances.goals, probability)
+        return {
+            "accuracy": spread(expected, self.chances.accuracies(given)),
+            "runs": spread(expected, runs),
+            "satisfied": frozen(self.chances.satisfied(given).mean(axis=0)),
+            "everyone": spread_of(float(everyone.mean()), everyone),
+            "cuts": {level: self.chances.could_cut(given, level) for level in levels},
+            "ceiling": self._ceiling(game),
+            "attainable": lowered,
+        }
+
+    def _ceiling(self, game: LinearGame) -> Estimate | None:
+        if self.chances is None or not np.isfinite(game.limits).all():
+            return None
+        everyone = self.chances.everyone(game.limits)
+        return spread_of(float(everyone.mean()), everyone)
+
+    def _tradeoffs(self, aim: Aim) -> list[Tradeoff]:
+        rows = aim.equilibria.contributions[:MOST_WEIGHED]
+        return [self._tradeoff(aim.game, row, chosen=n == aim.chosen) for n, row in enumerate(rows)]
+
+    def _tradeoff(self, game: LinearGame, given: Vector, *, chosen: bool) -> Tradeoff:
+        everyone = None if self.chances is None else float(self.chances.everyone(given).mean())
+        envious = {i for i, _ in audit(game, given).envy}
+        return Tradeoff(
+            frozen(np.array(given)),
+            game.total(given),
+            everyone,
+            self._cut(given),
+            _own_part(game, given),
+            tuple(sorted(envious)),
+            chosen,
+        )
+
+
+def _ratio(stable: float, optimal: float, costs: Vector, least: Vector) -> Estimate:
+    """Give a price with its interval; where nobody needs anything it is one."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = np.where(least > 0, costs / least, np.where(costs > 0, np.nan, 1.0))
+    return spread_of(stable / optimal if optimal > 0 else 1.0, np.maximum(drawn, 1.0))
+
+
+def _own_part(game: LinearGame, given: Vector) -> float | None:
+    """Give the mean part of what contributors need that they give themselves."""
+    giving = (given > 0) & (game.requirements > 0)
+    if not giving.any():
+        return None
+    parts = game.own_benefits[giving] * given[giving] / game.requirements[giving]
+    return float(np.minimum(parts, 1.0).mean())
+
+
+# Goals out of reach.
+
+
+def _unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
+    if isinstance(subject, Measurement):
+        return subject.unreachable
+    if not isinstance(subject, MeasuredGame):
+        return ()
+    nearest = subject.nearest_goals()
+    short = np.flatnonzero(nearest < subject.goals + subject.margins - TIDY)
+    return tuple(
+        Unreachable(i, subject.name(i), float(subject.goals[i]), float(nearest[i]))
+        for i in short.tolist()
+    )
+
+
+def _lowered(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...]) -> LinearGame:
+    """Give the game with goals that can be reached in place of those that cannot."""
+    if isinstance(subject, LinearGame):
+        return subject
+    goals = np.array(subject.goals)
+    for one in missed:
+        goals[one.agent] = max(one.nearest - TIDY, TIDY)
+    return subject.with_goals(goals).game
+
+
+# Whole samples.
+
+
+def _in_whole_samples(game: LinearGame) -> LinearGame:
+    """Give the game with limits and minimums in whole samples, over the reals."""
+    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
+    changed = (limits != game.limits).any() or (minimums != game.minimums).any()
+    if not changed and not game.is_integer:
+        return game
+    return game.replace(limits=limits, minimums=minimums, strategies="real")
+
+
+def whole_samples(game: LinearGame, given: Vector) -> Vector:
+    """Turn an equilibrium into whole samples: rounded up, then nobody gives one more than it needs.
+
+    game: over the reals, its limits whole.
+    given: an equilibrium.
+    """
+    up = np.ceil(given - TIDY * np.maximum(1.0, given / 1e3))
+    up = np.minimum(np.maximum(up, game.minimums), game.limits)
+    if game.size > MOST_SETTLED:
+        return up
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+
+    integer = game.replace(strategies="integer")
+    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
+    settled: Vector = np.array(path.contributions[-1])
+    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
+
+
+def _settled_whole(game: LinearGame, given: Vector) -> bool:
+    if game.size > MOST_SETTLED:
+        return False
+    integer = game.replace(strategies="integer")
+    wanted = np.maximum(integer.best_responses(given), integer.minimums)
+    return bool((wanted == given).all())
+
+
+def resampled_equilibria(plan: Plan) -> Matrix:
+    """Give what the stable plan without margins would be in each resample, a row each.
+
+    plan: made of pilots.
+    """
+    if plan.measurement is None or plan.stable is None:
+        raise InputError("this plan was made without pilots, so that there are no resamples")
+    chances = Chances.of(plan.measurement)
+    needs = chances.needs(np.zeros(plan.size))
+    box = (plan.bare.minimums, plan.bare.limits)
+    return followed(chances.benefits, needs, *box, plan.stable.values)

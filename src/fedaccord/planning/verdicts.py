@@ -1,0 +1,312 @@
+"""What a plan says, in sentences: the verdict, what it rests on, and why each gives what it gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.games.fitting import Unreachable
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.planning.base import Outcome, Plan
+from fedaccord.planning.chances import Estimate
+
+# Of more agents than this a sentence names only the first.
+NAMED = 3
+
+
+# Numbers.
+
+
+def samples(value: float) -> str:
+    """Write a number of samples: 1,200; with digits behind the point only where it is small."""
+    if not math.isfinite(value):
+        return "no end of"
+    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.3g}"
+
+
+def chance(value: float) -> str:
+    """Write a probability; what is not certain never reads as if it were."""
+    if 0 < value < 0.005:
+        return "below 0.01"
+    if 0.995 <= value < 1:
+        return "above 0.99"
+    return f"{value:.2f}"
+
+
+def accuracy(value: float) -> str:
+    """Write an accuracy: 0.8 as 0.80, 0.825 in full."""
+    return f"{value:.2f}" if abs(100 * value - round(100 * value)) < 1e-9 else f"{value:.3f}"
+
+
+def within(estimate: Estimate, write: object = samples) -> str:
+    """Write a number with its interval, as 1,200 [900, 1,600]."""
+    shown = write if callable(write) else samples
+    if estimate.low is None or estimate.high is None:
+        return str(shown(estimate.value))
+    high = shown(estimate.high) if math.isfinite(estimate.high) else "no bound"
+    return f"{shown(estimate.value)} [{shown(estimate.low)}, {high}]"
+
+
+def percent(part: float) -> str:
+    """Write a part of a whole in per cent."""
+    if 0 < part < 0.005:
+        return "less than 1 %"
+    return "more than 99 %" if 0.995 < part < 1 else f"{100 * part:.0f} %"
+
+
+def _agents(count: int) -> str:
+    return "1 agent" if count == 1 else f"{count:,} agents"
+
+
+# The verdict.
+
+
+def verdict(plan: Plan) -> str:
+    """Say in a sentence or two what came of planning."""
+    if plan.outcome is Outcome.UNREACHABLE:
+        return f"There is no plan: {_out_of_reach(plan.unreachable)}."
+    if plan.contributions is None or plan.real is None:
+        return f"{plan.outcome.value} {plan.reason}{_instead(plan)}".strip()
+    if plan.outcome is Outcome.LESS_SURE:
+        return _less_sure(plan)
+    if not plan.contributions.any():
+        nobody = "Nobody needs to give anything: all goals are met without"
+        return f"{nobody}{_sure(plan)}." if plan.measurement else f"{nobody}."
+    asked = f"The plan asks {_asked(plan)}{_saved(plan)}"
+    if plan.measurement is None:
+        return f"{asked}; nobody could give less. {_unmeasured(plan)}"
+    return f"{asked}{_sure(plan)}. {_holds(plan)}"
+
+
+def _asked(plan: Plan) -> str:
+    given = np.asarray(plan.contributions)
+    giving = int((given > 0).sum())
+    of = _agents(giving) if giving == plan.size else f"{giving:,} of {_agents(plan.size)}"
+    noun = "sample" if given.sum() == 1 else "samples"
+    cost = f" at a cost of {samples(plan.game.total(given))}" if _has_costs(plan) else ""
+    return f"{samples(float(given.sum()))} {noun}{cost} of {of}"
+
+
+def _has_costs(plan: Plan) -> bool:
+    return bool((plan.game.costs != 1).any())
+
+
+def _saved(plan: Plan) -> str:
+    alone = plan.game.total(plan.game.alone)
+    saved = alone - plan.game.total(np.asarray(plan.contributions))
+    if not math.isfinite(alone) or alone <= 0:
+        return ""
+    word = "less" if _has_costs(plan) else "fewer"
+    if saved <= 0.005 * alone:
+        return ", about as many as if each went alone"
+    sure = " and wanted to be as sure" if plan.z > 0 else ""
+    return f", {percent(saved / alone)} {word} than if each went alone{sure}"
+
+
+def _sure(plan: Plan) -> str:
+    if plan.everyone is None:
+        return ""
+    interval = f"{chance(plan.everyone.low or 0.0)} to {chance(plan.everyone.high or 0.0)}"
+    return (
+        f"; in one run all reach their goals with probability {chance(plan.everyone.value)} "
+        f"({interval}, depending on which of the curves that fit the pilots is true)"
+    )
+
+
+def _holds(plan: Plan) -> str:
+    """Say what becomes of contributors who cut."""
+    level, cut = _mean_cut(plan)
+    if cut is None:
+        return ""
+    return (
+        f"A contributor who quietly cut to {percent(level)} of its share would still reach its "
+        f"goal with probability {chance(cut)}, on average."
+    )
+
+
+def _mean_cut(plan: Plan) -> tuple[float, float | None]:
+    level = min(plan.cuts, default=0.0)
+    giving = np.asarray(plan.contributions) > 0
+    if not plan.cuts or not giving.any():
+        return level, None
+    return level, float(plan.cuts[level][giving].mean())
+
+
+def _unmeasured(plan: Plan) -> str:
+    if isinstance(plan.game, MeasuredGame):
+        return "The game came without pilots, so that no probability is known."
+    return "It rests on no training at all: accuracies and probabilities are not known."
+
+
+def _less_sure(plan: Plan) -> str:
+    asked = chance(plan.options["probability"])
+    best = chance(plan.everyone.value) if plan.everyone is not None else "unknown"
+    said = (
+        f"No stable plan within the limits lets all reach their goals in one run with probability "
+        f"{asked}; the most there is is {best}, with {samples(float(np.sum(plan.contributions)))} "
+        "samples"
+    )
+    if plan.ceiling is not None:
+        said += f" (and {chance(plan.ceiling.value)} if all gave all they can)"
+    return f"{said}. {_attainable(plan)}".strip()
+
+
+def _attainable(plan: Plan) -> str:
+    if plan.attainable is None or plan.goals is None:
+        return ""
+    low = np.flatnonzero(plan.attainable < plan.goals - 5e-4).tolist()
+    if not low:
+        return ""
+    named = [f"{floored(plan.attainable[i])} for {plan.name(i)}" for i in low]
+    goals = "a goal" if len(low) == 1 else "goals"
+    return (
+        f"With {chance(plan.options['probability'])} it could promise {goals} of {_listed(named)}."
+    )
+
+
+def floored(value: float) -> str:
+    """Write an accuracy that can be promised: rounded down."""
+    return f"{math.floor(1000 * value + 1e-6) / 1000:.3f}"
+
+
+def _listed(parts: list[str]) -> str:
+    if len(parts) > 2 * NAMED:
+        return f"{', '.join(parts[:NAMED])}, and so on for {len(parts) - NAMED:,} more"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _out_of_reach(missed: tuple[Unreachable, ...]) -> str:
+    told = "; ".join(one.sentence.rstrip(".") for one in missed[:NAMED])
+    more = len(missed) - NAMED
+    return told if more <= 0 else f"{told}; and {more:,} more are out of reach"
+
+
+def _instead(plan: Plan) -> str:
+    optimal = plan.solutions.get("optimal")
+    if optimal is None or optimal.contributions is None:
+        return ""
+    total = samples(float(optimal.contributions.sum()))
+    return f" The cheapest plan asks {total} samples in all, and somebody could give less."
+
+
+# Why each gives what it gives.
+
+
+def explanation(plan: Plan, agent: int) -> str:
+    """Explain an agent's number to its data manager."""
+    name = plan.name(agent)
+    missed = next((one for one in plan.unreachable if one.agent == agent), None)
+    if missed is not None:
+        return f"{missed.sentence}."
+    if plan.contributions is None:
+        return f"{name} has no share: there is no plan."
+    given = float(plan.contributions[agent])
+    said = [_share(plan, agent, given)]
+    if plan.accuracy is not None and plan.goals is not None:
+        said.append(_prospects(plan, agent, given))
+    return " ".join(said)
+
+
+def _share(plan: Plan, agent: int, given: float) -> str:
+    game, everyone = plan.game, np.asarray(plan.contributions)
+    own = float(game.own_benefits[agent])
+    need = float(game.requirements[agent]) / own
+    supplied = float(game.apply(everyone)[agent]) / own - given
+    others = float(everyone.sum()) - given
+    name, wants = plan.name(agent), _wants(plan, agent)
+    if need <= 0:
+        return f"{name} gives {_nothing(given)}: it needs no samples {wants}."
+    worth = (
+        f"the others give {samples(others)}, which are worth {samples(supplied)} of its own to it"
+        f"{_best_helper(plan, agent, everyone)}"
+    )
+    if others <= 0:
+        worth = "the others give nothing"
+    elif supplied < 0.5:
+        worth = f"the {samples(others)} that the others give are worth nothing to it"
+    if given == 0:
+        return f"{name} gives nothing: {worth}, and it needs {samples(need)} {wants}."
+    if need - supplied < game.minimums[agent] - 1:
+        least = samples(float(game.minimums[agent]))
+        return f"{name} gives {samples(given)}, its minimum ({least}): {worth}."
+    part = (
+        f", {percent(min(supplied / need, 1.0))} of that" if others > 0 and supplied >= 0.5 else ""
+    )
+    return (
+        f"{name} gives {samples(given)}: alone it would need {samples(need)} {wants}; "
+        f"{worth}{part}; what is missing it gives itself."
+    )
+
+
+def _nothing(given: float) -> str:
+    return "nothing" if given == 0 else samples(given)
+
+
+def _wants(plan: Plan, agent: int) -> str:
+    if plan.goals is None:
+        return "to reach its requirement"
+    goal = accuracy(float(plan.goals[agent]))
+    if plan.margins is None or plan.margins[agent] <= 0:
+        return f"to reach {goal}"
+    return f"to be as sure of {goal} as the plan is (it aims at {plan.aims[agent]:.3f})"
+
+
+def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
+    worth = plan.game.benefits_among(np.array([agent]), np.arange(plan.size))[0] * given
+    worth = worth / plan.game.own_benefits[agent]
+    worth[agent] = 0.0
+    if (worth > 0).sum() < 2:
+        return ""
+    most = int(np.argmax(worth))
+    return (
+        f" (most by {plan.name(most)}, whose {samples(float(given[most]))} are worth "
+        f"{samples(float(worth[most]))})"
+    )
+
+
+def _prospects(plan: Plan, agent: int, given: float) -> str:
+    """Say what an agent may expect, and what a cut would do."""
+    if plan.accuracy is None or plan.goals is None:
+        return ""
+    expected = f"It is expected to reach {plan.accuracy.values[agent]:.3f}"
+    if plan.satisfied is None or plan.runs is None:
+        return f"{expected}."
+    run = plan.runs[agent]
+    said = (
+        f"{expected} (a single run: {run.low:.3f} to {run.high:.3f}) and reaches "
+        f"{accuracy(float(plan.goals[agent]))} in one run with probability "
+        f"{chance(float(plan.satisfied[agent]))}"
+    )
+    if given == 0 or not plan.cuts:
+        return f"{said}."
+    cuts = ", ".join(
+        f"{chance(float(chances[agent]))} with {percent(level)}"
+        for level, chances in plan.cuts.items()
+    )
+    return f"{said}; if it gave only part of its share, {cuts}."
+
+
+# What has to be so.
+
+_PILOTS = (
+    "The training to come is made as the pilots were: same algorithm, model, rounds and goals.",
+    "What an agent gives is a random part of what it has: no better and no worse than the rest.",
+    "A sample of another's is worth a fixed number of an agent's own to it, however many there "
+    "are; the error falls with the sum as a power law, down to a floor.",
+    "Each fit to pilots drawn anew is as likely to be the truth as any other.",
+    "Single runs scatter normally round the curve, independently from agent to agent. Where they "
+    "go up and down together, all reach their goals together more often than is said here.",
+    "Agents give what the plan says; nobody sends samples that are worth less than before.",
+)
+_BARE = (
+    "What a sample of one agent is worth to another, and what each needs, is as the game says; "
+    "there are no pilots to tell how far off that may be, hence no intervals and no probabilities.",
+)
+
+
+def assumptions(plan: Plan) -> tuple[str, ...]:
+    """List what has to be so for the numbers to be right, a sentence each."""
+    known = _PILOTS if plan.measurement is not None else _BARE
+    return (*plan.assumed, *known)
