@@ -60,6 +60,7 @@ def test_the_document_has_the_keys_that_were_promised(monkeypatch):
                 "agents",
                 "contributors",
                 "others",
+                "others_of_contributors",
                 "runs",
             }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from fedaccord.errors import InputError
-from fedaccord.federation.intervals import Proportion, clustered, wilson
+from fedaccord.federation.intervals import Proportion, clustered, mean_interval, wilson
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,19 @@ def test_independent_outcomes_make_the_interval_narrower_than_copies_do():
     }
     # 80 independent outcomes against 20: about half as wide.
     assert widths[independent] < 0.65 * widths[copies]
+
+
+def test_the_interval_of_a_mean_is_students():
+    # Of 1, 2, 3, 4, 5 the spread is the root of 2.5; t of 4 degrees of freedom is 2.776 in any table.
+    low, high = mean_interval([1, 2, 3, 4, 5])
+    assert (low + high) / 2 == pytest.approx(3)
+    assert high - 3 == pytest.approx(2.776 * (2.5 / 5) ** 0.5, abs=1e-3)
+    assert mean_interval([7]) is None
+    assert mean_interval([7, 7]) == (7, 7)
+
+
+def test_intervals_of_means_hold_the_true_one_as_often_as_they_say():
+    random = np.random.default_rng(5)
+    draws = random.normal(10, 3, size=(2000, 6))
+    held = [low <= 10 <= high for low, high in map(mean_interval, draws)]
+    assert 0.935 <= np.mean(held) <= 0.965

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord.errors import InputError
-from fedaccord.federation.intervals import Proportion, clustered, wilson
+from fedaccord.federation.intervals import Interval, Proportion, clustered, mean_interval, wilson
 from fedaccord.federation.store import Outcome
 
 Contributions = tuple[int, ...]
@@ -26,31 +26,38 @@ class Satisfaction:
     clients: each client, when it was the one.
     contributors: the one who cut, drawn among those who are to contribute at all.
     others: all the others together.
+    others_of_contributors: the same, where who cut is to contribute at all; None in results of
+        before this was counted.
     """
 
     random: Proportion
     clients: Mapping[str, Proportion]
     contributors: Proportion
     others: Proportion
+    others_of_contributors: Proportion | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the random client's share at the top, the others by name."""
+        beside = self.others_of_contributors
         return {
             **self.random.to_dict(),
             "runs": sum(share.trials for share in self.clients.values()),
             "agents": {name: share.to_dict() for name, share in self.clients.items()},
             "contributors": self.contributors.to_dict(),
             "others": self.others.to_dict(),
+            **({} if beside is None else {"others_of_contributors": beside.to_dict()}),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Satisfaction:
         """Make shares of what to_dict gives."""
+        beside = data.get("others_of_contributors")
         return cls(
             random=Proportion.from_dict(data),
             clients={n: Proportion.from_dict(share) for n, share in data["agents"].items()},
             contributors=Proportion.from_dict(data["contributors"]),
             others=Proportion.from_dict(data["others"]),
+            others_of_contributors=None if beside is None else Proportion.from_dict(beside),
         )
 
 
@@ -95,6 +102,8 @@ class DefectionCurve:
     total_samples: different points that all together used then, on average.
     total_draws: samples that all together drew then, on average.
     diverged: how many of the runs counted here had a loss that was not finite.
+    samples_interval, draws_interval: the 95 % intervals of the two means; None where there are
+        too few trials, or in results of before they were counted.
     """
 
     algorithm: str
@@ -106,6 +115,8 @@ class DefectionCurve:
     total_samples: float
     total_draws: float
     diverged: int
+    samples_interval: Interval | None = None
+    draws_interval: Interval | None = None
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{one.level:g}: {one.at_end.random.p:.2f}" for one in self.levels)
@@ -121,6 +132,7 @@ class DefectionCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the curve as plain values."""
+        ends = {"samples_interval": self.samples_interval, "draws_interval": self.draws_interval}
         return {
             "all_satisfied": self.all_satisfied.to_dict(),
             "total_samples": self.total_samples,
@@ -129,6 +141,7 @@ class DefectionCurve:
             "total_draws": self.total_draws,
             "contributions": list(self.contributions),
             "diverged": self.diverged,
+            **{name: list(interval) for name, interval in ends.items() if interval is not None},
             "settings": dict(self.settings),
         }
 
@@ -145,7 +158,13 @@ class DefectionCurve:
             total_samples=data["total_samples"],
             total_draws=data["total_draws"],
             diverged=data["diverged"],
+            samples_interval=_interval(data.get("samples_interval")),
+            draws_interval=_interval(data.get("draws_interval")),
         )
+
+
+def _interval(ends: Sequence[float] | None) -> Interval | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
 @dataclass(frozen=True)
@@ -250,6 +269,8 @@ def summed_up(
     """
     full = trials[1.0]
     at_full = [trial[0][1] for trial in full]
+    used = [sum(run.unique) for run in at_full]
+    drawn = [sum(run.samples) for run in at_full]
     # A run may stand for several defectors: at full contribution it does for all.
     counted = {id(run): run for some in trials.values() for trial in some for _, run in trial}
     return DefectionCurve(
@@ -266,9 +287,11 @@ def summed_up(
         ),
         all_satisfied=all_satisfied(full, at_end),
         all_by_then=all_satisfied(full, by_then),
-        total_samples=float(np.mean([sum(run.unique) for run in at_full])),
-        total_draws=float(np.mean([sum(run.samples) for run in at_full])),
+        total_samples=float(np.mean(used)),
+        total_draws=float(np.mean(drawn)),
         diverged=sum(run.diverged for run in counted.values()),
+        samples_interval=mean_interval(used),
+        draws_interval=mean_interval(drawn),
     )
 
 
@@ -314,6 +337,7 @@ def _satisfaction(
         },
         contributors=clustered(_rows(own, contributes)),
         others=clustered(others if len(names) > 1 else others[:0]),
+        others_of_contributors=clustered(_rows(others, contributes & (len(names) > 1))),
     )
 
 

@@ -1,4 +1,4 @@
-"""How far a share counted in a few trials may be from the true one."""
+"""How far a share or a mean seen in a few trials may be from the true one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord.errors import InputError
+
+# The lower and the upper end.
+Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,24 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
     q = float(shares.mean())
     effective = trials * q * (1 - q) / float(shares.var(ddof=1))
     return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Give Student's interval for the mean of what independent trials gave.
+
+        mean +- t * s / sqrt(n)
+
+    values: one per trial; of fewer than two nothing can be told, and None is given.
+    confidence: how often such intervals hold the true mean, nearly.
+    """
+    from scipy.special import stdtrit
+
+    seen = np.asarray(values, dtype=np.float64)
+    if seen.size < 2:
+        return None
+    reach = float(stdtrit(seen.size - 1, (1 + confidence) / 2)) * float(seen.std(ddof=1))
+    middle = float(seen.mean())
+    return middle - reach / math.sqrt(seen.size), middle + reach / math.sqrt(seen.size)
 
 
 def _score_interval(p: float, n: float, trials: int, confidence: float) -> Proportion:
