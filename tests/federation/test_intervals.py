@@ -164,7 +164,7 @@ def test_independent_outcomes_make_the_interval_narrower_than_copies_do():
 
 
 def test_the_interval_of_a_mean_is_students():
-    # Of 1, 2, 3, 4, 5 the spread is the root of 2.5; t of 4 degrees of freedom is 2.776 in any table.
+    # Of 1 to 5 the spread is the root of 2.5; t of 4 degrees of freedom is 2.776 in any table.
     low, high = mean_interval([1, 2, 3, 4, 5])
     assert (low + high) / 2 == pytest.approx(3)
     assert high - 3 == pytest.approx(2.776 * (2.5 / 5) ** 0.5, abs=1e-3)
