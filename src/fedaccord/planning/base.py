@@ -17,7 +17,8 @@ from fedaccord.audit import Audit, audit
 from fedaccord.equilibria.base import Solution
 from fedaccord.equilibria.prices import Price
 from fedaccord.errors import UnsolvedError
-from fedaccord.games.fitting import Doubt, Measurement, Unreachable
+from fedaccord.games.doubts import Doubt
+from fedaccord.games.fitting import Measurement, Unreachable
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.chances import Estimate, Estimates

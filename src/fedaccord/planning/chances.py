@@ -131,7 +131,7 @@ class Chances:
 
     def everyone(self, contributions: Vector) -> Vector:
         """Give the probability that all are satisfied in one run, in each world."""
-        return self.satisfied(contributions).prod(axis=1)
+        return np.asarray(self.satisfied(contributions).prod(axis=1))
 
     def could_cut(self, contributions: Vector, level: float) -> Vector:
         """Give the probability that an agent is satisfied after a cut that nobody else makes.

@@ -283,10 +283,11 @@ class _Planner:
     def _chances_of(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
         """Give what the whole plan leads to: accuracies, and how sure they are."""
         game, given = aim.game, aim.contributions
+        if not isinstance(game, MeasuredGame):
+            return {}
+        expected = game.accuracies(given)
         if self.chances is None:
-            known = isinstance(game, MeasuredGame)
-            return {"accuracy": Estimates(game.accuracies(given))} if known else {}
-        expected = game.accuracies(given) if isinstance(game, MeasuredGame) else np.zeros(0)
+            return {"accuracy": Estimates(expected)}
         runs = self.chances.runs(given, np.random.default_rng(self.options["seed"]))
         everyone = self.chances.everyone(given)
         levels = self.options["levels"]

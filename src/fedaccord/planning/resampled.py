@@ -64,13 +64,11 @@ def optimal_totals(
     minimums, limits, costs: of all games alike.
     """
     totals = np.full(len(needs), np.nan)
-    box = np.column_stack([minimums, limits])
     for b in np.flatnonzero(np.isfinite(needs).all(axis=1)).tolist():
         # Solvers have absolute tolerances: they are given needs of about one.
         unit = float(needs[b].max()) or 1.0
-        found = linprog(
-            costs, A_ub=-benefits[b], b_ub=-needs[b] / unit, bounds=box / unit, method="highs"
-        )
+        box = list(zip((minimums / unit).tolist(), (limits / unit).tolist(), strict=True))
+        found = linprog(costs, A_ub=-benefits[b], b_ub=-needs[b] / unit, bounds=box)
         if found.status == 0:
-            totals[b] = unit * found.fun
+            totals[b] = unit * float(found.fun or 0.0)
     return totals

@@ -1,4 +1,4 @@
-"""What a plan says, in sentences: the verdict, what it rests on, and why each gives what it gives."""
+"""What a plan says, in sentences: the verdict, what it rests on, and why each gives its share."""
 
 from __future__ import annotations
 
@@ -145,11 +145,10 @@ def _less_sure(plan: Plan) -> str:
     best = chance(plan.everyone.value) if plan.everyone is not None else "unknown"
     said = (
         f"No stable plan within the limits lets all reach their goals in one run with probability "
-        f"{asked}; the most there is is {best}, with {samples(float(np.sum(plan.contributions)))} "
-        "samples"
+        f"{asked}; the one that comes nearest has {best} and asks {_asked(plan)}"
     )
     if plan.ceiling is not None:
-        said += f" (and {chance(plan.ceiling.value)} if all gave all they can)"
+        said += f"; if all gave all they can it would be {chance(plan.ceiling.value)}"
     return f"{said}. {_attainable(plan)}".strip()
 
 
@@ -161,9 +160,8 @@ def _attainable(plan: Plan) -> str:
         return ""
     named = [f"{floored(plan.attainable[i])} for {plan.name(i)}" for i in low]
     goals = "a goal" if len(low) == 1 else "goals"
-    return (
-        f"With {chance(plan.options['probability'])} it could promise {goals} of {_listed(named)}."
-    )
+    likely = chance(plan.options["probability"])
+    return f"With probability {likely} it lets all reach {goals} of {_listed(named)}."
 
 
 def floored(value: float) -> str:
@@ -219,7 +217,7 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     if need <= 0:
         return f"{name} gives {_nothing(given)}: it needs no samples {wants}."
     worth = (
-        f"the others give {samples(others)}, which are worth {samples(supplied)} of its own to it"
+        f"the others give {samples(others)}, worth {samples(supplied)} of its own to it"
         f"{_best_helper(plan, agent, everyone)}"
     )
     if others <= 0:
@@ -236,7 +234,7 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     )
     return (
         f"{name} gives {samples(given)}: alone it would need {samples(need)} {wants}; "
-        f"{worth}{part}; what is missing it gives itself."
+        f"{worth}{part}; the rest it gives itself."
     )
 
 
@@ -250,7 +248,7 @@ def _wants(plan: Plan, agent: int) -> str:
     goal = accuracy(float(plan.goals[agent]))
     if plan.margins is None or plan.margins[agent] <= 0:
         return f"to reach {goal}"
-    return f"to be as sure of {goal} as the plan is (it aims at {plan.aims[agent]:.3f})"
+    return f"to reach {plan.aims[agent]:.3f}, its goal of {goal} with room for chance"
 
 
 def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
