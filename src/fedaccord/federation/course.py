@@ -29,7 +29,8 @@ class Course:
         self.contributions = contributions
         self.state = algorithm.begin(contributions)
         self._requirements = requirements
-        # The accuracy with which each client left, NaN of those who have not.
+        # Who has left, and the accuracy it left with.
+        self._gone = np.zeros(len(requirements), dtype=bool)
         self._kept = np.full(len(requirements), np.nan)
 
     def allot(self) -> Counts:
@@ -70,20 +71,20 @@ class Course:
 
         accuracies: what each client was found to have, NaN where that is not known.
         """
-        before = self.left
         # Who brings nothing is passed off as satisfied, for more cannot be asked of it.
         passed_off = self.algorithm.passes_off_idle & (self.contributions == 0)
         wanting = np.where(passed_off, np.inf, accuracies)
         following = self.algorithm.weights(self.state, wanting, self._requirements)
         self.state = self._next(following, "weights")
-        leaving = np.flatnonzero(self._left_now() & ~before)
+        leaving = np.flatnonzero(self._left_now() & ~self._gone)
+        self._gone[leaving] = True
         self._kept[leaving] = accuracies[leaving]
         return leaving
 
     @property
     def left(self) -> NDArray[np.bool_]:
-        """Who has left, with the model as it was then."""
-        return np.asarray(~np.isnan(self._kept))
+        """Who has left, with the model as it was then; nobody returns."""
+        return self._gone.copy()
 
     @property
     def ended(self) -> bool:
@@ -91,8 +92,14 @@ class Course:
         return bool(self.algorithm.ended(self.state))
 
     def _left_now(self) -> NDArray[np.bool_]:
-        left = self.algorithm.left(self.state)
-        return np.zeros(len(self._kept), dtype=bool) if left is None else np.asarray(left)
+        given = self.algorithm.left(self.state)
+        left = np.zeros_like(self._gone) if given is None else np.asarray(given)
+        if left.shape != self._gone.shape or left.dtype != np.bool_:
+            raise InputError(
+                f"left of {self.algorithm.name} must say true or false of each of the "
+                f"{len(self._gone)} clients, or give None; got {given!r}"
+            )
+        return left
 
     def _next(self, state: object, hook: str) -> object:
         if state is None:

@@ -347,8 +347,8 @@ def made(deal: Deal, run: Run) -> History:
     """
     brought = run.contributions
     history = train(deal(run.trial), run.algorithm, contributions=brought, seed=run.seed)
-    # Nobody asks for the model that came of it, and it is far larger than all the rest.
-    return dataclasses.replace(history, weights={})
+    # Nobody asks for the models that came of it, and they are far larger than all the rest.
+    return dataclasses.replace(history, weights={}, checkpoints={})
 
 
 def _failure(run: Run, error: Exception) -> str:

@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from fedaccord.federation.algorithms import Algorithm, FedAvg, MwFed, Solo
 from fedaccord.federation.pledges import Pledged
+from fedaccord.federation.releasing import HoldBack, Release, RelievedMwFed
 
-KINDS: dict[str, type[Algorithm]] = {kind.kind: kind for kind in (FedAvg, MwFed, Solo, Pledged)}
+KINDS: dict[str, type[Algorithm]] = {
+    kind.kind: kind for kind in (FedAvg, MwFed, Solo, Pledged, Release, HoldBack, RelievedMwFed)
+}

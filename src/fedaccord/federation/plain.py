@@ -56,6 +56,7 @@ def train_plainly(
     brought = checked_contributions(federation, contributions)
     started = time.perf_counter()
     samples, unique, loss, accuracy = [], [], [], []
+    checkpoints = {}
     with reproducibly(seed):
         model = starting_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
@@ -78,12 +79,16 @@ def train_plainly(
             measured = np.full(len(pools), np.nan)
             if algorithm.evaluates(n) or course.ended:
                 measured = course.measured(_accuracies(model, federation))
-            accuracy.append(measured)
             if algorithm.tests(n):
+                tested = measured
                 if algorithm.goal_test_points is not None:
                     rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
-                    measured = _accuracies(model, federation, rows)
-                course.test(measured)
+                    tested = _accuracies(model, federation, rows)
+                for i in course.test(tested):
+                    checkpoints[federation.names[i]] = current_weights(model)
+            if course.ended and np.isnan(measured).any():
+                measured = course.measured(_accuracies(model, federation))
+            accuracy.append(measured)
             if course.ended:
                 break
     return History(
@@ -99,6 +104,7 @@ def train_plainly(
         diverged=not bool(np.isfinite(np.array(loss)[np.array(samples) > 0]).all()),
         seconds=time.perf_counter() - started,
         weights=current_weights(model),
+        checkpoints=checkpoints,
     )
 
 

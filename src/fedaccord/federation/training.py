@@ -83,6 +83,9 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 )
                 leaving = [federation.names[i] for i in course.test(tested)]
                 checkpoints |= {name: current_weights(model) for name in leaving}
+            if course.ended and not (notes.evaluated or notes.diverged):
+                # The test at which it ended looked at some points only.
+                notes.evaluation(course.measured(validation.accuracies(model)))
             if notes.diverged or course.ended:
                 break
     return History(
@@ -258,6 +261,11 @@ class Notes:
     def last(self) -> Vector:
         """The accuracies of the last round."""
         return np.asarray(self._accuracy[self._rounds - 1])
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether accuracies were measured in the last round."""
+        return bool(np.isfinite(self.last).all())
 
     def training(self, counts: Counts, unique: Sequence[int], losses: Vector) -> None:
         """Note a round's samples and losses."""

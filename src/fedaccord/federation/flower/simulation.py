@@ -224,7 +224,7 @@ class Simulation:
             raise
         except FedaccordError as error:
             raise RunError(_failure(run, strategy, error)) from error
-        return dataclasses.replace(strategy.history, weights={})
+        return dataclasses.replace(strategy.history, weights={}, checkpoints={})
 
     def _clients(self, deal: Deal, federation: Federation) -> Clients:
         file = self._folder / "source"
