@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,6 @@ import typer
 
 from fedaccord._json import json_text
 from fedaccord._lazy import imported
-from fedaccord._machine import checked_workers, cores
 from fedaccord.cli.base import (
     AsJson,
     Interrupted,
@@ -30,6 +28,15 @@ from fedaccord.cli.configs import (
     numbers,
     overridden,
     read_config,
+)
+from fedaccord.cli.runs import (
+    RESULTS,
+    Address,
+    EngineName,
+    Results,
+    Workers,
+    chosen_engine,
+    kept_so_far,
 )
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text
@@ -69,19 +76,9 @@ def audit_defection(
     trials: Annotated[
         int | None, typer.Option(metavar="N", help="How often everything is done.")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Runs at a time. Default: one per core, here or on Ray."),
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="Where runs are made: local, flower (its simulation) or ray.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port."
-        ),
-    ] = None,
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
     protocol: Protocol = None,
     plan: Plan = None,
     defectors: Annotated[
@@ -92,9 +89,7 @@ def audit_defection(
         typer.Option(metavar="W", help="Stop a level once its interval is as narrow."),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of deals and runs.")] = None,
-    results: Annotated[
-        str, typer.Option(metavar="FILE.sqlite", help="Keeps every finished run.")
-    ] = "fedaccord.sqlite",
+    results: Results = RESULTS,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
@@ -119,7 +114,7 @@ def audit_defection(
     prescribed = _read_plan(settings)
     check_folder(results, "--results")
     check_report(report, keep=config_file)
-    make_engine, workers = _chosen_engine(engine, workers, address)
+    make_engine, workers = chosen_engine(engine, workers, address)
     folder = Path(results).parent / CACHE if cache is None else Path(cache)
     source = building_of(config, folder).source(settings.seed)
     count = _Count(results, at_most=_may_be_fewer(settings, prescribed))
@@ -183,23 +178,6 @@ def _read_plan(settings: AuditSettings) -> Allocation | None:
     return None if settings.plan is None else Allocation.load(settings.plan)
 
 
-def _chosen_engine(
-    name: str, workers: int | None, address: str | None
-) -> tuple[Callable[..., Engine], int | None]:
-    """Give what makes the engine, and its workers, if it can be had."""
-    engines = imported("fedaccord.federation.engines").ENGINES
-    if name not in engines:
-        raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
-    if name == "ray":
-        imported("fedaccord.federation.ray_engine").checked_request(workers, address)
-        return partial(engines[name], address=address), workers
-    if address is not None:
-        raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
-    if workers is not None:
-        checked_workers(workers)
-    return engines[name], cores() if workers is None and name == "local" else workers
-
-
 def _audited(
     source: Source,
     algorithms: Mapping[str, Algorithm],
@@ -237,18 +215,7 @@ def _audited(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        raise Interrupted(_kept(results)) from None
-
-
-def _kept(results: str) -> str:
-    # Counted in the file itself: a run may have been committed and not yet been told of.
-    with imported("fedaccord.federation.store").RunStore(results) as store:
-        count = len(store)
-    runs = "run is" if count == 1 else "runs are"
-    return (
-        f"interrupted: {count:,} finished {runs} kept in {results}; the same command goes on from "
-        "there"
-    )
+        raise Interrupted(kept_so_far(results)) from None
 
 
 def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
