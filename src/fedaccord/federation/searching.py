@@ -1,0 +1,346 @@
+"""Growing and trimming contributions: best responses, found by training with what is tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedaccord._arrays import Matrix, Vector
+from fedaccord.errors import UnreachableError
+from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.curves import Contributions
+from fedaccord.federation.engines import Engine, Source
+from fedaccord.federation.judging import Judge
+from fedaccord.federation.running import outcomes_of
+from fedaccord.federation.sought import Step
+from fedaccord.federation.store import Outcome, Run, RunStore
+
+# Trials of choosing are numbered from here; no audit, plan or pilot has them.
+SEEKING = 3_000_000
+# So many trials are made of whatever is tried before it may be given up.
+FIRST_LOOK = 2
+
+
+@dataclass(frozen=True)
+class Seeking:
+    """How far a search is.
+
+    phase: "grow", "trim" or "verify".
+    contributions: what is being tried.
+    done: runs finished, those found in the store among them.
+    budget: how many there may be in all.
+    """
+
+    phase: str
+    contributions: Contributions
+    done: int
+    budget: int
+
+
+class SpentError(Exception):
+    """There is no run left in the budget."""
+
+
+@dataclass
+class Account:
+    """The runs that were asked for.
+
+    budget: how many there may be in all.
+    told: called whenever one is finished.
+    made: how many there were, those found in the store among them.
+    reused: those found in the store.
+    """
+
+    budget: int
+    told: Callable[[Seeking], None] | None = None
+    made: int = 0
+    reused: int = 0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where runs of one source are made and kept, on an account.
+
+    source: deals the federations.
+    engine, store: make the runs, and keep them.
+    seed: of everything random.
+    account: counts them.
+    """
+
+    source: Source
+    engine: Engine
+    store: RunStore
+    seed: int
+    account: Account
+    known: dict[str, Outcome] = field(default_factory=dict, repr=False)
+
+    def outcomes(self, runs: Sequence[Run], phase: str) -> list[Outcome]:
+        """Give what came of runs, of which those that are not known yet count."""
+        new = list({run.key: run for run in runs if run.key not in self.known}.values())
+        account = self.account
+        self.account.reused += sum(self.store.get(run) is not None for run in new)
+        before = account.made
+
+        def tell(done: int, of: int) -> None:
+            if account.told is not None:
+                tried = runs[0].contributions
+                account.told(Seeking(phase, tried, before + done, account.budget))
+
+        outcomes = outcomes_of(new, self.engine, self.store, progress=tell)
+        account.made += len(new)
+        self.known.update((run.key, o) for run, o in zip(new, outcomes, strict=True))
+        return [self.known[run.key] for run in runs]
+
+    def run(self, algorithm: Algorithm, contributions: Contributions, trial: int) -> Run:
+        """Give the run of a trial."""
+        return Run(self.source.fingerprint, algorithm, contributions, self.seed, trial)
+
+
+class Search:
+    """Looks for contributions at which everybody's is a best response.
+
+    bench: makes the runs.
+    algorithm: to train with; it is told anew what clients promise with everything that is tried.
+    judge: tells who will be satisfied.
+    trials: with how many deals or seeds everything is tried.
+    step: the part of its points by which a client's contribution is changed at least.
+    most: how many runs there may be.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        algorithm: Algorithm,
+        judge: Judge,
+        *,
+        trials: int,
+        step: float,
+        most: int,
+    ) -> None:
+        source = bench.source
+        self.story: list[Step] = []
+        self._bench = bench
+        self._algorithm = algorithm
+        self._judge = judge
+        self._trials = trials
+        self._most = most
+        self._names = tuple(source.names)
+        self._points = tuple(int(n) for n in source.points)
+        self._steps = tuple(max(1, math.floor(step * n + 0.5)) for n in self._points)
+        self._seen: dict[Contributions, Matrix] = {}
+        self._phase = "grow"
+
+    def equilibrium(self) -> tuple[Contributions, bool]:
+        """Grow, then trim; give the contributions, and whether everybody's is a best response."""
+        everything = self._points
+        self._check_reachable(everything)
+        theta = (0,) * len(everything)
+        try:
+            theta = self._grown(theta)
+            while True:
+                before = theta
+                theta = self._grown(self._trimmed(theta))
+                moved = (abs(a - b) for a, b in zip(theta, before, strict=True))
+                if all(by <= step for by, step in zip(moved, self._steps, strict=True)):
+                    return theta, True
+        except SpentError:
+            return self._cheapest_found(), False
+
+    def runs(self, contributions: Contributions) -> list[Run]:
+        """Give the runs with which contributions are tried."""
+        # Where clients promise what they bring, a plan is tried by a federation that has promised
+        # as much.
+        promised = self._algorithm.committed(contributions)
+        trials = range(SEEKING, SEEKING + self._trials)
+        return [self._bench.run(promised, contributions, trial) for trial in trials]
+
+    def helpers(self, theta: Contributions) -> tuple[str, ...]:
+        """Name who gives more than it needs itself, by a step or more.
+
+        theta: contributions that were found.
+        """
+        helping = []
+        for i, own in enumerate(theta):
+            less = _with(theta, i, max(0, own - self._steps[i]))
+            if own and less in self._seen and self._satisfied(less, i):
+                helping.append(self._names[i])
+        return tuple(helping)
+
+    def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
+        """Give the row of the story that tells what came of contributions."""
+        return told(self._judge, self._seen[theta], theta, self._names, phase, mover)
+
+    def _check_reachable(self, everything: Contributions) -> None:
+        """Try whether all are satisfied if everybody gives all it has, or say who is not."""
+        self._look(everything, range(len(everything)))
+        accuracies = self._seen[everything]
+        chances = self._judge.chances(accuracies)
+        if self._all_satisfied(everything):
+            return
+        neediest = int(np.argmin(self._margins(everything)))
+        level = self._judge.level(int(np.count_nonzero(chances < self._level(everything))))
+        nearest = math.floor(1000 * self._judge.bounds(accuracies, level)[neediest]) / 1000
+        name, goal = self._names[neediest], self._judge.goals[neediest]
+        raise UnreachableError(
+            f"no plan: {name} wants an accuracy of {goal:g}, and with everything that everybody "
+            f"has it gets {accuracies.mean(axis=0)[neediest]:.3f} on average under "
+            f"{self._algorithm.name}; the nearest goal that it reaches with a probability of "
+            f"{self._judge.confidence:g} is {max(nearest, 0):g}"
+        )
+
+    def _grown(self, theta: Contributions) -> Contributions:
+        """Let the neediest reveal points of their own, one after the other, until all have enough.
+
+        theta: to grow from.
+        """
+        self._phase = "grow"
+        while not (any(theta) and self._look_at_all(theta)):
+            neediest = np.argsort(self._margins(theta), kind="stable").tolist()
+            short = [i for i in neediest if self._is_short(theta, i)] or neediest[:1]
+            open_hands = [i for i in neediest if theta[i] < self._points[i]]
+            willing = [i for i in open_hands if i in short]
+            # Those who are short and have given all are helped by the next in need.
+            i = (willing or open_hands)[0]
+            watched = (i,) if willing else tuple(short)
+            theta = self._raised(theta, i, watched)
+        return theta
+
+    def _raised(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+        """Raise what one gives to the least with which those watched are satisfied, or to all.
+
+        The way is doubled until it is too long, then halved.
+        """
+        most, step = self._points[i], self._steps[i]
+        low = theta[i]
+        jump = step if low else 2 * step
+        while True:
+            high = min(theta[i] + jump, most)
+            if self._enough(_with(theta, i, high), watched, i):
+                return _with(theta, i, self._bisected(theta, i, watched, low, high))
+            if high == most:
+                return _with(theta, i, most)
+            low, jump = high, 2 * jump
+
+    def _trimmed(self, theta: Contributions) -> Contributions:
+        """Let each contributor in turn, who gives most first, go to its best response."""
+        self._phase = "trim"
+        for i in sorted(range(len(theta)), key=lambda i: (-theta[i], i)):
+            if not theta[i]:
+                continue
+            # Who has given all it has cannot answer for what others take away from it.
+            spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
+            watched = (i, *(j for j in spent if not self._is_short(theta, j)))
+            if self._enough(theta, watched, None):
+                theta = self._lowered(theta, i, watched)
+            elif theta[i] < self._points[i]:
+                theta = self._raised(theta, i, watched)
+        return theta
+
+    def _lowered(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+        """Lower what one gives to the least with which those watched are still satisfied."""
+        # Somebody must bring something, or there is nothing to train on.
+        least = 0 if any(n for j, n in enumerate(theta) if j != i) else 1
+        high = theta[i]
+        jump = self._steps[i]
+        while high > least:
+            low = max(least, theta[i] - jump)
+            if not self._enough(_with(theta, i, low), watched, i):
+                return _with(theta, i, self._bisected(theta, i, watched, low, high))
+            high, jump = low, 2 * jump
+        return _with(theta, i, high)
+
+    def _bisected(
+        self, theta: Contributions, i: int, watched: Sequence[int], low: int, high: int
+    ) -> int:
+        """Halve the way between too little and enough until it is no longer than a step."""
+        while high - low > self._steps[i]:
+            middle = (low + high) // 2
+            if self._enough(_with(theta, i, middle), watched, i):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
+        """Try contributions, and tell whether those watched are satisfied."""
+        self._look(theta, watched, mover)
+        return all(self._satisfied(theta, i) for i in watched)
+
+    def _look_at_all(self, theta: Contributions) -> bool:
+        self._look(theta, range(len(theta)))
+        return self._all_satisfied(theta)
+
+    def _look(self, theta: Contributions, watched: Sequence[int], mover: int | None = None) -> None:
+        """Train with contributions, as often as it takes to tell whether some are satisfied."""
+        runs = self.runs(theta)
+        seen = len(self._seen.get(theta, ()))
+        while seen < len(runs) and not (seen and self._given_up(theta, watched)):
+            upto = min(FIRST_LOOK, len(runs)) if seen < FIRST_LOOK else len(runs)
+            if self._bench.account.made + upto - seen > self._most:
+                raise SpentError
+            outcomes = self._bench.outcomes(runs[:upto], self._phase)
+            # Who diverged has learnt nothing.
+            accuracies = np.nan_to_num(np.array([o.accuracies for o in outcomes]), nan=0.0)
+            self._seen[theta] = accuracies
+            self._judge.note(theta, accuracies)
+            seen = upto
+            if seen == len(runs) or self._given_up(theta, watched):
+                self.story.append(self.row(theta, self._phase, mover))
+
+    def _given_up(self, theta: Contributions, watched: Sequence[int]) -> bool:
+        hopeless = self._judge.hopeless(self._seen[theta], self._level(theta))
+        return bool(hopeless[list(watched)].any())
+
+    def _level(self, theta: Contributions) -> float:
+        return self._judge.level(int(np.count_nonzero(theta)))
+
+    def _satisfied(self, theta: Contributions, i: int) -> bool:
+        return bool(self._judge.chances(self._seen[theta])[i] >= self._level(theta))
+
+    def _is_short(self, theta: Contributions, i: int) -> bool:
+        return theta not in self._seen or not self._satisfied(theta, i)
+
+    def _all_satisfied(self, theta: Contributions) -> bool:
+        whole = len(self._seen[theta]) == self._trials
+        chance = float(np.prod(self._judge.chances(self._seen[theta])))
+        return whole and chance >= self._judge.confidence
+
+    def _margins(self, theta: Contributions) -> Vector:
+        """Give how far everybody is above its goal; if nobody gives, with what all had."""
+        accuracies = self._seen[theta if theta in self._seen else self._points]
+        return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
+
+    def _cheapest_found(self) -> Contributions:
+        """Give the least contributions, in all, of those at which all were satisfied."""
+        good = [theta for theta in self._seen if self._all_satisfied(theta)]
+        return min(good, key=lambda theta: (sum(theta), theta))
+
+
+def told(
+    judge: Judge,
+    accuracies: Matrix,
+    theta: Contributions,
+    names: Sequence[str],
+    phase: str,
+    mover: int | None = None,
+) -> Step:
+    """Give the row of the story that tells what came of contributions."""
+    level = judge.level(int(np.count_nonzero(theta)))
+    chances = judge.chances(accuracies)
+    return Step(
+        phase=phase,
+        contributions=theta,
+        mover=None if mover is None else names[mover],
+        trials=len(accuracies),
+        accuracies=tuple(accuracies.mean(axis=0).tolist()),
+        bounds=tuple(judge.bounds(accuracies, level).tolist()),
+        short=tuple(name for name, c in zip(names, chances, strict=True) if c < level),
+        chance=float(np.prod(chances)),
+    )
+
+
+def _with(theta: Contributions, i: int, points: int) -> Contributions:
+    return (*theta[:i], points, *theta[i + 1 :])
