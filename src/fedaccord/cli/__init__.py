@@ -8,6 +8,7 @@ from typing import NoReturn
 from fedaccord.cli import defection as defection
 from fedaccord.cli import flower as flower
 from fedaccord.cli import games as games
+from fedaccord.cli import planning as planning
 from fedaccord.cli import reproduction as reproduction
 from fedaccord.cli import training as training
 from fedaccord.cli.base import app

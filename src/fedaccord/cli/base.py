@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # First what is asked of games, then what is asked of training, then Flower, then the paper.
 ORDER = (
     *("solve", "check", "catalog"),
+    "plan",
     *("audit", "train", "difficulty", "pretrain", "search"),
     "flower",
     "reproduce",

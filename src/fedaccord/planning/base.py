@@ -113,6 +113,7 @@ class Plan:
     runs: the same, with intervals for a single run.
     satisfied: the probability that each reaches its goal in one run.
     everyone: the probability that all do; the interval is over what the curves may be.
+    error: the standard error of that probability, for want of more resamples.
     cuts: by level, the probability that each reaches its goal though it gives only that part.
     tradeoffs: the equilibria to choose from, the cheapest first.
     complete: whether these are all there are.
@@ -145,6 +146,7 @@ class Plan:
     runs: Estimates | None = None
     satisfied: Vector | None = None
     everyone: Estimate | None = None
+    error: float | None = None
     cuts: Mapping[float, Vector] = field(default_factory=dict)
     tradeoffs: tuple[Tradeoff, ...] = ()
     complete: bool = True
@@ -249,6 +251,7 @@ class Plan:
             "accuracy_of_a_run": _dict(self.runs),
             "satisfied": _list(self.satisfied),
             "everyone": _dict(self.everyone),
+            "standard_error": self.error,
             "cuts": {f"{level:g}": _list(chances) for level, chances in self.cuts.items()},
             "tradeoffs": {
                 "complete": self.complete,

@@ -298,6 +298,7 @@ class _Planner:
             "runs": spread(expected, runs),
             "satisfied": frozen(self.chances.satisfied(given).mean(axis=0)),
             "everyone": spread_of(float(everyone.mean()), everyone),
+            "error": float(everyone.std()) / len(everyone) ** 0.5,
             "cuts": {level: self.chances.could_cut(given, level) for level in levels},
             "ceiling": self._ceiling(game),
             "attainable": lowered,

@@ -1,0 +1,508 @@
+"""The page of a plan: what a coordinator shows to those who have to agree to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from fedaccord._arrays import Vector
+from fedaccord.charts import Chart, Line
+from fedaccord.games.fitting import Measurement
+from fedaccord.planning.base import Outcome, Plan
+from fedaccord.planning.chances import Estimate, Estimates
+from fedaccord.planning.verdicts import chance, percent, samples
+from fedaccord.report.drawing import NARROW, picture_of
+from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
+from fedaccord.report.figures_plans import (
+    curve_band,
+    curve_end,
+    plot_learning,
+    plot_prospects,
+    plot_tradeoffs,
+    prospects_size,
+)
+from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Section, Table, Tone
+from fedaccord.report.pictures_games import burdens_picture, finite, narrowed, overlap_picture
+from fedaccord.report.plans import (
+    CONCEPTS,
+    share,
+    shares_sentences,
+    shown_agents,
+    tradeoffs_sentence,
+)
+from fedaccord.report.words_games import count, ranked
+
+TONES: Mapping[Outcome, Tone] = {
+    Outcome.PLANNED: "good",
+    Outcome.LESS_SURE: "unsure",
+    Outcome.UNREACHABLE: "bad",
+    Outcome.UNSTABLE: "bad",
+}
+# Up to this many agents have a sentence and a curve each; of more, those who give most.
+SENTENCES = 36
+CURVES = 8
+# Tables list this many agents; of more, those who give most.
+ROWS = 500
+# A chance of at least this much of getting away with a cut stands out, one of at most this little
+# too.
+LOOSE, FIRM = 0.5, 0.1
+
+
+def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]] = ()) -> Page:
+    """Make a page of a plan: the verdict, who gives what and why, and how sure all of it is.
+
+    plan: what was planned.
+    command: what was typed.
+    files: facts about the files that were read.
+    """
+    sections = [
+        _reach_section(plan),
+        _shares_section(plan),
+        _reasons_section(plan),
+        _chances_section(plan),
+        _cuts_section(plan),
+        _tradeoffs_section(plan),
+        _curves_section(plan),
+        _doubts_section(plan),
+        _making_section(plan),
+    ]
+    return Page(
+        title=f"Who should give how much: a plan for {count(plan.size, 'agent')}",
+        verdict=plan.verdict,
+        tone="unsure"
+        if plan.outcome is Outcome.PLANNED and _is_shaky(plan)
+        else TONES[plan.outcome],
+        sections=tuple(section for section in sections if section is not None),
+        facts=(*files, *_facts(plan)),
+        command=command,
+    )
+
+
+def _is_shaky(plan: Plan) -> bool:
+    """Say whether there is reason to doubt what the plan rests on."""
+    return bool(plan.doubts) or plan.measurement is None
+
+
+def _listed(plan: Plan) -> list[int]:
+    if plan.size <= ROWS:
+        return list(range(plan.size))
+    weights = plan.game.alone if plan.contributions is None else plan.contributions
+    return [int(agent) for agent in ranked(weights, ROWS)]
+
+
+def _ends(estimate: Estimate | None) -> tuple[Cell, Cell]:
+    """Give the ends of an interval as cells."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return None, None
+    return finite(estimate.low), "no bound" if np.isinf(estimate.high) else finite(estimate.high)
+
+
+# Goals out of reach.
+
+
+def _reach_section(plan: Plan) -> Section | None:
+    if plan.outcome is not Outcome.UNREACHABLE:
+        return None
+    missed = {one.agent for one in plan.unreachable}
+    rows: list[tuple[Cell, ...]] = []
+    for agent in [*sorted(missed), *(i for i in range(plan.size) if i not in missed)][:ROWS]:
+        near = None if plan.nearest is None else plan.nearest[agent]
+        mark = Mark("out of reach", "bad") if agent in missed else Mark("within reach", "good")
+        goal = None if plan.goals is None else float(plan.goals[agent])
+        most = None if near is None else near.value
+        rows.append((plan.name(agent), goal, mark, most, *_ends(near)))
+    heads = ("agent", "goal", "is", "most it can reach", "from", "to")
+    return Section(
+        "Which goals are out of reach",
+        (
+            "If everybody gave as much as it can, each would reach so much; from and to are the "
+            "ends of the 95 % interval. A goal above that is met by no plan: lower it, or find "
+            "somebody who can give more.",
+            Table("Goals, and what can be reached", heads, tuple(rows)),
+            Listing(tuple(f"{one.sentence}." for one in plan.unreachable[:SENTENCES])),
+        ),
+    )
+
+
+# Who gives what, and why.
+
+
+def _shares_section(plan: Plan) -> Section | None:
+    if plan.outcome is Outcome.UNREACHABLE:
+        return None
+    given: dict[str, Vector] = {"alone": plan.bare.alone}
+    for name, solution in plan.solutions.items():
+        if solution.contributions is not None:
+            given[name] = solution.contributions
+    if plan.contributions is not None:
+        given["plan"] = plan.contributions
+    parts: list[Part] = [_intro(plan), burdens_picture(plan.game, given)]
+    if plan.size > ROWS:
+        parts.append(f"The table lists the {ROWS:,} who give most; --save writes the whole plan.")
+    parts.append(_shares_table(plan))
+    parts.append(Listing(tuple(shares_sentences(plan))))
+    return Section("Who gives how much", tuple(parts))
+
+
+def _intro(plan: Plan) -> str:
+    rounded = (
+        "in whole samples, and nobody could give even one less"
+        if plan.whole
+        else "rounded up to whole samples"
+    )
+    alone = "Alone is what each would need if nobody else gave anything"
+    if plan.measurement is None:
+        return f"The plan is stable, {rounded}. {alone}."
+    return (
+        f"The plan is stable, {rounded} for what it aims at: each agent's goal and {plan.z:.2f} "
+        f"times the scatter of its single runs on top. {alone} and it wanted no more than to "
+        "reach its goal on average; so do the optimal, the stable and the envy-free plan."
+    )
+
+
+def _shares_table(plan: Plan) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    found = {name: s.contributions for name, s in plan.solutions.items()}
+    priced = bool((plan.game.costs != 1).any())
+    limited = bool(np.isfinite(plan.game.limits).any())
+    for agent in _listed(plan):
+        asked = share(plan, agent)
+        alone = None if plan.alone is None else plan.alone[agent]
+        others = [found.get(name) for name in CONCEPTS]
+        rows.append(
+            (
+                plan.name(agent),
+                None if asked is None else asked.value,
+                *_ends(asked),
+                None if alone is None else finite(alone.value),
+                *_ends(alone),
+                *(None if values is None else float(values[agent]) for values in others),
+                *([finite(float(plan.game.limits[agent]))] if limited else []),
+                *([float(plan.game.costs[agent])] if priced else []),
+            )
+        )
+    heads = ("agent", "plan", "from", "to", "alone", "from", "to", *CONCEPTS)
+    more = (*(["limit"] if limited else []), *(["cost of a sample"] if priced else []))
+    return Table(
+        "Samples that each gives; from and to are the ends of 95 % intervals",
+        (*heads, *more),
+        tuple(rows),
+        footer=tuple(_sums(plan, priced=priced)),
+    )
+
+
+def _sums(plan: Plan, *, priced: bool) -> Iterator[tuple[Cell, ...]]:
+    found = {name: s.contributions for name, s in plan.solutions.items()}
+    others = [found.get(name) for name in CONCEPTS]
+    mine = None if plan.contributions is None else float(plan.contributions.sum())
+    alone = finite(float(plan.bare.alone.sum()))
+    sums = [None if values is None else float(values.sum()) for values in others]
+    # The interval of the total is that of what it costs, the same where samples cost alike.
+    ends = (None, None) if priced else _ends(plan.total)
+    yield ("all", mine, *ends, alone, None, None, *sums)
+    if priced:
+        mine = None if plan.contributions is None else plan.game.total(plan.contributions)
+        costs = [None if values is None else plan.game.total(values) for values in others]
+        alone = finite(plan.game.total(plan.bare.alone))
+        yield ("total cost", mine, *_ends(plan.total), alone, None, None, *costs)
+
+
+def _reasons_section(plan: Plan) -> Section | None:
+    if plan.contributions is None:
+        return None
+    few = plan.size <= SENTENCES
+    agents = range(plan.size) if few else shown_agents(plan)
+    parts: list[Part] = []
+    if not few:
+        parts.append("Those who give most; --json has the sentence of everybody.")
+    parts.append(Listing(tuple(plan.explain(agent) for agent in agents)))
+    return Section("Why each gives what it gives", tuple(parts))
+
+
+# How sure it is.
+
+
+def _chances_section(plan: Plan) -> Section | None:
+    if plan.satisfied is None or plan.everyone is None or plan.goals is None:
+        return None
+    asked = chance(plan.options["probability"])
+    said = (
+        f"In one run all reach their goals with probability {chance(plan.everyone.value)} (asked: "
+        f"{asked}). The resamples of the pilots are worlds that may be the true one; among the "
+        f"middle 95 % of them it goes from {chance(plan.everyone.low or 0.0)} to "
+        f"{chance(plan.everyone.high or 0.0)}."
+    )
+    parts: list[Part] = [said, _prospects_picture(plan), _chances_table(plan)]
+    if plan.ceiling is not None:
+        parts.append(
+            "If all gave as much as they can, the probability would be "
+            f"{chance(plan.ceiling.value)}."
+        )
+    return Section("What each may expect of one run", tuple(parts))
+
+
+def _prospects_picture(plan: Plan) -> Picture:
+    table = _chances_table(plan)
+    told = (
+        f"{plan.name(i)} {plan.runs.values[i]:.3f}, goal {plan.goals[i]:g}"
+        for i in shown_agents(plan)[:12]
+        if plan.runs is not None and plan.goals is not None
+    )
+    return Picture(
+        "prospects",
+        "Accuracies to expect, and the goals",
+        f"Expected accuracies: {'; '.join(told)}.",
+        draw=lambda ax: plot_prospects(plan, ax),
+        data=table,
+        size=prospects_size(plan),
+        narrow=narrowed(prospects_size(plan)),
+    )
+
+
+def _chances_table(plan: Plan) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for agent in _listed(plan):
+        mean, run = _estimate(plan.accuracy, agent), _estimate(plan.runs, agent)
+        reached = None if plan.satisfied is None else float(plan.satisfied[agent])
+        goal = None if plan.goals is None else float(plan.goals[agent])
+        expected = None if mean is None else mean.value
+        aim = float(plan.aims[agent])
+        rows.append((plan.name(agent), goal, aim, expected, *_ends(mean), *_ends(run), reached))
+    heads = ("agent", "goal", "aims at", "expected", "from", "to", "one run from", "to")
+    return Table(
+        "Accuracies under the plan, with 95 % intervals, and P(goal): that one run reaches it",
+        (*heads, "P(goal)"),
+        tuple(rows),
+    )
+
+
+def _estimate(values: Estimates | None, agent: int) -> Estimate | None:
+    return None if values is None else values[agent]
+
+
+def _cuts_section(plan: Plan) -> Section | None:
+    if not plan.cuts or plan.contributions is None or plan.satisfied is None:
+        return None
+    giving = [i for i in _listed(plan) if plan.contributions[i] > 0]
+    if not giving:
+        return None
+    shown = [i for i in shown_agents(plan) if i in set(giving)][:CURVES]
+    intro = (
+        "The plan leaves room for chance, and who gives less may be lucky. So often an agent that "
+        "alone gives only part of its share would reach its goal all the same; no interval is "
+        "given, because the probability is over what the curves may be already."
+    )
+    levels = list(plan.cuts)
+    rows: list[tuple[Cell, ...]] = []
+    for i in giving:
+        cuts = [_cut_mark(float(plan.cuts[level][i])) for level in levels]
+        rows.append((plan.name(i), float(plan.contributions[i]), float(plan.satisfied[i]), *cuts))
+    heads = ("agent", "gives", "P(goal)", *(f"with {percent(level)}" for level in levels))
+    table = Table("P(goal) of an agent that alone gives part of its share", heads, tuple(rows))
+    return Section(
+        "What giving less would come to", (intro, picture_of(_cuts_chart(plan, shown)), table)
+    )
+
+
+def _cut_mark(value: float) -> Mark:
+    tone: Tone = "bad" if value >= LOOSE else "good" if value <= FIRM else "unsure"
+    return Mark(chance(value), tone)
+
+
+def _cuts_chart(plan: Plan, agents: Sequence[int]) -> Chart:
+    levels = sorted(plan.cuts)
+    reached = np.zeros(plan.size) if plan.satisfied is None else plan.satisfied
+    lines = tuple(
+        Line(
+            plan.name(i),
+            tuple(100 * level for level in [*levels, 1.0]),
+            (*(float(plan.cuts[level][i]) for level in levels), float(reached[i])),
+        )
+        for i in agents
+    )
+    least = levels[0]
+    told = "; ".join(f"{plan.name(i)} {chance(float(plan.cuts[least][i]))}" for i in agents)
+    return Chart(
+        "cuts",
+        "Probability to reach the goal in spite of a cut",
+        "per cent of its share that an agent gives; the others give all of theirs",
+        "probability that it still reaches its goal",
+        f"With {percent(least)} of its share: {told}.",
+        lines,
+        percent=True,
+    )
+
+
+# Which equilibrium.
+
+
+def _tradeoffs_section(plan: Plan) -> Section | None:
+    if not plan.tradeoffs:
+        return None
+    heading = "Which equilibrium"
+    said = tradeoffs_sentence(plan)
+    if len(plan.tradeoffs) == 1:
+        return Section(heading, (said,))
+    intro = (
+        "Several plans leave nobody able to give less. Where agents have much the same data, each "
+        "can rely on the others, and a cut is hardly felt; with fewer and larger contributors it "
+        "is felt at once, at the price of a heavier burden and perhaps of envy."
+    )
+    table = _tradeoffs_table(plan)
+    picture = Picture(
+        "tradeoffs",
+        "Equilibria: what each costs, and how soon a cut is felt",
+        _tradeoffs_told(plan),
+        draw=lambda ax: plot_tradeoffs(plan, ax),
+        data=table,
+        narrow=NARROW,
+    )
+    return Section(heading, (intro, said, picture, table))
+
+
+def _tradeoffs_told(plan: Plan) -> str:
+    chosen = next(t for t in plan.tradeoffs if t.chosen)
+    cut = "" if chosen.cut is None else f", a cut goes unfelt with probability {chance(chosen.cut)}"
+    return (
+        f"{len(plan.tradeoffs)} equilibria with totals from {samples(plan.tradeoffs[0].total)} to "
+        f"{samples(plan.tradeoffs[-1].total)}; the plan has {samples(chosen.total)}{cut}."
+    )
+
+
+def _tradeoffs_table(plan: Plan) -> Table:
+    measured = plan.measurement is not None
+    level = percent(min(plan.options["levels"]))
+    rows: list[tuple[Cell, ...]] = []
+    for n, tradeoff in enumerate(plan.tradeoffs):
+        most = tradeoff.largest
+        who = ", ".join(plan.name(i) for i in tradeoff.contributors[:6])
+        envious = ", ".join(plan.name(i) for i in tradeoff.envious[:6])
+        numbers: list[Cell] = [tradeoff.everyone, tradeoff.cut] if measured else [tradeoff.own_part]
+        rows.append(
+            (
+                Mark(f"{n + 1}, the plan", "good") if tradeoff.chosen else str(n + 1),
+                who + ("…" if len(tradeoff.contributors) > 6 else ""),
+                tradeoff.total,
+                *numbers,
+                float(tradeoff.contributions[most]),
+                plan.name(most),
+                envious or "nobody",
+            )
+        )
+    heads = ("P(all)", f"P(goal) with {level}, mean") if measured else ("own part, mean",)
+    return Table(
+        "The equilibria, before rounding",
+        ("no.", "who gives", "total", *heads, "largest share", "whose", "who envies another"),
+        tuple(rows),
+    )
+
+
+# What it rests on.
+
+
+def _curves_section(plan: Plan) -> Section | None:
+    measurement = plan.measurement
+    if measurement is None:
+        return None
+    agents = shown_agents(plan)[:CURVES]
+    intro = (
+        "What each agent's accuracy was in the pilots, and the curve through them. Samples of "
+        "others are counted at what they are worth to the agent; the band holds 95 % of the "
+        "curves that fit pilots drawn anew."
+    )
+    parts: list[Part] = [intro]
+    if len(agents) < plan.size:
+        parts.append(f"The {len(agents)} who matter most.")
+    parts += [_curve_picture(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
+    overlap = overlap_picture(plan.game)
+    if overlap is not None:
+        parts += ["What a sample of one is worth to another, as fitted:", overlap]
+    return Section("The learning curves", tuple(parts))
+
+
+def _curve_picture(plan: Plan, measurement: Measurement, agent: int, number: int) -> Picture:
+    at, bands = curve_band(measurement, agent, curve_end(plan, agent))
+    table = measurement.table
+    tried = table.contributions @ measurement.benefits[agent]
+    name = plan.name(agent)
+    rows: list[tuple[Cell, ...]] = [
+        ("pilot", float(x), finite(float(y)), None, None)
+        for x, y in zip(tried, table.accuracies[:, agent], strict=True)
+    ]
+    rows += [("curve", float(x), *row) for x, row in zip(at, bands.T.tolist(), strict=True)]
+    goal, ends = float(measurement.goals[agent]), bands[:, -1]
+    return Picture(
+        f"curve-{number}",
+        f"The learning curve of {name}",
+        f"{count(len(table), 'pilot')}; the goal is {goal:g}; with {samples(float(at[-1]))} "
+        f"samples' worth the curve is at {ends[0]:.3f} ({ends[1]:.3f} to {ends[2]:.3f}).",
+        draw=lambda ax: plot_learning(plan, agent, ax=ax),
+        data=Table(
+            f"Curve and pilots of {name}",
+            ("what", "samples' worth", "accuracy", "from", "to"),
+            tuple(rows),
+        ),
+        size=(7.6, 3.2),
+        narrow=(NARROW[0], 3.2),
+    )
+
+
+def _doubts_section(plan: Plan) -> Section:
+    parts: list[Part] = []
+    if plan.doubts:
+        parts.append(Mark("There is reason to doubt the fit.", "unsure"))
+        parts.append(Listing(tuple(doubt.sentence for doubt in plan.doubts)))
+    elif plan.measurement is not None:
+        parts.append("Nothing in the pilots speaks against the fit.")
+    else:
+        parts.append(Mark("Nothing was measured.", "unsure"))
+    parts.append("The numbers are right if this is so:")
+    parts.append(Listing(plan.assumptions))
+    return Section("Doubts, and what is assumed", tuple(parts))
+
+
+def _making_section(plan: Plan) -> Section:
+    levels = ", ".join(percent(level) for level in plan.options["levels"])
+    if plan.measurement is None:
+        said = (
+            "The game was taken as it is; the cheapest, the cheapest stable and the cheapest "
+            "envy-free plan were found over the reals, and the plan chosen among the equilibria "
+            "was put into whole samples."
+        )
+        return Section("How it was made", (said,))
+    number = len(plan.measurement.resamples)
+    return Section(
+        "How it was made",
+        (
+            f"For each agent a learning curve and the worth of the others' samples were fitted to "
+            f"{count(len(plan.measurement.table), 'pilot')}; then to {number:,} sets of pilots "
+            "drawn anew from the curves, with the scatter that the pilots show. Intervals go from "
+            "2.5 to 97.5 % of what comes out over these.",
+            "Every agent aims above its goal by the same multiple of its scatter, the least with "
+            f"which one run satisfies all with probability {chance(plan.options['probability'])}; "
+            "among the equilibria at these aims the plan was chosen, put into whole samples, and "
+            f"cuts to {levels} tried on it. Totals and prices compare plans over the reals.",
+            *_fineness(plan, number),
+        ),
+    )
+
+
+def _fineness(plan: Plan, number: int) -> Iterator[str]:
+    if plan.error is not None:
+        yield (
+            f"Other {number:,} resamples would give a probability that is as much as "
+            f"{max(2 * plan.error, 0.001):.3f} off, two standard errors."
+        )
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    measurement = plan.measurement
+    yield from (fact for fact in game_facts(plan.game) if fact[0] != "Seed")
+    if measurement is not None:
+        pilots = count(len(measurement.table), "pilot")
+        yield "Pilots", f"{pilots}, {count(len(measurement.resamples), 'resample')}"
+    yield "Seed", str(plan.options["seed"])
+    yield "Asked for", f"probability {plan.options['probability']:g}, {plan.options['prefer']}"
+    yield from audit_facts(plan.found)
+    yield from run_facts()
