@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedaccord.federation.design import PLANNING
-
 if TYPE_CHECKING:
     from fedaccord.planning.contenders import Contender, Frontier, Reached
 
@@ -82,8 +80,8 @@ def provenance(frontier: Frontier) -> str:
     """Say what chose the plans, and what they were judged by."""
     trials = "trial 0" if frontier.trials == 1 else f"trials 0 to {frontier.trials - 1:,}"
     return (
-        f"Plans were made on trials of their own, numbered from {PLANNING:,} on. Everything here "
-        f"is counted on {trials} of seed {frontier.seed}, which chose nothing."
+        f"Plans were made on trials of their own. Everything here is counted on {trials} of seed "
+        f"{frontier.seed}, which chose nothing."
     )
 
 
