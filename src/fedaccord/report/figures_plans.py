@@ -143,10 +143,8 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
                     label=label,
                 )
         ax.plot(means.values[shown], places, "o", color=style.STABLE, label="expected")
-        ax.plot(
-            plan.goals[shown], places, "|", color=style.BAD, markersize=15, markeredgewidth=2.2,
-            label="goal",
-        )  # fmt: skip
+        goals = plan.goals[shown]
+        ax.vlines(goals, places - 0.3, places + 0.3, color=style.BAD, linewidth=2.2, label="goal")
         name_rows(ax, (plan.name(i) for i in shown))
         ax.xaxis.set_major_formatter(FuncFormatter(percent_text))
         ax.xaxis.set_major_locator(MaxNLocator(4 if is_narrow(ax) else 7))

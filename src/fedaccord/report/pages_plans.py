@@ -26,6 +26,7 @@ from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Sect
 from fedaccord.report.pictures_games import burdens_picture, finite, narrowed, overlap_picture
 from fedaccord.report.plans import (
     CONCEPTS,
+    mean_cut,
     share,
     shares_sentences,
     shown_agents,
@@ -70,18 +71,20 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
     return Page(
         title=f"Who should give how much: a plan for {count(plan.size, 'agent')}",
         verdict=plan.verdict,
-        tone="unsure"
-        if plan.outcome is Outcome.PLANNED and _is_shaky(plan)
-        else TONES[plan.outcome],
+        tone=_tone(plan),
         sections=tuple(section for section in sections if section is not None),
         facts=(*files, *_facts(plan)),
         command=command,
     )
 
 
-def _is_shaky(plan: Plan) -> bool:
-    """Say whether there is reason to doubt what the plan rests on."""
-    return bool(plan.doubts) or plan.measurement is None
+def _tone(plan: Plan) -> Tone:
+    """All is well only where nothing speaks against the fit, and a cut would be felt."""
+    if plan.outcome is not Outcome.PLANNED:
+        return TONES[plan.outcome]
+    if plan.doubts or plan.measurement is None:
+        return "unsure"
+    return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
 
 
 def _listed(plan: Plan) -> list[int]:
@@ -95,7 +98,17 @@ def _ends(estimate: Estimate | None) -> tuple[Cell, Cell]:
     """Give the ends of an interval as cells."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return None, None
-    return finite(estimate.low), "no bound" if np.isinf(estimate.high) else finite(estimate.high)
+    return estimate.low, "no bound" if np.isinf(estimate.high) else estimate.high
+
+
+def _counts(*cells: Cell) -> tuple[Cell, ...]:
+    """Round numbers of samples to whole ones: no fit knows them better."""
+    return tuple(float(round(c)) if isinstance(c, float) and abs(c) >= 10 else c for c in cells)
+
+
+def _shares_of_one(*cells: Cell) -> tuple[Cell, ...]:
+    """Round accuracies and probabilities to three digits."""
+    return tuple(round(cell, 3) if isinstance(cell, float) else cell for cell in cells)
 
 
 # Goals out of reach.
@@ -111,7 +124,7 @@ def _reach_section(plan: Plan) -> Section | None:
         mark = Mark("out of reach", "bad") if agent in missed else Mark("within reach", "good")
         goal = None if plan.goals is None else float(plan.goals[agent])
         most = None if near is None else near.value
-        rows.append((plan.name(agent), goal, mark, most, *_ends(near)))
+        rows.append((plan.name(agent), goal, mark, *_shares_of_one(most, *_ends(near))))
     heads = ("agent", "goal", "is", "most it can reach", "from", "to")
     return Section(
         "Which goals are out of reach",
@@ -147,17 +160,18 @@ def _shares_section(plan: Plan) -> Section | None:
 
 def _intro(plan: Plan) -> str:
     rounded = (
-        "in whole samples, and nobody could give even one less"
+        "in whole samples: nobody could give even one less"
         if plan.whole
         else "rounded up to whole samples"
     )
     alone = "Alone is what each would need if nobody else gave anything"
     if plan.measurement is None:
-        return f"The plan is stable, {rounded}. {alone}."
+        return f"The plan is an equilibrium {rounded}. {alone}."
     return (
-        f"The plan is stable, {rounded} for what it aims at: each agent's goal and {plan.z:.2f} "
-        f"times the scatter of its single runs on top. {alone} and it wanted no more than to "
-        "reach its goal on average; so do the optimal, the stable and the envy-free plan."
+        f"Single runs scatter, so every agent aims above its goal, by {plan.z:.2f} times its "
+        f"scatter. The plan is an equilibrium of what they aim at, {rounded}. {alone} and it "
+        "wanted no more than to reach its goal on average, as the optimal, the stable and the "
+        "envy-free plan do."
     )
 
 
@@ -173,11 +187,9 @@ def _shares_table(plan: Plan) -> Table:
         rows.append(
             (
                 plan.name(agent),
-                None if asked is None else asked.value,
-                *_ends(asked),
-                None if alone is None else finite(alone.value),
-                *_ends(alone),
-                *(None if values is None else float(values[agent]) for values in others),
+                *_counts(None if asked is None else asked.value, *_ends(asked)),
+                *_counts(None if alone is None else finite(alone.value), *_ends(alone)),
+                *_counts(*(None if v is None else float(v[agent]) for v in others)),
                 *([finite(float(plan.game.limits[agent]))] if limited else []),
                 *([float(plan.game.costs[agent])] if priced else []),
             )
@@ -200,12 +212,13 @@ def _sums(plan: Plan, *, priced: bool) -> Iterator[tuple[Cell, ...]]:
     sums = [None if values is None else float(values.sum()) for values in others]
     # The interval of the total is that of what it costs, the same where samples cost alike.
     ends = (None, None) if priced else _ends(plan.total)
-    yield ("all", mine, *ends, alone, None, None, *sums)
+    yield ("all", *_counts(mine, *ends, alone, None, None, *sums))
     if priced:
         mine = None if plan.contributions is None else plan.game.total(plan.contributions)
         costs = [None if values is None else plan.game.total(values) for values in others]
         alone = finite(plan.game.total(plan.bare.alone))
-        yield ("total cost", mine, *_ends(plan.total), alone, None, None, *costs)
+        ends = _ends(plan.total)
+        yield ("total cost", *_counts(mine, *ends, alone, None, None, *costs))
 
 
 def _reasons_section(plan: Plan) -> Section | None:
@@ -268,7 +281,8 @@ def _chances_table(plan: Plan) -> Table:
         goal = None if plan.goals is None else float(plan.goals[agent])
         expected = None if mean is None else mean.value
         aim = float(plan.aims[agent])
-        rows.append((plan.name(agent), goal, aim, expected, *_ends(mean), *_ends(run), reached))
+        numbers = _shares_of_one(goal, aim, expected, *_ends(mean), *_ends(run), reached)
+        rows.append((plan.name(agent), *numbers))
     heads = ("agent", "goal", "aims at", "expected", "from", "to", "one run from", "to")
     return Table(
         "Accuracies under the plan, with 95 % intervals, and P(goal): that one run reaches it",
@@ -297,7 +311,8 @@ def _cuts_section(plan: Plan) -> Section | None:
     rows: list[tuple[Cell, ...]] = []
     for i in giving:
         cuts = [_cut_mark(float(plan.cuts[level][i])) for level in levels]
-        rows.append((plan.name(i), float(plan.contributions[i]), float(plan.satisfied[i]), *cuts))
+        reached = _shares_of_one(float(plan.satisfied[i]))
+        rows.append((plan.name(i), float(plan.contributions[i]), *reached, *cuts))
     heads = ("agent", "gives", "P(goal)", *(f"with {percent(level)}" for level in levels))
     table = Table("P(goal) of an agent that alone gives part of its share", heads, tuple(rows))
     return Section(
@@ -341,7 +356,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
     if not plan.tradeoffs:
         return None
     heading = "Which equilibrium"
-    said = tradeoffs_sentence(plan)
+    said = tradeoffs_sentence(plan, hint=False)
     if len(plan.tradeoffs) == 1:
         return Section(heading, (said,))
     intro = (
@@ -378,14 +393,14 @@ def _tradeoffs_table(plan: Plan) -> Table:
         most = tradeoff.largest
         who = ", ".join(plan.name(i) for i in tradeoff.contributors[:6])
         envious = ", ".join(plan.name(i) for i in tradeoff.envious[:6])
-        numbers: list[Cell] = [tradeoff.everyone, tradeoff.cut] if measured else [tradeoff.own_part]
+        numbers = [tradeoff.everyone, tradeoff.cut] if measured else [tradeoff.own_part]
         rows.append(
             (
                 Mark(f"{n + 1}, the plan", "good") if tradeoff.chosen else str(n + 1),
                 who + ("…" if len(tradeoff.contributors) > 6 else ""),
-                tradeoff.total,
-                *numbers,
-                float(tradeoff.contributions[most]),
+                *_counts(tradeoff.total),
+                *_shares_of_one(*numbers),
+                *_counts(float(tradeoff.contributions[most])),
                 plan.name(most),
                 envious or "nobody",
             )
@@ -470,10 +485,10 @@ def _making_section(plan: Plan) -> Section:
             "envy-free plan were found over the reals, and the plan chosen among the equilibria "
             "was put into whole samples."
         )
-        return Section("How it was made", (said,))
+        return Section("How the numbers were found", (said,))
     number = len(plan.measurement.resamples)
     return Section(
-        "How it was made",
+        "How the numbers were found",
         (
             f"For each agent a learning curve and the worth of the others' samples were fitted to "
             f"{count(len(plan.measurement.table), 'pilot')}; then to {number:,} sets of pilots "

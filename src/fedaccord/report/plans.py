@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from fedaccord.planning.base import Outcome, Plan
+from fedaccord.planning.base import Outcome, Plan, Tradeoff
 from fedaccord.planning.chances import Estimate, Estimates
 from fedaccord.planning.verdicts import accuracy, chance, percent, samples
 from fedaccord.report.tables import FEW, MANY, Sheet, line, price_line
@@ -223,20 +223,39 @@ def _tradeoffs(plan: Plan) -> Iterator[RenderableType]:
         yield line(tradeoffs_sentence(plan))
 
 
-def tradeoffs_sentence(plan: Plan) -> str:
-    """Say how many equilibria there are, and how the plan was chosen among them."""
+def mean_cut(plan: Plan) -> float | None:
+    """Give the mean chance of a contributor who cuts to the least level; None without one."""
+    chosen = [tradeoff for tradeoff in plan.tradeoffs if tradeoff.chosen]
+    return chosen[0].cut if chosen else None
+
+
+def tradeoffs_sentence(plan: Plan, *, hint: bool = True) -> str:
+    """Say how many equilibria there are, and how the plan was chosen among them.
+
+    plan: chosen among equilibria.
+    hint: whether to name the option that would choose another.
+    """
     number = len(plan.tradeoffs)
     if number == 1 and plan.complete:
         return "There is no other equilibrium at these margins to choose."
     if number == 1:
         return "Other equilibria were not looked for, or none was found: there are many agents."
-    how = "cheapest" if plan.options["prefer"] == "total" else "one whose givers can cut least"
-    all_of_them = "" if plan.complete else " that were found; there may be more"
-    other = "firm" if plan.options["prefer"] == "total" else "total"
-    return (
-        f"The plan is the {how} of {number} equilibria{all_of_them}; --prefer {other} takes the "
-        f"{'firmest' if other == 'firm' else 'cheapest'}."
-    )
+    cheapest = plan.tradeoffs[0].chosen
+    loose = [_looseness(tradeoff) for tradeoff in plan.tradeoffs]
+    firmest = plan.tradeoffs[int(np.argmin(loose))].chosen
+    kind = " and ".join(["cheapest"] * cheapest + ["firmest"] * firmest) or "preferred"
+    found = "" if plan.complete else " that were found; there may be more"
+    said = f"The plan is the {kind} of {number} equilibria{found}"
+    if not hint or (cheapest and firmest):
+        return f"{said}."
+    other, word = ("firm", "firmest") if cheapest else ("total", "cheapest")
+    return f"{said}; --prefer {other} takes the {word}."
+
+
+def _looseness(tradeoff: Tradeoff) -> float:
+    if tradeoff.cut is not None:
+        return round(tradeoff.cut, 9)
+    return -round(tradeoff.own_part or 0.0, 9)
 
 
 def _chance_or_none(value: float | None) -> str:
