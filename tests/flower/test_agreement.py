@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fedaccord.errors import FedaccordError
-from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
+from fedaccord.federation import (
+    Client,
+    FedAvg,
+    Federation,
+    HoldBack,
+    MwFed,
+    Pledged,
+    Release,
+    RelievedMwFed,
+    train,
+)
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.flower import AlgorithmStrategy
 from fedaccord.federation.models import SmallNet
@@ -75,6 +85,11 @@ def assert_agree(federation, algorithm, *, plan=None, seed=SEED):
     if not local.diverged:
         for name, weight in local.weights.items():
             assert_allclose(found.weights[name], weight, rtol=1e-4, atol=1e-5)
+    assert list(found.checkpoints) == list(local.checkpoints)
+    assert found.checkpoints == strategy.checkpoints
+    for client, weights in local.checkpoints.items():
+        for name, weight in weights.items():
+            assert_allclose(found.checkpoints[client][name], weight, rtol=1e-4, atol=1e-5)
     return local, strategy
 
 
@@ -182,6 +197,117 @@ def test_an_algorithm_of_ones_own_with_its_own_mean_and_weights_agrees(form):
         _ = strategy.weights
 
 
+@pytest.mark.parametrize(
+    ("form", "ends", "plan"),
+    [
+        ("local", "first", [5, 24, 40]),
+        ("pooled", "first", [20, 0, 40]),
+        ("local", "each", [20, 0, 40]),
+        ("pooled", "each", [5, 24, 40]),
+        ("pooled", "first", None),
+    ],
+)
+def test_pledges_are_used_up_in_the_same_round(form, ends, plan):
+    algorithm = Pledged(
+        rounds=40,
+        batch_size=5,
+        passes=2.5,
+        ends=ends,
+        commitment=(20, 24, 40),
+        form=form,
+        evaluate_every=7,
+    )
+    local, strategy = assert_agree(started(), algorithm, plan=plan)
+    assert len(local.samples) < 40
+    assert np.isfinite(local.accuracy[-1]).all()
+    assert strategy.stopped == "PLEDGED has nothing more to ask of anybody"
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+def test_pledged_training_that_stops_at_its_goal_agrees(form):
+    algorithm = Pledged(
+        rounds=60,
+        batch_size=5,
+        passes=9,
+        stop_after=2,
+        evaluate_every=3,
+        learning_rate=0.03,
+        form=form,
+    )
+    local, _ = assert_agree(started(requirement=0.7), algorithm)
+    assert len(local.samples) < 47
+    assert local.satisfied.all()
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("plan", [None, [30, 0, 20]])
+def test_who_is_released_leaves_with_the_same_model_in_the_same_round(form, plan):
+    algorithm = Release(
+        rounds=60, batch_size=6, learning_rate=0.03, form=form, evaluate_every=2, evaluations=2
+    )
+    local, strategy = assert_agree(started(requirement=0.8), algorithm, plan=plan)
+    # Nobody brings anything any more, whoever of the others is still short.
+    assert set(local.checkpoints) >= {"client 0", "client 2"}
+    assert len({tuple(row > 0) for row in local.samples}) > 1
+    assert strategy.stopped == "RELEASE has nothing more to ask of anybody"
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("plan", [None, [30, 0, 40]])
+def test_holding_back_agrees(optimizer, plan):
+    rate = 0.02 if optimizer == "adam" else 0.2
+    algorithm = HoldBack(
+        rounds=50, batch_size=6, learning_rate=rate, optimizer=optimizer, evaluate_every=2
+    )
+    local, _ = assert_agree(started(requirement=0.8), algorithm, plan=plan)
+    held = ((local.accuracy >= local.requirements).sum(axis=1) % 3) > 0
+    assert held[:-1].any(), "nobody was ever held back for"
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+def test_weights_that_fall_again_agree(form):
+    algorithm = RelievedMwFed(rounds=25, batch_size=5, learning_rate=0.03, form=form, relief=1.5)
+    local, strategy = assert_agree(started(requirement=0.8), algorithm)
+    raised = [(local.accuracy[:, i] < 0.8).sum() * np.log(2) for i in range(3)]
+    assert (np.array(list(strategy.weights.values())) < np.array(raised) - 0.1).any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeavesOnAFew(Algorithm):
+    """Looks at some points; each leaves at its first success, and all is over with the second."""
+
+    @property
+    def goal_test_points(self):
+        return 9
+
+    def init(self, clients):
+        return np.zeros(clients, dtype=bool)
+
+    def weights(self, state, accuracies, requirements):
+        return state | (accuracies >= requirements)
+
+    def left(self, state):
+        return state
+
+    def ended(self, state):
+        return state.sum() >= 2
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("rounds", [40, 11, 10])
+def test_who_ends_at_a_test_on_some_points_is_measured_on_all(form, rounds):
+    algorithm = LeavesOnAFew(
+        rounds=rounds, batch_size=4, learning_rate=0.02, form=form, evaluate_every=50
+    )
+    local, strategy = assert_agree(started(requirement=0.75), algorithm)
+    # It ends in the tenth round; those before it had no evaluation at all.
+    assert len(local.samples) == 10
+    assert len(local.checkpoints) == 2
+    assert np.isfinite(local.accuracy[-1]).all()
+    assert np.isnan(local.accuracy[:-1]).all()
+    assert (strategy.stopped is None) == (len(local.samples) == rounds)
+
+
 @pytest.mark.parametrize("form", ["local", "pooled"])
 def test_what_a_subclass_makes_of_the_model_is_what_the_next_round_starts_from(form):
     class Forgetful(AlgorithmStrategy):
@@ -234,7 +360,7 @@ def test_training_that_diverges_ends_in_the_same_round(form, goal_points):
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
     data=st.data(),
-    kind=st.sampled_from([FedAvg, MwFed]),
+    kind=st.sampled_from([FedAvg, MwFed, Pledged, Release]),
     form=st.sampled_from(["local", "pooled"]),
     optimizer=st.sampled_from(["adam", "sgd"]),
     batch_size=st.integers(1, 9),

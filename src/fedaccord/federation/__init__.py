@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.history import History
     from fedaccord.federation.intervals import Proportion
     from fedaccord.federation.models import PaperNet, model_factory
+    from fedaccord.federation.pledges import Pledged
     from fedaccord.federation.preparation import Preparation
     from fedaccord.federation.pretraining import (
         Draw,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         pretrain,
         search_hyperparameters,
     )
+    from fedaccord.federation.releasing import HoldBack, Release, RelievedMwFed
     from fedaccord.federation.store import RunStore
     from fedaccord.federation.training import train
 
@@ -49,13 +51,17 @@ __all__ = [
     "FedAvg",
     "Federation",
     "History",
+    "HoldBack",
     "Known",
     "MwFed",
     "PaperNet",
+    "Pledged",
     "Preparation",
     "PretrainedWeights",
     "Progress",
     "Proportion",
+    "Release",
+    "RelievedMwFed",
     "RunStore",
     "Satisfaction",
     "Scores",
@@ -98,11 +104,15 @@ _HOMES = {
     "Proportion": "fedaccord.federation.intervals",
     "PaperNet": "fedaccord.federation.models",
     "model_factory": "fedaccord.federation.models",
+    "Pledged": "fedaccord.federation.pledges",
     "Preparation": "fedaccord.federation.preparation",
     "Draw": "fedaccord.federation.pretraining",
     "PretrainedWeights": "fedaccord.federation.pretraining",
     "pretrain": "fedaccord.federation.pretraining",
     "search_hyperparameters": "fedaccord.federation.pretraining",
+    "HoldBack": "fedaccord.federation.releasing",
+    "Release": "fedaccord.federation.releasing",
+    "RelievedMwFed": "fedaccord.federation.releasing",
     "RunStore": "fedaccord.federation.store",
     "train": "fedaccord.federation.training",
 }

@@ -73,7 +73,7 @@ class Course:
         """
         # Who brings nothing is passed off as satisfied, for more cannot be asked of it.
         passed_off = self.algorithm.passes_off_idle & (self.contributions == 0)
-        wanting = np.where(passed_off, np.inf, accuracies)
+        wanting = np.where(passed_off, np.inf, self.measured(accuracies))
         following = self.algorithm.weights(self.state, wanting, self._requirements)
         self.state = self._next(following, "weights")
         leaving = np.flatnonzero(self._left_now() & ~self._gone)

@@ -88,12 +88,7 @@ class Pledged(Algorithm):
         if self.stop_after is not None:
             check_count("stop_after", self.stop_after)
         if self.commitment is not None:
-            given: tuple[Any, ...] = tuple(self.commitment)
-            if not any(given) or not all(isinstance(n, int) and n >= 0 for n in given):
-                raise InputError(
-                    f"commitment must be whole numbers of points, not all zero; got {given}"
-                )
-            object.__setattr__(self, "commitment", given)
+            object.__setattr__(self, "commitment", _counts(self.commitment))
 
     def committed(self, contributions: Sequence[int]) -> Pledged:
         """Give the algorithm with what clients have pledged, where it does not have it yet."""
@@ -150,3 +145,13 @@ class Pledged(Algorithm):
             return True
         used = state.used_up[state.shares > 0]
         return bool(used.any() if self.ends == "first" else used.all())
+
+
+def _counts(given: Any) -> tuple[int, ...]:
+    """Read how many points are pledged, or say that these are none."""
+    listed = isinstance(given, list | tuple)
+    if not (listed and any(given) and all(type(n) is int and n >= 0 for n in given)):
+        raise InputError(
+            f"commitment must be a list of whole numbers of points, not all zero; got {given!r}"
+        )
+    return tuple(given)

@@ -25,7 +25,7 @@ class ReleaseState:
     """Who is still there, and how much of each round it draws.
 
     log_weights: of all, as logarithms.
-    passed: at how many goal tests in a row, up to the last, each had its accuracy.
+    passed: at how many goal tests in a row, up to the last it was heard at, each had its accuracy.
     brings: whether it has any point to draw.
     gone: whether it has left.
     """
@@ -97,7 +97,9 @@ class Release(Algorithm):
         self, state: ReleaseState, accuracies: Vector, requirements: Vector
     ) -> ReleaseState:
         """Let go of who has passed often enough; raise the weights of those who are short."""
-        passed = np.where(accuracies >= requirements, state.passed + 1, 0)
+        # Who was not heard, its accuracy NaN, has neither passed nor failed.
+        passed = state.passed + (accuracies >= requirements)
+        passed[accuracies < requirements] = 0
         return dataclasses.replace(
             state,
             log_weights=allotment.raised(state.log_weights, accuracies < requirements, self.factor),

@@ -12,18 +12,22 @@ if TYPE_CHECKING:
     from fedaccord.federation.flower.client import client_app
     from fedaccord.federation.flower.protocol import drawn_points
     from fedaccord.federation.flower.replies import Remark
-    from fedaccord.federation.flower.strategy import (
-        AlgorithmStrategy,
+    from fedaccord.federation.flower.strategies import (
         FedAvg,
         MwFed,
         PlannedFedAvg,
+        Pledged,
+        Release,
     )
+    from fedaccord.federation.flower.strategy import AlgorithmStrategy
 
 __all__ = [
     "AlgorithmStrategy",
     "FedAvg",
     "MwFed",
     "PlannedFedAvg",
+    "Pledged",
+    "Release",
     "Remark",
     "client_app",
     "drawn_points",
@@ -31,9 +35,11 @@ __all__ = [
 
 _HOMES = {
     "AlgorithmStrategy": "fedaccord.federation.flower.strategy",
-    "FedAvg": "fedaccord.federation.flower.strategy",
-    "MwFed": "fedaccord.federation.flower.strategy",
-    "PlannedFedAvg": "fedaccord.federation.flower.strategy",
+    "FedAvg": "fedaccord.federation.flower.strategies",
+    "MwFed": "fedaccord.federation.flower.strategies",
+    "PlannedFedAvg": "fedaccord.federation.flower.strategies",
+    "Pledged": "fedaccord.federation.flower.strategies",
+    "Release": "fedaccord.federation.flower.strategies",
     "Remark": "fedaccord.federation.flower.replies",
     "client_app": "fedaccord.federation.flower.client",
     "drawn_points": "fedaccord.federation.flower.protocol",

@@ -49,6 +49,8 @@ class Ledger:
         self._points: dict[str, int] = {}
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
         self._course: Course | None = None
+        # How many rounds had their goal test.
+        self._tested = 0
         self._rows: list[tuple[Counts, Counts, Vector, Vector]] = []
         self._started = time.perf_counter()
 
@@ -88,8 +90,18 @@ class Ledger:
         self._points[name] = points
 
     @property
+    def staying(self) -> list[str]:
+        """Who has not left with a model of its own."""
+        pairs = zip(self.names, self.course.left, strict=True)
+        return [name for name, left in pairs if not left]
+
+    @property
     def course(self) -> Course:
-        """The algorithm under way, from when it is first asked; who comes later brings its own."""
+        """The algorithm under way, from when it is first asked.
+
+        Who is heard of later brings its points from then on; an algorithm that goes by what was
+        brought at first, or was promised, has no use for them.
+        """
         if self._course is None:
             self._course = Course(self.algorithm, self.contributions, self.requirements)
         self._course.contributions = self.contributions
@@ -165,8 +177,8 @@ class Ledger:
 
     def note_evaluation(
         self, accuracies: Mapping[str, float] | None, tested: Mapping[str, float] | None = None
-    ) -> None:
-        """Complete the last row, and let the algorithm react to who is short of its goal.
+    ) -> list[str]:
+        """Complete the last row, let the algorithm react to it, and tell who leaves.
 
         accuracies: on all validation points; None in a round in which they are not measured.
         tested: on the points that the goal test looked at, where those are fewer.
@@ -175,8 +187,11 @@ class Ledger:
             self._rows[-1][3][:] = self.course.measured(self._ordered(accuracies))
             met = bool((self._rows[-1][3] >= self.requirements).all())
             self.goals_in_a_row = self.goals_in_a_row + 1 if met else 0
-        if self.algorithm.tests(len(self._rows) - 1):
-            self.course.test(self._ordered((tested if tested is not None else accuracies) or {}))
+        if self._tested == self.rounds or not self.algorithm.tests(self.rounds - 1):
+            return []
+        self._tested = self.rounds
+        found = self._ordered((tested if tested is not None else accuracies) or {})
+        return [self.names[i] for i in self.course.test(found)]
 
     def _ordered(self, values: Mapping[str, float]) -> Vector:
         return np.array([values.get(name, np.nan) for name in self.names])
@@ -194,10 +209,15 @@ class Ledger:
             raise FedaccordError(f"the state of {self.algorithm.name} is not one weight per client")
         return dict(zip(self.names, np.asarray(state).tolist(), strict=True))
 
-    def history(self, weights: Mapping[str, NDArray[Any]] | None = None) -> History:
+    def history(
+        self,
+        weights: Mapping[str, NDArray[Any]] | None = None,
+        checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+    ) -> History:
         """Give the rounds noted so far.
 
         weights: the model's parameters after the last round.
+        checkpoints: those that clients left with.
         """
         if not self._rows:
             raise FedaccordError("no round has been trained yet, so there is no history")
@@ -216,4 +236,5 @@ class Ledger:
             diverged=self.diverged,
             seconds=time.perf_counter() - self._started,
             weights=dict(weights or {}),
+            checkpoints=dict(checkpoints or {}),
         )

@@ -1,14 +1,8 @@
-"""The federated algorithms as strategies of Flower's.
+"""Any federated algorithm as a strategy of Flower's.
 
-Each is a FedAvg of Flower's with the same keyword arguments, and drops into a ServerApp:
-
-    strategy = MwFed(requirements=0.8, batch_size=8)
-    result = strategy.start(grid, initial_arrays, num_rounds=40)
-    strategy.history.satisfied
-
-Who draws how many samples, how the weights move and how models become one is decided by the same
-code as in the local loop. A client is known by its name: if its node dies its weight is kept, and
-if it comes back it goes on where it was.
+Who draws how many samples, how the weights move, who leaves, when it ends and how models become
+one is decided by the same code as in the local loop. A client is known by its name: if its node
+dies its weight is kept, and if it comes back it goes on where it was.
 """
 
 from __future__ import annotations
@@ -34,7 +28,6 @@ from flwr.serverapp.strategy import Result
 
 from fedaccord.allocation import closest
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation import algorithms
 from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.flower import options
 from fedaccord.federation.flower.attention import AttentiveGrid
@@ -73,8 +66,9 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
     After `start`, and while it runs, `history` tells what happened, `weights` how much each client
     weighs, `remarks` whose replies were dropped and why, `label_counts` how many points of each
-    class the clients have, if that was asked and allowed, and `stopped` why training ended before
-    its last round; None if it did not.
+    class the clients have, if that was asked and allowed, `checkpoints` the arrays with which
+    clients left before the end, and `stopped` why training ended before its last round; None if it
+    did not.
 
     requirements: the accuracy that each client wants, mu: one for all, or by name. Names are then
         the members: whoever else connects is left out, and who is not there is waited for.
@@ -135,6 +129,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
     def _begin(self) -> None:
         self.remarks: list[Remark] = []
         self.label_counts: dict[str, tuple[int, ...]] = {}
+        self.checkpoints: dict[str, Arrays] = {}
         self.stopped: str | None = None
         self._round = 0
         self._ledger: Ledger | None = None
@@ -150,18 +145,21 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             deadline=self.node_deadline,
             exacting=self.exacting,
         )
-        # Of the round: the model, who was sent what, how many samples each was allotted, and
-        # whether it is evaluated on all points and on those of the goal test.
+        # Of the round: the model, and that which is measured; who was sent what, how many samples
+        # each was allotted, and whether it is evaluated on all points and on the goal test's.
         self._model: Arrays = {}
+        self._measured = ArrayRecord()
         self._asked: dict[str, Message] = {}
         self._allotted: dict[str, int] = {}
         self._whole = self._tested = False
+        # Whether the algorithm has ended, and only the last accuracies are still to be measured.
+        self._over = False
         self._next_model = NextModel(self.algorithm)
 
     @property
     def history(self) -> History:
         """What happened so far: the same History as of the local loop."""
-        return self._book.history(self._model)
+        return self._book.history(self._model, self.checkpoints)
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -228,7 +226,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Send each selected client the model, and how many samples it is to draw."""
         options.check_config(config, TrainOrder)
         self._asked, self._allotted = {}, {}
-        if self.stopped is not None:
+        if self.stopped is not None or self._over:
             return []
         self._round = server_round
         self._model = {name: array.numpy() for name, array in arrays.items()}
@@ -247,7 +245,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Make one model of the clients', each weighing as the samples it used."""
-        if self.stopped is not None:
+        if self.stopped is not None or self._over:
             return None, None
         good, faults = self._read(replies, self._read_update)
         losses = {name: update.loss for name, update in good.items()}
@@ -280,12 +278,15 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Have the clients measure their accuracies, in the rounds in which that is wanted."""
         options.check_config(config, EvaluateOrder)
         self._asked = {}
-        self._whole = self.algorithm.evaluates(server_round - 1)
-        few = self.algorithm.goal_test_points is not None
-        self._tested = self.algorithm.tests(server_round - 1) and few
-        wanted = self.fraction_evaluate > 0 and (self._whole or self._tested)
-        if self.stopped is not None or not wanted:
+        if self.stopped is not None:
             return []
+        self._whole = self.algorithm.evaluates(server_round - 1) or self._book.course.ended
+        few = self.algorithm.goal_test_points is not None
+        self._tested = self.algorithm.tests(server_round - 1) and few and not self._over
+        if self.fraction_evaluate == 0 or not (self._whole or self._tested):
+            return []
+        # What is measured here is what clients may leave with, whatever a subclass made of it.
+        self._measured = arrays
         nodes = self._chosen(grid, "evaluate", self.fraction_evaluate, self.min_evaluate_nodes)
         for name, node in nodes.items():
             order = self._book.evaluate_order(
@@ -305,18 +306,32 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._book.diverged = True
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
-        self._book.note_evaluation(
+        leaving = self._book.note_evaluation(
             {name: found.accuracy for name, found in good.items()} if self._whole else None,
             {name: found.tested for name, found in good.items()} if self._tested else None,
         )
-        enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
-        if enough and server_round < self.algorithm.rounds:
-            self._stop("everybody has the accuracy it wants", level=logging.INFO)
+        if leaving:
+            LOG.info("with the model of round %d leaves: %s", self._round, ", ".join(leaving))
+            own = {name: array.numpy() for name, array in self._measured.items()}
+            self.checkpoints |= dict.fromkeys(leaving, own)
+        if server_round < self.algorithm.rounds or self._over:
+            self._see_whether_it_ends()
         self._save()
         if not good:
             return None
         contents = [measured.content for measured in good.values()]
         return mean_metrics(self.evaluate_metrics_aggr_fn, contents, self.weighted_by_key)
+
+    def _see_whether_it_ends(self) -> None:
+        enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
+        if enough:
+            self._stop("everybody has the accuracy it wants", level=logging.INFO)
+        elif self._book.course.ended:
+            self._over = True
+            # The test at which it ended may have looked at some points only.
+            if self._whole or self.fraction_evaluate == 0:
+                name = self.algorithm.name
+                self._stop(f"{name} has nothing more to ask of anybody", level=logging.INFO)
 
     # Who is there.
 
@@ -325,12 +340,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         least = max(self.min_available_nodes, self.min_train_nodes, self.min_evaluate_nodes)
         clients = self._roster.enrol(grid, least=least)
         members = list(clients)
+        quotas = None if self.plan is None else whole_quotas(self.plan, members)
+        algorithm = self.algorithm
+        if quotas is not None and not self.exacting:
+            # An audit has told the algorithm already what was promised.
+            algorithm = algorithm.committed(list(quotas.values()))
         ledger = Ledger(
-            self.algorithm,
-            members,
-            requirements=self.requirements,
-            quotas=None if self.plan is None else whole_quotas(self.plan, members),
-            seed=self.seed,
+            algorithm, members, requirements=self.requirements, quotas=quotas, seed=self.seed
         )
         for name, client in clients.items():
             if client is None:
@@ -363,13 +379,19 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
     def _chosen(self, grid: Grid, purpose: str, fraction: float, least: int) -> dict[str, int]:
         """Select clients among those that are there; none, and the end, if they are too few."""
+        staying = self._book.staying
+        # Who has left may go, and is not waited for.
+        least = min(least, len(staying))
         try:
-            here = self._roster.present(grid, least=max(self.min_available_nodes, least))
+            seen = self._roster.present(
+                grid, least=min(max(self.min_available_nodes, least), len(staying))
+            )
         except NodesError as error:
             if self.exacting:
                 raise
             self._stop(str(error))
             return {}
+        here = {name: node for name, node in seen.items() if name in staying}
         count = max(int(len(here) * fraction), least)
         place = (purpose, self._round)
         return {
@@ -460,39 +482,3 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         except OSError as error:
             # Not worth losing the training for.
             LOG.warning("the history cannot be written to %s: %s", self.history_file, error)
-
-
-class FedAvg(AlgorithmStrategy):
-    """Federated averaging with equal samples for all, as in the local loop."""
-
-    kind = algorithms.FedAvg
-
-
-class MwFed(AlgorithmStrategy):
-    """MW-FED: who is short of its goal draws more.
-
-    Its own settings are factor, counts and goal_points; see `fedaccord.federation.MwFed`.
-    """
-
-    kind = algorithms.MwFed
-
-
-class PlannedFedAvg(AlgorithmStrategy):
-    """Train on a plan: each client is asked for its quota of different points and no more.
-
-    Training ends as soon as everybody has its accuracy, unless stop_at_goal is None.
-    """
-
-    kind = algorithms.FedAvg
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        requirements: Requirements,
-        stop_at_goal: int | None = 1,
-        **settings: Any,
-    ) -> None:
-        super().__init__(
-            requirements=requirements, plan=plan, stop_at_goal=stop_at_goal, **settings
-        )
