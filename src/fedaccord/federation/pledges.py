@@ -53,7 +53,7 @@ class Pledged(Algorithm):
     """Everybody pledges points, and each point is drawn so many times; then training is over.
 
         samples of i in a round  =  m * B * k * theta_i / sum(theta)
-        budget of i              =  passes * points that i brings
+        budget of i              =  passes * min(theta_i, points that i brings)
 
     where k counts those with a pledge. At full contributions all pledges are used up in the same
     round. If one brings less than its pledge, its budget ends early:
@@ -74,6 +74,8 @@ class Pledged(Algorithm):
 
     kind = "pledged"
     name = "PLEDGED"
+    # Who brings nothing wants its accuracy all the same before training stops at the goal.
+    passes_off_idle = False
 
     passes: float = 10.0
     ends: str = "first"
@@ -112,10 +114,17 @@ class Pledged(Algorithm):
             raise InputError(
                 f"{len(contributions)} clients need one commitment each; got {len(pledged)}"
             )
-        brought = np.where(pledged > 0, contributions, 0)
+        budgets = self.passes * np.minimum(pledged, contributions)
+        # Parts of a sample: if the first pledge ends it all, none may be through too soon, and if
+        # the last does, none too late.
+        whole = (
+            np.ceil(budgets - allotment.SLACK)
+            if self.ends == "first"
+            else np.floor(budgets + allotment.SLACK)
+        )
         return PledgeState(
             shares=pledged / pledged.sum(),
-            budgets=np.floor(self.passes * brought).astype(np.int64),
+            budgets=whole.astype(np.int64),
             drawn=np.zeros(len(pledged), dtype=np.int64),
         )
 
