@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ORDER = (
     *("solve", "check", "catalog"),
     "plan",
-    *("audit", "train", "difficulty", "pretrain", "search"),
+    *("audit", "frontier", "train", "difficulty", "pretrain", "search"),
     "flower",
     "reproduce",
 )

@@ -57,10 +57,20 @@ def chosen_engine(
 def kept_so_far(results: str) -> str:
     """Say after Ctrl-C how many runs a file keeps, and how to go on."""
     # Counted in the file itself: a run may have been committed and not yet been told of.
-    with imported("fedaccord.federation.store").RunStore(results) as store:
-        count = len(store)
+    count = _count(results)
     runs = "run is" if count == 1 else "runs are"
     return (
         f"interrupted: {count:,} finished {runs} kept in {results}; the same command goes on from "
         "there"
     )
+
+
+def kept_in_all(results: str) -> str:
+    """Say at the end how many runs a file keeps."""
+    count = _count(results)
+    return f"{'1 run is' if count == 1 else f'{count:,} runs are'} kept in {results}"
+
+
+def _count(results: str) -> int:
+    with imported("fedaccord.federation.store").RunStore(results) as store:
+        return len(store)

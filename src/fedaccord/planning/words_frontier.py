@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fedaccord.federation.config import PLANS
+
 if TYPE_CHECKING:
     from fedaccord.planning.contenders import Contender, Frontier, Reached
 
@@ -21,24 +23,21 @@ def conclusion(frontier: Frontier) -> str:
     counts = {c.name: sum(r.reached for r in frontier.reached(c)) for c in frontier.contenders}
     best = max(counts.values())
     names = [name for name, count in counts.items() if count == best]
+    reach = f"{listed(names)} {'reaches' if len(names) == 1 else 'reach'}"
     if best == 3:
         sure = [n for n in names if all(r.sure for r in frontier.reached(frontier.contender(n)))]
-        verb = "reaches" if len(names) == 1 else "reach"
-        said = f"{listed(names)} {verb} all three goals: {asked}."
-        return f"{said} {_doubt(names, sure)}"
+        return f"{reach} all three goals, {_doubt(names, sure)}: {asked}."
     if best == 0:
         return f"Nobody reaches any of the three goals: {asked}."
-    most = f"{listed(names)} {'reaches' if len(names) == 1 else 'reach'} {COUNTS[best]} of them"
-    return f"Nobody reaches all three goals: {asked}. {most}."
+    return f"Nobody reaches all three goals: {asked}. {reach} {COUNTS[best]} of them."
 
 
 def _doubt(names: list[str], sure: list[str]) -> str:
     if not sure:
-        few = "the trials are too few to be sure of it" if len(names) == 1 else "none is sure"
-        return f"By what was seen, that is: {few}; some interval reaches beyond its goal."
+        return "by what was seen, though not beyond the doubt that intervals leave"
     if len(sure) == len(names):
-        return "All intervals are within the goals."
-    return f"Of {listed(sure)} all intervals are within the goals."
+        return "and so do all intervals"
+    return f"and of {listed(sure)} so do all intervals"
 
 
 def verdict(frontier: Frontier, contender: Contender) -> str:
@@ -67,7 +66,7 @@ def _clause(frontier: Frontier, found: Reached) -> str:
 
 def _answer(found: Reached) -> str:
     word = "reached" if found.reached else "missed"
-    return word if found.sure else f"{word}, but the interval leaves it open"
+    return word if found.sure else f"{word}, not surely"
 
 
 def _ends(low: float, high: float) -> str:
@@ -79,9 +78,11 @@ def _ends(low: float, high: float) -> str:
 def provenance(frontier: Frontier) -> str:
     """Say what chose the plans, and what they were judged by."""
     trials = "trial 0" if frontier.trials == 1 else f"trials 0 to {frontier.trials - 1:,}"
+    given = [c.name for c in frontier.contenders if c.plan not in PLANS]
+    taken = f" (that of {listed(given)} was given)" if given else ""
     return (
-        f"Plans were made on trials of their own. Everything here is counted on {trials} of seed "
-        f"{frontier.seed}, which chose nothing."
+        f"Plans were made on trials of their own{taken}. Everything here is counted on {trials} of "
+        f"seed {frontier.seed}, which chose nothing."
     )
 
 
