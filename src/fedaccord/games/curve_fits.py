@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Matrix, Vector
+from fedaccord._arrays import Indices, Matrix, Vector
 
 # Many fits at once: (fits, parameters) and (fits, residuals, parameters).
 Stack: TypeAlias = NDArray[np.float64]
@@ -16,9 +17,10 @@ Stack: TypeAlias = NDArray[np.float64]
 # The parameters that come before the benefits of the others: logit floor, log of the error above
 # the floor at the reference, log head, log pace.
 CURVE = 4
-STEPS = 200
-# A fit is found when a step would lower the sum of squares by less than this share of it.
-SETTLED = 1e-9
+STEPS = 100
+# A fit is found when a step would lower the sum of squares by less than this. That sum is in units
+# of the measurements' variances, so parameters are then within 1 % of their standard errors.
+SETTLED = 1e-4
 # No step is longer than this in any parameter: they are logarithms, so it is a factor of e^2.
 LONGEST = 2.0
 
@@ -36,8 +38,8 @@ class CurveModel:
     agent: int
     reference: float
 
-    @property
-    def others(self) -> NDArray[np.intp]:
+    @cached_property
+    def others(self) -> Indices:
         """The agents whose benefit is to be found."""
         return np.delete(np.arange(self.contributions.shape[1]), self.agent)
 
@@ -88,50 +90,83 @@ def _parts(found: Stack) -> tuple[Vector, Vector, Vector, Vector]:
     return floor, above, head, pace
 
 
-def least_squares(
-    model: CurveModel, start: Stack, *, errors: Stack, scatter: Stack, centre: Stack, spread: Vector
-) -> Stack:
-    """Fit many tables of errors at once, by Levenberg and Marquardt's steps.
+@dataclass(frozen=True, eq=False)
+class Beforehand:
+    """What is thought of the parameters before any pilot is seen: a normal distribution.
 
-        minimise  sum_r ((err_r - errors_r) / scatter_r)^2 + sum_p ((x_p - centre_p) / spread_p)^2
+    centre: their means.
+    root: a matrix R such that R R' is their covariance.
+    """
+
+    centre: Vector
+    root: Matrix
+
+    @cached_property
+    def precision(self) -> Matrix:
+        """The inverse of the covariance."""
+        return np.asarray(np.linalg.inv(self.root @ self.root.T))
+
+    def drawn(self, centre: Vector, count: int, rng: np.random.Generator) -> Stack:
+        """Draw parameters with this covariance round another centre."""
+        return np.asarray(centre + rng.standard_normal((count, len(centre))) @ self.root.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Tables of errors to be fitted at once, one row per fit.
+
+        minimise  sum_r ((err_r(x) - errors_r) / scatter_r)^2 + (x - centre)' precision (x - centre)
 
     model: what is fitted.
+    errors, scatter: what was measured, and its standard deviation.
+    centre, precision: what the parameters are thought to be beforehand, and how surely.
+    """
+
+    model: CurveModel
+    errors: Stack
+    scatter: Stack
+    centre: Stack
+    precision: Matrix
+
+    def at(self, found: Stack, which: Indices) -> tuple[Vector, Stack, Stack]:
+        """Give the sum of squares of some fits, half its gradient, and Gauss' half curvature."""
+        fitted, slopes = self.model.slopes(found)
+        weights = 1 / self.scatter[which]
+        slopes *= weights[:, :, None]
+        gaps = (fitted - self.errors[which]) * weights
+        away = found - self.centre[which]
+        pull = away @ self.precision
+        sums = (gaps**2).sum(axis=1) + (away * pull).sum(axis=1)
+        turned = slopes.transpose(0, 2, 1)
+        return sums, (turned @ gaps[:, :, None])[:, :, 0] + pull, turned @ slopes + self.precision
+
+
+def least_squares(task: Task, start: Stack) -> tuple[Stack, Vector]:
+    """Fit by Levenberg and Marquardt's steps; give the parameters and the sums of squares.
+
+    task: what to fit.
     start: first parameters, one row per fit.
-    errors, scatter: what was measured and its standard deviation, one row per fit.
-    centre, spread: what the parameters are thought to be beforehand, and how surely.
     """
     found = np.array(start)
-    damping = np.full(len(found), 1e-2)
-    loss = _loss(model, found, errors, scatter, centre, spread)
     busy = np.arange(len(found))
+    sums, gradients, curvatures = task.at(found, busy)
+    damping = np.full(len(found), 1e-2)
+    everywhere = np.arange(found.shape[1])
     for _ in range(STEPS):
-        at = found[busy]
-        fitted, slopes = model.slopes(at)
-        slopes /= scatter[busy][:, :, None]
-        gap = (fitted - errors[busy]) / scatter[busy]
-        curvature = np.einsum("brp,brq->bpq", slopes, slopes)
-        diagonal = np.einsum("bpp->bp", curvature)
-        diagonal += spread**-2
-        gradient = np.einsum("brp,br->bp", slopes, gap) + (at - centre[busy]) / spread**2
-        diagonal *= 1 + damping[busy][:, None]
-        step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        matrix = curvatures[busy]
+        matrix[:, everywhere, everywhere] *= 1 + damping[busy][:, None]
+        step = np.linalg.solve(matrix, gradients[busy][:, :, None])[:, :, 0]
         step *= np.minimum(1, LONGEST / np.maximum(np.abs(step).max(axis=1), LONGEST))[:, None]
-        after = at - step
-        reached = _loss(model, after, errors[busy], scatter[busy], centre[busy], spread)
-        better = reached < loss[busy]
-        done = np.abs(np.einsum("bp,bp->b", gradient, step)) <= SETTLED * np.maximum(loss[busy], 1)
-        found[busy[better]] = after[better]
-        loss[busy[better]] = reached[better]
-        damping[busy] = np.clip(np.where(better, damping[busy] / 5, damping[busy] * 4), 1e-9, 1e9)
-        busy = busy[~done]
+        trial = found[busy] - step
+        after = task.at(trial, busy)
+        better = after[0] < sums[busy]
+        expected = (gradients[busy] * step).sum(axis=1)
+        taken = busy[better]
+        found[taken] = trial[better]
+        for kept, new in zip((sums, gradients, curvatures), after, strict=True):
+            kept[taken] = new[better]
+        damping[busy] = np.clip(np.where(better, damping[busy] / 8, damping[busy] * 4), 1e-9, 1e12)
+        busy = busy[expected > SETTLED]
         if len(busy) == 0:
             break
-    return found
-
-
-def _loss(
-    model: CurveModel, found: Stack, errors: Stack, scatter: Stack, centre: Stack, spread: Vector
-) -> Vector:
-    gap = (model.errors(found) - errors) / scatter
-    prior = (found - centre) / spread
-    return np.asarray((gap**2).sum(axis=1) + (prior**2).sum(axis=1))
+    return found, sums

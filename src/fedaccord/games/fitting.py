@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import InputError
-from fedaccord.games.curve_fits import CurveModel, Stack, least_squares
+from fedaccord.games.curve_fits import CURVE, Beforehand, CurveModel, Stack, Task, least_squares
 from fedaccord.games.doubts import Doubt, doubts_of
 from fedaccord.games.learning import accuracies_of, needs_of
 from fedaccord.games.measured import MeasuredGame, nearest_goals
@@ -22,12 +22,12 @@ RESAMPLES = 200
 # What is thought of parameters before any pilot is seen, as standard deviations of logarithms:
 # of the floor (its odds), the error above it, the head and the pace.
 SPREAD = np.array([1.5, 2.0, 2.0, 0.7])
-PACE = 0.5
-HEAD = 0.3
-# A sample of another's: worth 0.4 of an own one, within a factor of 3.3 or so.
-WORTH, WORTH_SPREAD = 0.4, 1.2
-# Where histograms say what it should be worth: within a factor of 2, and 0.02 at least.
-HINT_SPREAD, LEAST_HINT = 0.7, 0.02
+FLOOR, HEAD, PACE = 0.4, 0.3, 0.5
+# A sample of another's is worth 0.5 / sqrt(k - 1) of an own one: 0.29 among four, 0.13 among
+# sixteen. That may be wrong by a factor of 3 or so for all together, and of 2 for each.
+WORTH, WORTH_SPREAD = 0.5, (1.2, 0.7)
+# Where histograms say what it should be worth, 0.02 at least.
+HINT_SPREAD, LEAST_HINT = (0.5, 0.5), 0.02
 # Validation points that explain the scatter of accuracies where nothing else is known of it, and
 # how many pilots' worth of evidence that is.
 VALIDATION, EVIDENCE = 400.0, 2.0
@@ -84,7 +84,7 @@ class AgentFit:
 
     model: the curve that was fitted.
     found: its parameters.
-    centre, spread: what was thought of them beforehand.
+    beforehand: what was thought of them before the fit.
     errors: 1 - accuracy in the pilots in which it was measured.
     pilots: the places of those pilots in the table.
     variance: of one run's accuracy, at an accuracy a: variance * a * (1 - a).
@@ -93,12 +93,16 @@ class AgentFit:
 
     model: CurveModel
     found: Vector
-    centre: Vector
-    spread: Vector
+    beforehand: Beforehand
     errors: Vector
     pilots: Indices
     variance: float
     freedom: float
+
+    @property
+    def parameters(self) -> float:
+        """How many parameters the pilots decided; the others are as thought beforehand."""
+        return EVIDENCE + len(self.errors) - self.freedom
 
     @cached_property
     def fitted(self) -> Vector:
@@ -301,47 +305,63 @@ def _fit_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
         )
     errors = 1 - table.accuracies[pilots, agent]
     given = table.contributions[pilots]
-    worth = np.full(table.size, WORTH)
-    spread = np.full(table.size, WORTH_SPREAD)
-    if hint is not None:
-        worth, spread[:] = np.maximum(hint[agent], LEAST_HINT), HINT_SPREAD
+    level = WORTH / np.sqrt(max(table.size - 1, 1))
+    worth = np.full(table.size, level) if hint is None else np.maximum(hint[agent], LEAST_HINT)
     worth[agent] = 1.0
     samples = given @ worth
     reference = float(np.median(samples[samples > 0])) if samples.any() else 1.0
     model = CurveModel(given, agent, reference)
+    beforehand = _beforehand(model, errors, worth, hint is not None)
+    return _settled(model, errors, pilots, beforehand, float(table.validation[agent]))
+
+
+def _beforehand(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) -> Beforehand:
+    """Say what parameters are thought to be before the fit, all but the worth by their scale."""
+    samples = model.contributions @ worth
     best = max(float(errors[samples >= np.quantile(samples, 0.75)].mean()), 0.01)
     middle = max(float(np.median(errors)), 0.02)
-    centre = np.concatenate(
-        [
-            [_logit(0.4 * best), np.log(0.6 * middle), np.log(HEAD * reference), np.log(PACE)],
-            np.log(worth[model.others]),
-        ]
-    )
-    spread = np.concatenate([SPREAD, spread[model.others]])
-    known = float(table.validation[agent])
-    return _settled(model, errors, pilots, centre, spread, known)
+    scale = [np.log(0.6 * middle), np.log(HEAD * model.reference), np.log(PACE)]
+    others = model.others
+    centre = np.concatenate([[_logit(FLOOR * best)], scale, np.log(worth[others])])
+    covariance = np.zeros((len(centre), len(centre)))
+    covariance[range(CURVE), range(CURVE)] = SPREAD**2
+    common, apart = HINT_SPREAD if hinted else WORTH_SPREAD
+    covariance[CURVE:, CURVE:] = common**2 + apart**2 * np.eye(len(others))
+    return Beforehand(centre, np.asarray(np.linalg.cholesky(covariance)))
 
 
 def _settled(
-    model: CurveModel, errors: Vector, pilots: Indices, centre: Vector, spread: Vector, known: float
+    model: CurveModel, errors: Vector, pilots: Indices, beforehand: Beforehand, known: float
 ) -> AgentFit:
     """Fit, see how far the accuracies scatter, and fit again with the weights that this says."""
     least = 0.0 if np.isnan(known) else 1 / known
     variance, freedom = least or 1 / VALIDATION, EVIDENCE
     shape = _shape(np.full(len(errors), float(np.median(errors))))
-    starts = _starts(centre)
+    starts = _starts(beforehand.centre)
     for _ in range(PASSES):
-        scatter = np.sqrt(variance * shape)
-        found = _best_fit(model, starts, errors, scatter, centre, spread)
+        task = _task(model, errors, np.sqrt(variance * shape), beforehand, len(starts))
+        all_found, sums = least_squares(task, starts)
+        found = np.asarray(all_found[int(np.argmin(sums))])
         fitted = model.errors(found[None])[0]
         shape = _shape(fitted)
-        parameters = _parameters_used(model, found, np.sqrt(variance * shape), spread)
-        freedom = EVIDENCE + len(errors) - parameters
+        freedom = EVIDENCE + len(errors) - _parameters_used(task, found)
         squares = float(((errors - fitted) ** 2 / shape).sum())
         # No run scatters less than its validation points do.
         variance = max((squares + EVIDENCE * (least or 1 / VALIDATION)) / freedom, least)
         starts = found[None]
-    return AgentFit(model, found, centre, spread, errors, pilots, variance, freedom)
+    return AgentFit(model, found, beforehand, errors, pilots, variance, freedom)
+
+
+def _task(
+    model: CurveModel, errors: Vector, scatter: Vector, beforehand: Beforehand, count: int
+) -> Task:
+    """Ask for the same fit so many times, to be started from different places."""
+
+    def tiled(row: Vector) -> Stack:
+        return np.tile(row, (count, 1))
+
+    centre = tiled(beforehand.centre)
+    return Task(model, tiled(errors), tiled(scatter), centre, beforehand.precision)
 
 
 def _starts(centre: Vector) -> Stack:
@@ -356,32 +376,11 @@ def _starts(centre: Vector) -> Stack:
     return np.array(starts)
 
 
-def _best_fit(
-    model: CurveModel,
-    starts: Stack,
-    errors: Vector,
-    scatter: Vector,
-    centre: Vector,
-    spread: Vector,
-) -> Vector:
-    count = len(starts)
-    tiled = {
-        "errors": np.tile(errors, (count, 1)),
-        "scatter": np.tile(scatter, (count, 1)),
-        "centre": np.tile(centre, (count, 1)),
-    }
-    found = least_squares(model, starts, **tiled, spread=spread)
-    gaps = ((model.errors(found) - errors) / scatter) ** 2
-    losses = gaps.sum(axis=1) + (((found - centre) / spread) ** 2).sum(axis=1)
-    return np.asarray(found[int(np.argmin(losses))])
-
-
-def _parameters_used(model: CurveModel, found: Vector, scatter: Vector, spread: Vector) -> float:
+def _parameters_used(task: Task, found: Vector) -> float:
     """Give how many parameters the pilots decided: the trace of the hat matrix."""
-    _, slopes = model.slopes(found[None])
-    scaled = slopes[0] / scatter[:, None]
-    information = scaled.T @ scaled
-    return float(np.trace(np.linalg.solve(information + np.diag(spread**-2), information)))
+    _, _, curvature = task.at(found[None], np.zeros(1, dtype=np.intp))
+    information = curvature[0] - task.precision
+    return float(np.trace(np.linalg.solve(curvature[0], information)))
 
 
 def _drawn(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, Vector]:
@@ -393,11 +392,9 @@ def _drawn(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, 
     factor = np.sqrt(fit.freedom / rng.chisquare(fit.freedom, size=count))
     scatter = factor[:, None] * fit.scatter
     errors = fit.fitted + scatter * rng.standard_normal(scatter.shape)
-    centre = fit.found + fit.spread * rng.standard_normal((count, len(fit.found)))
-    start = np.tile(fit.found, (count, 1))
-    found = least_squares(
-        fit.model, start, errors=errors, scatter=scatter, centre=centre, spread=fit.spread
-    )
+    centre = fit.beforehand.drawn(fit.found, count, rng)
+    task = Task(fit.model, errors, scatter, centre, fit.beforehand.precision)
+    found, _ = least_squares(task, np.tile(fit.found, (count, 1)))
     return found, factor
 
 
