@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,7 @@ from fedaccord.cli.subjects import (
     kind_of,
 )
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.report.terminal import complain, emit, emit_text, progress
+from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
 
 if TYPE_CHECKING:
     from fedaccord.games.fitting import Measurement
@@ -82,6 +83,9 @@ def make(
     budget: Annotated[
         int | None, typer.Option(metavar="N", help="Of a federation: how many pilots to train.")
     ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The most time for each solver.")
+    ] = 60.0,
     results: Results = RESULTS,
     workers: Workers = None,
     engine: EngineName = "local",
@@ -108,6 +112,8 @@ def make(
     is none: a goal is out of reach, or the probability is.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
+    if not (math.isfinite(time_limit) and time_limit > 0):
+        raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=subject)
@@ -119,7 +125,7 @@ def make(
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
-    plan = _made(found, probability, prefer, start, assumed)
+    plan = _made(found, probability, prefer, start, time_limit, assumed)
     _keep(plan, saved)
     pages = "fedaccord.report.pages_plans"
     write_report(report, lambda: imported(pages).plan_page(plan, command=command_line()))
@@ -204,16 +210,20 @@ def _made(
     probability: float,
     prefer: str,
     seed: int,
+    time_limit: float,
     assumed: tuple[str, ...],
 ) -> Plan:
     from fedaccord.planning.plan import make_plan
 
-    with progress("planning"):
+    # Solvers in machine code would not look at an interrupt until they are done, and nothing that
+    # took long is lost.
+    with progress("planning"), interruptible():
         return make_plan(
             found,
             probability=probability,
             prefer=prefer,  # type: ignore[arg-type]
             seed=seed,
+            time_limit=time_limit,
             assumed=assumed,
         )
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 
+# With more agents than this, what each is worth to each is not written down.
+DENSE = 1_000
 WORTH = (
     "What a sample is worth to another agent is taken from how alike their labels are, q_i.q_j / "
     "q_i.q_i for shares q of labels: that cases with the same label are alike from agent to agent "
@@ -160,8 +162,22 @@ def from_histograms(path: str, needs: Wanted | None) -> tuple[LinearGame, tuple[
     """
     found = histograms_in(path)
     asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
-    _, assumed = found.assumed_needs(asked)
-    return found.game(asked), (*assumed, WORTH)
+    wanted, assumed = found.assumed_needs(asked)
+    if found.size <= DENSE:
+        return found.game(asked), (*assumed, WORTH)
+    from fedaccord.games.linear import DiscoveryGame
+
+    # The same game, each row of W times q_i.q_i: W = Q Q' is never formed, and is symmetric.
+    shares = found.distributions
+    game = DiscoveryGame(
+        shares,
+        wanted * (shares * shares).sum(axis=1),
+        agents=found.agents,
+        limits=found.limits,
+        minimums=found.minimums,
+        costs=found.costs,
+    )
+    return game, (*assumed, WORTH)
 
 
 def from_game(path: str, goals: Wanted | None) -> LinearGame:

@@ -47,12 +47,19 @@ class Equilibria:
         return len(self.contributions)
 
 
-def find_equilibria(game: LinearGame, *, time_limit: float = 60.0, seed: int = 0) -> Equilibria:
+def find_equilibria(
+    game: LinearGame,
+    *,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    cheapest: Solution | None = None,
+) -> Equilibria:
     """List the stable equilibria of a linear game over the reals: all of a small one, else some.
 
     game: what the agents want.
     time_limit: seconds for the solver that looks for the cheapest of a large game.
     seed: of the orders in which agents move, where not all equilibria are listed.
+    cheapest: what that solver has found already.
     """
     from fedaccord.equilibria.stable import solve_stable
 
@@ -63,7 +70,7 @@ def find_equilibria(game: LinearGame, *, time_limit: float = 60.0, seed: int = 0
         listed = list_equilibria(game.dense_benefits, game.requirements, *box)
         if len(listed):
             return Equilibria(frozen(_told_apart(listed, game.costs)), complete=True)
-    solution = solve_stable(game, time_limit=time_limit)
+    solution = cheapest or solve_stable(game, time_limit=time_limit)
     if solution.contributions is None:
         return Equilibria(np.zeros((0, game.size)), small, _why_none(solution))
     found = [solution.contributions]

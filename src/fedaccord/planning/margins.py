@@ -70,7 +70,7 @@ def least_margin(
         if (game.goals + margins >= 1).any():
             return None
         try:
-            return aimed(z, game.replace(margins=margins))
+            return aimed(z, game.replace(margins=margins) if z else game)
         except UnreachableError:
             return None
 

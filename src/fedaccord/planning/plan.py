@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fedaccord._arrays import Matrix, Vector, frozen
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Solution
+from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.errors import InputError
 from fedaccord.games.fitting import Measurement, Unreachable
 from fedaccord.games.linear import LinearGame
@@ -114,7 +114,7 @@ class _Planner:
         game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
         bare = _in_whole_samples(game)
         solutions = self._solved(bare)
-        aim = self._aim(bare)
+        aim = self._aim(bare, solutions["stable"])
         if isinstance(aim, str):
             return self._none(bare, solutions, aim)
         return self._planned(bare, solutions, aim)
@@ -157,18 +157,25 @@ class _Planner:
         from fedaccord.equilibria.optimal import solve_optimal
         from fedaccord.equilibria.stable import solve_stable
 
+        stable = solve_stable(bare, time_limit=self.time_limit)
+        optimal = solve_optimal(bare, time_limit=self.time_limit)
         return {
-            "optimal": solve_optimal(bare, time_limit=self.time_limit),
-            "stable": solve_stable(bare, time_limit=self.time_limit),
+            "optimal": _at_most(optimal, stable),
+            "stable": stable,
             "envy-free": solve_envy_free(bare, time_limit=self.time_limit),
         }
 
-    def _aim(self, bare: LinearGame) -> Aim | str:
+    def _aim(self, bare: LinearGame, stable: Solution) -> Aim | str:
         """Choose the equilibrium and the margin; or say why there is none."""
         told: list[str] = []
 
         def aimed(z: float, game: LinearGame) -> Aim | None:
-            found = find_equilibria(game, time_limit=self.time_limit, seed=self.options["seed"])
+            found = find_equilibria(
+                game,
+                time_limit=self.time_limit,
+                seed=self.options["seed"],
+                cheapest=stable if game is bare else None,
+            )
             if not len(found):
                 told.append(found.reason)
                 return None
@@ -326,6 +333,14 @@ class _Planner:
             tuple(sorted(envious)),
             chosen,
         )
+
+
+def _at_most(optimal: Solution, stable: Solution) -> Solution:
+    """Give the cheapest plan that was found; a stable one may be cheaper where time ran out."""
+    if stable.total >= optimal.total:
+        return optimal
+    bounds = Interval(min(optimal.bounds.lower, stable.total), stable.total)
+    return replace(optimal, bounds=bounds, contributions=stable.contributions, method=stable.method)
 
 
 def _ratio(stable: float, optimal: float, costs: Vector, least: Vector) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from fedaccord.equilibria.base import Status
 from fedaccord.planning.base import Outcome, Plan, Tradeoff
 from fedaccord.planning.chances import Estimate, Estimates
 from fedaccord.planning.verdicts import accuracy, chance, percent, samples
@@ -124,11 +125,13 @@ def _named(values: dict[str, str]) -> list[str]:
 
 def shares_sentences(plan: Plan) -> Iterator[str]:
     """Say what the columns are, and how sure the totals and prices of the other plans are."""
-    aim = "reach the goals on average, with no room for chance"
-    if plan.measurement is None:
-        aim = "are the cheapest of their kind"
-    brackets = "; in brackets 95 % intervals" if plan.measurement is not None else ""
-    yield f"Optimal, stable and envy-free {aim}{brackets}."
+    if plan.measurement is not None:
+        yield (
+            "Optimal, stable and envy-free reach the goals on average, with no room for chance; in "
+            "brackets are 95 % intervals."
+        )
+    else:
+        yield "There are no intervals: without pilots there is nothing to tell them from."
     known = [f"{n} {_amount(t)}" for n, t in plan.totals.items() if t.low is not None]
     if known:
         again = f"{len(plan.measurement.resamples) if plan.measurement else 0} times"
@@ -136,6 +139,9 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
             f"Their totals: {', '.join(known)}. Of the envy-free plan there is no interval: it "
             f"would have to be found {again}."
         )
+    open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
+    if open_ended:
+        yield f"That no plan of its kind is cheaper is not proved of: {', '.join(open_ended)}."
     for name, price in plan.prices.items():
         found = plan.price_of_stability
         if name == "price of stability" and found is not None and found.low is not None:
@@ -237,7 +243,7 @@ def tradeoffs_sentence(plan: Plan, *, hint: bool = True) -> str:
     """
     number = len(plan.tradeoffs)
     if number == 1 and plan.complete:
-        return "There is no other equilibrium at these margins to choose."
+        return f"There is no other equilibrium to choose{' at these margins' * (plan.z > 0)}."
     if number == 1:
         return "Other equilibria were not looked for, or none was found: there are many agents."
     cheapest = plan.tradeoffs[0].chosen
