@@ -13,12 +13,12 @@ from fedaccord._arrays import Matrix, Vector
 from fedaccord.federation.allotment import Counts
 
 NORMAL = NormalDist()
-# Runs in which a client was further below its goal than this tell little of how much its accuracy
-# would vary at the goal: where a learning curve is steep, everything varies more.
-NEAR = 0.1
-# A few runs are enough to give something up if even a mean so many standard errors higher would
-# not do.
-BENEFIT_OF_DOUBT = 2.0
+# What other runs tell of how much accuracies vary counts as much as so many more trials would.
+OTHERS = 2
+# A few runs are enough where a mean so many standard errors higher, or lower, would come to the
+# same: much more luck is unlikely in the first case, and the second has its luck counted already.
+TOO_LOW = 2.0
+HIGH_ENOUGH = 1.0
 
 
 class Judge:
@@ -29,10 +29,11 @@ class Judge:
 
     for the mean of n trials. The first term is the chance that lies in v_i validation points,
     which is known; t^2, whatever else differs from trial to trial (the points dealt, the draws),
-    is taken to be the same for all clients, so that few trials tell it: half of the estimate is
-    of the runs judged, half of all runs that ended not far from the goals. Where every trial has
-    the same validation points, their chance does not wear off with n, and the points that are to
-    verify have theirs too: it counts twice.
+    is taken to be the same for all clients, so that a few trials tell it. Other runs that ended
+    above the goals have a say in it too; those that ended below have not, for where a learning
+    curve is steep everything varies more. Where every trial has the same validation points, their
+    chance does not wear off with n, and the points that are to verify have theirs too: it counts
+    twice.
 
     goals: the accuracy each client wants.
     validation: how many validation points each has.
@@ -47,7 +48,7 @@ class Judge:
         self.confidence = confidence
         self._validation = np.asarray(validation, dtype=float)
         self._same_points = same_points
-        self._near: dict[Hashable, tuple[float, int]] = {}
+        self._others: dict[Hashable, tuple[float, int]] = {}
 
     def note(self, what: Hashable, accuracies: Matrix) -> None:
         """Take runs into account for how much accuracies vary.
@@ -55,10 +56,12 @@ class Judge:
         what: names the runs; noted again, they replace what was noted before.
         accuracies: one row a trial, one column a client.
         """
-        near = accuracies.mean(axis=0) >= self.goals - NEAR
-        if len(accuracies) > 1 and near.any():
-            excess = self._excess(accuracies)[near]
-            self._near[what] = (float(excess.sum()), int(near.sum()))
+        above = accuracies.mean(axis=0) >= self.goals
+        self._others.pop(what, None)
+        if len(accuracies) > 1 and above.any():
+            weight = len(accuracies) - 1
+            excess = self._excess(accuracies)[above]
+            self._others[what] = weight * float(excess.sum()), weight * len(excess)
 
     def chances(self, accuracies: Matrix) -> Vector:
         """Give how likely each client is to have its accuracy in one more trial.
@@ -73,11 +76,13 @@ class Judge:
         reach = NORMAL.inv_cdf(level)
         return np.asarray(accuracies.mean(axis=0) - reach * self._deviations(accuracies))
 
-    def hopeless(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
+    def falls_short(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
         """Tell for whom further trials would hardly change that it is short, at a level."""
-        doubt = BENEFIT_OF_DOUBT / math.sqrt(len(accuracies))
-        higher = self.bounds(accuracies, level) + doubt * self._deviations(accuracies)
-        return np.asarray(higher < self.goals)
+        return self._would_do(accuracies, level, TOO_LOW) < 0
+
+    def does_well(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
+        """Tell for whom further trials would hardly change that it is not, at a level."""
+        return self._would_do(accuracies, level, -HIGH_ENOUGH) >= 0
 
     def level(self, contributors: int) -> float:
         """Give how likely each has to be satisfied for all to be with the confidence asked for.
@@ -86,6 +91,11 @@ class Judge:
         they want: so the confidence is divided among the contributors.
         """
         return float(self.confidence ** (1 / max(1, contributors)))
+
+    def _would_do(self, accuracies: Matrix, level: float, errors: float) -> Vector:
+        """Give how far bounds would be above goals if means were so many errors higher."""
+        luck = errors / math.sqrt(len(accuracies)) * self._deviations(accuracies)
+        return np.asarray(self.bounds(accuracies, level) + luck - self.goals)
 
     def _excess(self, accuracies: Matrix) -> Vector:
         """Give by how much accuracies vary more than for the chance in validation points."""
@@ -101,11 +111,13 @@ class Judge:
         return np.asarray(p * (1 - p) / self._validation)
 
     def _deviations(self, accuracies: Matrix) -> Vector:
-        own = [float(self._excess(accuracies).mean())] if len(accuracies) > 1 else []
-        if self._near:
-            sums, counts = zip(*self._near.values(), strict=True)
-            own.append(sum(sums) / sum(counts))
-        varying = max(0.0, sum(own) / len(own)) if own else 0.0
+        freedom = len(accuracies) - 1
+        others = OTHERS if self._others else 0
+        varying = freedom * float(self._excess(accuracies).mean())
+        if others:
+            sums, weights = zip(*self._others.values(), strict=True)
+            varying += others * sum(sums) / sum(weights)
+        varying = max(0.0, varying / max(1, freedom + others))
         counting, again = self._counting(accuracies), 1 + 1 / len(accuracies)
         known = 2 * counting if self._same_points else counting * again
         return np.sqrt(known + varying * again)

@@ -20,15 +20,16 @@ from fedaccord.federation.store import Outcome, Run, RunStore
 
 # Trials of choosing are numbered from here; no audit, plan or pilot has them.
 SEEKING = 3_000_000
-# So many trials are made of whatever is tried before it may be given up.
+# So many trials are made of whatever is tried before it may be given up, and taken.
 FIRST_LOOK = 2
+FEWEST = 4
 
 
 @dataclass(frozen=True)
 class Seeking:
     """How far a search is.
 
-    phase: "grow", "trim" or "verify".
+    phase: "grow", "trim", "confirm" or "verify".
     contributions: what is being tried.
     done: runs finished, those found in the store among them.
     budget: how many there may be in all.
@@ -77,11 +78,13 @@ class Bench:
     account: Account
     known: dict[str, Outcome] = field(default_factory=dict, repr=False)
 
-    def outcomes(self, runs: Sequence[Run], phase: str) -> list[Outcome]:
-        """Give what came of runs, of which those that are not known yet count."""
+    def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
+        """Give what came of runs, if the account is no higher than so many with them."""
         new = list({run.key: run for run in runs if run.key not in self.known}.values())
         account = self.account
-        self.account.reused += sum(self.store.get(run) is not None for run in new)
+        if account.made + len(new) > most:
+            raise SpentError
+        account.reused += sum(self.store.get(run) is not None for run in new)
         before = account.made
 
         def tell(done: int, of: int) -> None:
@@ -105,9 +108,9 @@ class Search:
     bench: makes the runs.
     algorithm: to train with; it is told anew what clients promise with everything that is tried.
     judge: tells who will be satisfied.
-    trials: with how many deals or seeds everything is tried.
+    trials: with how many deals or seeds everything is tried at most, until it is to be confirmed.
     step: the part of its points by which a client's contribution is changed at least.
-    most: how many runs there may be.
+    most: how many runs there may be in all.
     """
 
     def __init__(
@@ -126,39 +129,67 @@ class Search:
         self._algorithm = algorithm
         self._judge = judge
         self._trials = trials
-        self._most = most
+        # A plan is confirmed by as many trials again.
+        self._upto, self._most = most, max(most - 2 * trials, min(trials, most))
         self._names = tuple(source.names)
         self._points = tuple(int(n) for n in source.points)
         self._steps = tuple(max(1, math.floor(step * n + 0.5)) for n in self._points)
         self._seen: dict[Contributions, Matrix] = {}
         self._phase = "grow"
 
-    def equilibrium(self) -> tuple[Contributions, bool]:
-        """Grow, then trim; give the contributions, and whether everybody's is a best response."""
-        everything = self._points
-        self._check_reachable(everything)
-        theta = (0,) * len(everything)
+    def equilibrium(self) -> tuple[Contributions, str]:
+        """Grow, trim over and over, and confirm; give the contributions, and how it ended."""
+        self._check_reachable()
         try:
-            theta = self._grown(theta)
-            while True:
-                before = theta
-                theta = self._grown(self._trimmed(theta))
-                moved = (abs(a - b) for a, b in zip(theta, before, strict=True))
-                if all(by <= step for by, step in zip(moved, self._steps, strict=True)):
-                    return theta, True
+            theta, ending = self._fixed_point(self._grown((0,) * len(self._points)))
         except SpentError:
-            return self._cheapest_found(), False
+            theta, ending = self._cheapest(), "budget"
+        self._most = self._upto
+        try:
+            confirmed = self._confirmed(theta)
+        except SpentError:
+            return self._cheapest(), "budget"
+        return confirmed, ending if self._is_near(confirmed, theta) else "raised"
+
+    def _fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
+        """Let all respond to each other until nobody moves further than a step."""
+        before: list[Contributions] = []
+        while theta not in before:
+            before.append(theta)
+            theta = self._grown(self._trimmed(theta))
+            if self._is_near(theta, before[-1]):
+                return theta, "settled"
+        return self._cheapest(), "circle"
+
+    def _is_near(self, one: Contributions, other: Contributions) -> bool:
+        moves = zip(one, other, self._steps, strict=True)
+        return all(abs(a - b) <= step for a, b, step in moves)
+
+    def _confirmed(self, theta: Contributions) -> Contributions:
+        """Try a plan with as many trials again, and let it grow if it owed too much to the first.
+
+        Of many plans that were tried, one with luck in its trials is the likeliest to be taken.
+        """
+        self._trials *= 2
+        return self._grown(theta, phase="confirm")
+
+    def _cheapest(self) -> Contributions:
+        """Give the least contributions, in all, with which all are satisfied as far as is known."""
+        good = [
+            theta
+            for theta, accuracies in self._seen.items()
+            if len(accuracies) >= min(FEWEST, self._trials)
+            and self._chance(theta) >= self._judge.confidence
+        ]
+        # Everything that everybody has was found to do.
+        return min(good or [self._points], key=lambda theta: (sum(theta), theta))
 
     def runs(self, contributions: Contributions) -> list[Run]:
-        """Give the runs with which contributions are tried."""
-        # Where clients promise what they bring, a plan is tried by a federation that has promised
-        # as much.
-        promised = self._algorithm.committed(contributions)
-        trials = range(SEEKING, SEEKING + self._trials)
-        return [self._bench.run(promised, contributions, trial) for trial in trials]
+        """Give the runs that contributions were tried with."""
+        return self._runs(contributions)[: len(self._seen[contributions])]
 
     def helpers(self, theta: Contributions) -> tuple[str, ...]:
-        """Name who gives more than it needs itself, by a step or more.
+        """Name who gives more than it needs, for others that have given all they have.
 
         theta: contributions that were found.
         """
@@ -166,46 +197,53 @@ class Search:
         for i, own in enumerate(theta):
             less = _with(theta, i, max(0, own - self._steps[i]))
             if own and less in self._seen and self._satisfied(less, i):
-                helping.append(self._names[i])
+                spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
+                if any(self._is_short(less, j) for j in spent):
+                    helping.append(self._names[i])
         return tuple(helping)
 
     def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
         """Give the row of the story that tells what came of contributions."""
         return told(self._judge, self._seen[theta], theta, self._names, phase, mover)
 
-    def _check_reachable(self, everything: Contributions) -> None:
+    def _check_reachable(self) -> None:
         """Try whether all are satisfied if everybody gives all it has, or say who is not."""
-        self._look(everything, range(len(everything)))
-        accuracies = self._seen[everything]
-        chances = self._judge.chances(accuracies)
-        if self._all_satisfied(everything):
+        if self._look_at_all(self._points):
             return
-        neediest = int(np.argmin(self._margins(everything)))
-        level = self._judge.level(int(np.count_nonzero(chances < self._level(everything))))
-        nearest = math.floor(1000 * self._judge.bounds(accuracies, level)[neediest]) / 1000
+        accuracies = self._seen[self._points]
+        short = self._judge.chances(accuracies) < self._level(self._points)
+        neediest = int(np.argmin(self._margins(self._points)))
+        bounds = self._judge.bounds(accuracies, self._judge.level(int(short.sum())))
         name, goal = self._names[neediest], self._judge.goals[neediest]
         raise UnreachableError(
             f"no plan: {name} wants an accuracy of {goal:g}, and with everything that everybody "
             f"has it gets {accuracies.mean(axis=0)[neediest]:.3f} on average under "
             f"{self._algorithm.name}; the nearest goal that it reaches with a probability of "
-            f"{self._judge.confidence:g} is {max(nearest, 0):g}"
+            f"{self._judge.confidence:g} is {max(math.floor(1000 * bounds[neediest]), 0) / 1000:g}"
         )
 
-    def _grown(self, theta: Contributions) -> Contributions:
+    def _grown(self, theta: Contributions, phase: str = "grow") -> Contributions:
         """Let the neediest reveal points of their own, one after the other, until all have enough.
 
         theta: to grow from.
+        phase: what the story calls it.
         """
-        self._phase = "grow"
+        self._phase = phase
         while not (any(theta) and self._look_at_all(theta)):
+            if any(theta):
+                # Two runs tell that somebody is short, but not well who is furthest from its goal.
+                self._train(theta, FEWEST)
             neediest = np.argsort(self._margins(theta), kind="stable").tolist()
             short = [i for i in neediest if self._is_short(theta, i)] or neediest[:1]
             open_hands = [i for i in neediest if theta[i] < self._points[i]]
+            if not open_hands:
+                # All were satisfied with this; what was seen since made the judge stricter.
+                return theta
             willing = [i for i in open_hands if i in short]
             # Those who are short and have given all are helped by the next in need.
             i = (willing or open_hands)[0]
-            watched = (i,) if willing else tuple(short)
-            theta = self._raised(theta, i, watched)
+            helpless = (j for j in short if theta[j] == self._points[j])
+            theta = self._raised(theta, i, (*willing[:1], *helpless))
         return theta
 
     def _raised(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
@@ -270,29 +308,52 @@ class Search:
         return all(self._satisfied(theta, i) for i in watched)
 
     def _look_at_all(self, theta: Contributions) -> bool:
+        """Try contributions, and tell whether all are satisfied, with the confidence asked for."""
         self._look(theta, range(len(theta)))
-        return self._all_satisfied(theta)
+        return self._chance(theta) >= self._judge.confidence
 
     def _look(self, theta: Contributions, watched: Sequence[int], mover: int | None = None) -> None:
         """Train with contributions, as often as it takes to tell whether some are satisfied."""
-        runs = self.runs(theta)
-        seen = len(self._seen.get(theta, ()))
-        while seen < len(runs) and not (seen and self._given_up(theta, watched)):
-            upto = min(FIRST_LOOK, len(runs)) if seen < FIRST_LOOK else len(runs)
-            if self._bench.account.made + upto - seen > self._most:
-                raise SpentError
-            outcomes = self._bench.outcomes(runs[:upto], self._phase)
-            # Who diverged has learnt nothing.
-            accuracies = np.nan_to_num(np.array([o.accuracies for o in outcomes]), nan=0.0)
-            self._seen[theta] = accuracies
-            self._judge.note(theta, accuracies)
-            seen = upto
-            if seen == len(runs) or self._given_up(theta, watched):
+        while not self._can_be_told(theta, watched):
+            self._train(theta, max(FIRST_LOOK, 2 * len(self._seen.get(theta, ()))))
+            if self._can_be_told(theta, watched):
                 self.story.append(self.row(theta, self._phase, mover))
 
-    def _given_up(self, theta: Contributions, watched: Sequence[int]) -> bool:
-        hopeless = self._judge.hopeless(self._seen[theta], self._level(theta))
-        return bool(hopeless[list(watched)].any())
+    def _train(self, theta: Contributions, trials: int) -> None:
+        """Train with contributions in so many trials, if there are as many."""
+        if trials <= len(self._seen.get(theta, ())):
+            return
+        runs = self._runs(theta)[:trials]
+        outcomes = self._bench.outcomes(runs, self._phase, most=self._most)
+        # Who diverged has learnt nothing.
+        accuracies = np.nan_to_num(np.array([o.accuracies for o in outcomes]), nan=0.0)
+        self._seen[theta] = accuracies
+        self._judge.note(theta, accuracies)
+
+    def _runs(self, theta: Contributions) -> list[Run]:
+        # Where clients promise what they bring, a plan is tried by a federation that has promised
+        # as much.
+        promised = self._algorithm.committed(theta)
+        trials = range(SEEKING, SEEKING + self._trials)
+        return [self._bench.run(promised, theta, trial) for trial in trials]
+
+    def _can_be_told(self, theta: Contributions, watched: Sequence[int]) -> bool:
+        accuracies = self._seen.get(theta)
+        if accuracies is None:
+            return False
+        if len(accuracies) == self._trials:
+            return True
+        level, some = self._level(theta), list(watched)
+        enough = len(accuracies) >= FEWEST
+        # Two trials may differ much by chance; only who is below its goal in them is given up.
+        short = self._judge.falls_short(accuracies, level)
+        short &= enough | (accuracies.mean(axis=0) < self._judge.goals)
+        if short[some].any():
+            return True
+        return enough and bool(self._judge.does_well(accuracies, level)[some].all())
+
+    def _chance(self, theta: Contributions) -> float:
+        return float(np.prod(self._judge.chances(self._seen[theta])))
 
     def _level(self, theta: Contributions) -> float:
         return self._judge.level(int(np.count_nonzero(theta)))
@@ -303,20 +364,10 @@ class Search:
     def _is_short(self, theta: Contributions, i: int) -> bool:
         return theta not in self._seen or not self._satisfied(theta, i)
 
-    def _all_satisfied(self, theta: Contributions) -> bool:
-        whole = len(self._seen[theta]) == self._trials
-        chance = float(np.prod(self._judge.chances(self._seen[theta])))
-        return whole and chance >= self._judge.confidence
-
     def _margins(self, theta: Contributions) -> Vector:
         """Give how far everybody is above its goal; if nobody gives, with what all had."""
         accuracies = self._seen[theta if theta in self._seen else self._points]
         return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
-
-    def _cheapest_found(self) -> Contributions:
-        """Give the least contributions, in all, of those at which all were satisfied."""
-        good = [theta for theta in self._seen if self._all_satisfied(theta)]
-        return min(good, key=lambda theta: (sum(theta), theta))
 
 
 def told(

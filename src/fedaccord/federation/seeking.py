@@ -29,7 +29,7 @@ from fedaccord.federation.pledges import Pledged
 from fedaccord.federation.running import EngineMaker, workplace
 from fedaccord.federation.searching import SEEKING, Account, Bench, Search, Seeking, told
 from fedaccord.federation.sought import Cut, Sought, Step, Verified
-from fedaccord.federation.store import RunStore
+from fedaccord.federation.store import Outcome, RunStore
 
 # Trials of verifying are numbered from here; nothing else has them.
 VERIFYING = 4_000_000
@@ -37,7 +37,7 @@ MOST_RUNS = 1_000_000
 SPLITS = ("deals", "halves")
 CUTS = (0.75, 0.5, 0.25)
 # The part of the budget that choosing may use.
-CHOOSING = 0.6
+CHOOSING = 0.7
 
 
 def usual_budget(clients: int) -> int:
@@ -50,11 +50,11 @@ def seek_equilibrium(
     algorithm: Algorithm,
     *,
     budget: int | None = None,
-    trials: int = 4,
+    trials: int = 8,
     checks: int = 20,
     levels: Sequence[float] = CUTS,
     confidence: float = 0.95,
-    step: float = 1 / 16,
+    step: float = 0.1,
     split: str | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
@@ -72,8 +72,8 @@ def seek_equilibrium(
     source: a federation, or what deals one to each trial.
     algorithm: to train with; where clients promise points, without what they have promised.
     budget: how many runs of training there may be in all, those in the store among them; 100, or
-        25 per client if that is more, where left out. At most six in ten are for choosing.
-    trials: with how many deals or seeds everything is tried.
+        25 per client if that is more, where left out. At most seven in ten are for choosing.
+    trials: with how many deals or seeds everything is tried at most; fewer where these tell.
     checks: with how many others the plan is verified, if the budget has room.
     levels: to what part of its contribution each contributor is cut then.
     confidence: how likely all are to be satisfied in one more trial.
@@ -107,18 +107,20 @@ def seek_equilibrium(
             step=_checked_part("step", step),
             most=max(trials, math.floor(CHOOSING * account.budget)),
         )
-        found, settled = search.equilibrium()
+        found, ending = search.equilibrium()
         promised, rows = _tightened(bench, search, judge, algorithm.committed(found), found)
     with workplace(verifying, **place) as (machine, kept):
         bench = Bench(verifying, machine, kept, seed, account)
-        verified = _verified(bench, promised, found, checks=checks, levels=levels)
+        verified, seen = _verified(bench, promised, found, checks=checks, levels=levels)
+    if len(seen):
+        rows.append(told(judge, seen, found, source.names, "verify"))
     return Sought(
         clients=tuple(source.names),
         contributions=found,
         algorithm=promised,
         requirements=tuple(float(r) for r in source.requirements),
         confidence=confidence,
-        settled=settled,
+        ending=ending,
         helpers=search.helpers(found),
         story=(*search.story, *rows),
         verified=verified,
@@ -194,43 +196,49 @@ def _verified(
     *,
     checks: int,
     levels: Sequence[float],
-) -> Verified | None:
+) -> tuple[Verified | None, Matrix]:
     """Count how often all are satisfied with a plan, and each contributor if it cuts."""
-    cases = [theta]
+    account = bench.account
+
+    def outcomes(cases: list[Contributions]) -> list[list[Outcome]]:
+        """Make as many trials of all cases as there is room for."""
+        trials = min(checks, (account.budget - account.made) // max(1, len(cases)))
+        numbers = range(VERIFYING, VERIFYING + trials)
+        runs = [bench.run(algorithm, case, trial) for trial in numbers for case in cases]
+        made = bench.outcomes(runs, "verify", most=account.budget)
+        return [made[n : n + len(cases)] for n in range(0, len(made), max(1, len(cases)))]
+
+    full = [trial[0] for trial in outcomes([theta])]
     cuts = [(i, level) for i, n in enumerate(theta) if n for level in levels]
-    cases += [cut(theta, i, level) for i, level in cuts]
-    left = bench.account.budget - bench.account.made
-    if left < len(cases):
-        cases, cuts = cases[:1], []
-    trials = min(checks, left // len(cases))
-    if trials < 1:
-        return None
-    numbers = range(VERIFYING, VERIFYING + trials)
-    runs = [bench.run(algorithm, case, trial) for trial in numbers for case in cases]
-    outcomes = bench.outcomes(runs, "verify")
-    # One row a trial, one column a case, and in it who was satisfied.
-    satisfied = np.array([o.satisfied for o in outcomes]).reshape(trials, len(cases), -1)
-    full, less = satisfied[:, 0], satisfied[:, 1:]
-    names = bench.source.names
-    return Verified(
-        all_satisfied=wilson(int(full.all(axis=1).sum()), trials),
-        satisfied=tuple(wilson(int(n), trials) for n in full.sum(axis=0)),
+    less = outcomes([cut(theta, i, level) for i, level in cuts])
+    if not full:
+        return None, np.zeros((0, len(theta)))
+    who = np.array([outcome.satisfied for outcome in full])
+    names, trials = bench.source.names, len(full)
+    verified = Verified(
+        all_satisfied=wilson(int(who.all(axis=1).sum()), trials),
+        satisfied=tuple(wilson(int(n), trials) for n in who.sum(axis=0)),
         cuts=tuple(
-            Cut(
-                names[i],
-                level,
-                wilson(int(less[:, n, i].sum()), trials),
-                wilson(int(np.delete(less[:, n], i, axis=1).all(axis=1).sum()), trials),
-            )
+            _cut(names[i], i, level, [trial[n].satisfied for trial in less])
             for n, (i, level) in enumerate(cuts)
         ),
         among_contributors={
             level: clustered(
-                np.stack([less[:, n, i] for n, (i, lv) in enumerate(cuts) if lv == level], axis=1)
+                [
+                    [o.satisfied[i] for (i, at), o in zip(cuts, trial, strict=True) if at == level]
+                    for trial in less
+                ]
             )
-            for level in dict.fromkeys(level for _, level in cuts)
+            for level in levels
         },
     )
+    return verified, np.nan_to_num([outcome.accuracies for outcome in full], nan=0.0)
+
+
+def _cut(name: str, client: int, level: float, satisfied: list[tuple[bool, ...]]) -> Cut:
+    own = sum(one[client] for one in satisfied)
+    others = sum(all(one[:client]) and all(one[client + 1 :]) for one in satisfied)
+    return Cut(name, level, wilson(own, len(satisfied)), wilson(others, len(satisfied)))
 
 
 def _validation_points(source: Source) -> np.ndarray[Any, Any]:

@@ -10,14 +10,20 @@ from fedaccord.federation.algorithms import Algorithm
 from fedaccord.federation.curves import Contributions
 from fedaccord.federation.intervals import Proportion
 
-PHASES = ("grow", "trim", "tighten", "verify")
+# How a search can end, and what that means for the plan.
+ENDINGS = {
+    "settled": "nobody's best response is further than a step from what it is to give",
+    "budget": "the budget ended before nobody moved any more: some may be able to give less",
+    "raised": "further trials asked for more than a step above where nobody moved",
+    "circle": "best responses went in a circle: this is the cheapest of the plans in it that do",
+}
 
 
 @dataclass(frozen=True)
 class Step:
     """One thing that was tried, and what came of it: a row of the story.
 
-    phase: "grow", "trim", "tighten" or "verify".
+    phase: "grow", "trim", "confirm", "tighten" or "verify".
     contributions: what each client brought.
     mover: whose contribution was tried at another height than before; None where nobody's was.
     trials: how many runs of training were made with it.
@@ -115,7 +121,9 @@ class Sought:
     algorithm: to train with: it has what clients have promised, and as few passes as are needed.
     requirements: the accuracy each client wants.
     confidence: how likely all were to be satisfied.
-    settled: whether nobody's best response was further than a step away; else the budget ended.
+    ending: "settled" where nobody's best response is further than a step away, "budget" where
+        there was no run left to see to that, "raised" where further trials asked for more, "circle"
+        where best responses went in one.
     helpers: who gives more than it needs itself, for one that has given all it has.
     story: what was tried, in order.
     verified: what was seen on points and draws that chose nothing; None where no run was left.
@@ -130,7 +138,7 @@ class Sought:
     algorithm: Algorithm
     requirements: tuple[float, ...]
     confidence: float
-    settled: bool
+    ending: str
     helpers: tuple[str, ...]
     story: tuple[Step, ...] = field(repr=False)
     verified: Verified | None = field(repr=False)
@@ -143,6 +151,11 @@ class Sought:
     def plan(self) -> Allocation:
         """The contributions by name."""
         return Allocation(self.contributions, self.clients)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nobody's best response is further than a step away."""
+        return self.ending == "settled"
 
     @property
     def total(self) -> int:
@@ -164,7 +177,7 @@ class Sought:
             "algorithm": self.algorithm.to_dict(),
             "requirements": list(self.requirements),
             "confidence": self.confidence,
-            "settled": self.settled,
+            "ending": self.ending,
             "helpers": list(self.helpers),
             "story": [step.to_dict() for step in self.story],
             "verified": None if self.verified is None else self.verified.to_dict(),
