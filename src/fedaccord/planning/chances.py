@@ -21,8 +21,8 @@ from fedaccord.games.curve_fits import Stack
 from fedaccord.games.fitting import Measurement
 from fedaccord.games.learning import accuracies_of, needs_of
 
-# Intervals hold what they are about with this probability.
-CONFIDENCE = 0.95
+# What intervals leave out on either side: they hold what they are about with 95 %.
+TAIL = 0.025
 # Single runs drawn from each resample, for the spread of their accuracies.
 RUNS = 20
 TINY = 1e-12
@@ -79,11 +79,10 @@ def spread(values: Vector, draws: Matrix) -> Estimates:
     values: one estimate a column.
     draws: one row a draw.
     """
-    tail = (1 - CONFIDENCE) / 2
     # No interpolation: between a number and infinity there is nothing to interpolate.
-    low = np.quantile(np.nan_to_num(draws, nan=0.0), tail, axis=0, method="inverted_cdf")
+    low = np.quantile(np.nan_to_num(draws, nan=0.0), TAIL, axis=0, method="inverted_cdf")
     above = np.where(np.isnan(draws), np.inf, draws)
-    high = np.quantile(above, 1 - tail, axis=0, method="inverted_cdf")
+    high = np.quantile(above, 1 - TAIL, axis=0, method="inverted_cdf")
     return Estimates(frozen(np.array(values)), frozen(low), frozen(high))
 
 

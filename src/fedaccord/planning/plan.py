@@ -39,6 +39,8 @@ MOST_WEIGHED = 64
 MOST_SETTLED = 200
 # Up to this many agents the least totals of all resamples are found.
 MOST_RESAMPLED = 40
+# No plan is made where an agent needs this many times what it had in any pilot.
+FARTHEST = 100.0
 TIDY = 1e-6
 
 
@@ -170,6 +172,9 @@ class _Planner:
         told: list[str] = []
 
         def aimed(z: float, game: LinearGame) -> Aim | None:
+            if far := self._too_far(game):
+                told.append(far)
+                return None
             found = find_equilibria(
                 game,
                 time_limit=self.time_limit,
@@ -194,6 +199,21 @@ class _Planner:
                 aimed=aimed,
             )
         return told[0] if aim is None else aim
+
+    def _too_far(self, game: LinearGame) -> str:
+        """Say so where an agent needs so much more than the pilots had that no curve tells."""
+        if self.measurement is None:
+            return ""
+        tried = self.measurement.table.contributions @ self.measurement.benefits.T
+        times = game.requirements / np.maximum(tried.max(axis=0), 1.0)
+        agent = int(np.argmax(times))
+        if times[agent] <= FARTHEST:
+            return ""
+        return (
+            f"{game.name(agent)} would need {times[agent]:,.0f} times as many samples as the "
+            "pilots had: its goal is so near to the most it can reach that no curve tells how "
+            "many; lower it, or try pilots with more samples."
+        )
 
     def _choice(self, game: LinearGame, found: Equilibria) -> int:
         """Give the place of the equilibrium that is preferred; the cheapest comes first."""

@@ -1,0 +1,86 @@
+"""The margin: the least that gives a probability, the best where none does."""
+
+from math import erf, sqrt
+
+import numpy as np
+import pytest
+
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.planning.choosing import Equilibria
+from fedaccord.planning.margins import FINE, Aim, least_margin
+
+GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
+NOISE = np.array([0.01, 0.02])
+
+
+def found(probability, likely, *, up_to=np.inf, noise=NOISE):
+    """Look for a margin where z has a probability that is known, and plans end at a z."""
+    asked = []
+
+    def aimed(z, game):
+        asked.append((z, game))
+        if z > up_to:
+            return None
+        row = Equilibria(np.zeros((1, 2)), complete=True)
+        return Aim(z, game, row, 0, np.zeros(2), likely(z))
+
+    return least_margin(GAME, noise, probability=probability, aimed=aimed), asked
+
+
+def rising(z):
+    return 0.5 * (1 + erf((z - 1) / sqrt(2)))
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.5, 0.9, 0.95, 0.999])
+def test_the_least_margin_that_will_do_is_found(probability):
+    aim, _ = found(probability, rising)
+    assert aim.everyone >= probability
+    assert rising(aim.z - 2 * FINE) < probability
+
+
+def test_no_margin_is_taken_where_none_is_needed():
+    aim, asked = found(0.1, rising)
+    assert aim.z == 0 and len(asked) == 1
+
+
+def test_where_plans_end_too_soon_the_best_is_given():
+    aim, _ = found(0.95, rising, up_to=1.3)
+    assert aim.everyone < 0.95
+    assert 1.3 - 2 * FINE <= aim.z <= 1.3
+
+
+def test_where_plans_end_just_in_time_the_least_margin_is_found_all_the_same():
+    aim, _ = found(0.95, rising, up_to=2.7)
+    assert aim.everyone >= 0.95 and aim.z <= 2.65 + 2 * FINE
+
+
+def test_where_no_margin_helps_a_plan_is_given_all_the_same():
+    aim, _ = found(0.95, lambda z: 0.4)
+    assert aim is not None and aim.everyone == 0.4
+
+
+def test_where_there_is_no_plan_at_all_none_is_given():
+    assert found(0.95, rising, up_to=-1)[0] is None
+
+
+def test_everybody_aims_above_its_goal_by_the_same_multiple_of_its_own_noise():
+    aim, asked = found(0.9, rising)
+    for z, game in asked:
+        assert game.margins == pytest.approx(z * NOISE)
+        assert game.goals.tolist() == [0.7, 0.6]
+    assert aim.game.requirements == pytest.approx(
+        [curve.need(goal + aim.z * noise)
+         for curve, goal, noise in zip(GAME.curves, GAME.goals, NOISE, strict=True)]
+    )  # fmt: skip
+
+
+def test_a_margin_beyond_what_a_curve_reaches_is_not_tried():
+    # The first goal cannot be aimed above by more than 0.25, 25 times the noise.
+    aim, asked = found(0.95, lambda z: 0.3)
+    assert all((game.goals + game.margins <= 0.95 + 1e-12).all() for _, game in asked)
+    assert aim.z <= 25
+
+
+def test_without_noise_there_is_nothing_to_leave_room_for():
+    aim, asked = found(0.95, lambda z: 0.3, noise=np.zeros(2))
+    assert aim.z == 0 and len(asked) == 1
