@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,18 @@ from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.curves import Contributions
 from fedaccord.federation.dealing import Dealer, SiteDealer
 from fedaccord.federation.design import PLANNING
-from fedaccord.federation.engines import Source
+from fedaccord.federation.engines import Engine, Source
 from fedaccord.federation.running import Count, EngineMaker, outcomes_of, workplace
 from fedaccord.federation.store import Outcome, Run, RunStore
+from fedaccord.federation.streams import stream
 from fedaccord.pilots import PilotTable
 
 # Trials of pilots are numbered from here; those before, from PLANNING on, are of audits that find
 # prescribed contributions, and tell as much.
 PILOTS = 2_000_000
-MOST_PILOTS = 1_000_000
+# Those that are aimed at what the first ones suggest, from here.
+AIMED = 2_500_000
+MOST_PILOTS = 500_000
 # How often the whole design is gone through where no budget is given.
 REPEATS = 3
 # All clients at once, at parts of what they have: the first three tell a learning curve's height,
@@ -39,6 +42,8 @@ REPEATS = 3
 FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
 # One client with little among others with some; one with much among others with little.
 WITHOUT, ALONE = (0.02, 0.3), (0.8, 0.03)
+# Near a plan every client brings one of these parts of what the plan asks of it.
+NEAR = (0.25, 1.0, 1.5)
 
 
 def usual_budget(clients: int) -> int:
@@ -65,12 +70,30 @@ def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
     return [once[n % len(once)] for n in range(checked_budget(budget))]
 
 
+def pilots_near(
+    contributions: ArrayLike, points: Sequence[int], *, budget: int, seed: int = 0
+) -> list[Contributions]:
+    """Choose what clients bring to pilots near a plan: a quarter of it, all of it, or half more.
+
+    contributions: the plan.
+    points: how many points each client has.
+    budget: how many pilots.
+    seed: of who brings which part.
+    """
+    random = stream(seed, "pilots near a plan")
+    drawn = random.choice(NEAR, size=(checked_budget(budget), len(points)))
+    most = np.array(points, dtype=float)
+    wanted = np.minimum(np.asarray(contributions, dtype=float) * drawn, most) / most
+    return [_part([int(n) for n in points], levels) for levels in wanted.tolist()]
+
+
 def run_pilots(
     source: Source,
     algorithm: Algorithm,
     *,
     budget: int | None = None,
     goals: ArrayLike | None = None,
+    aim: Callable[[PilotTable], ArrayLike] | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
     workers: int | None = None,
@@ -81,12 +104,16 @@ def run_pilots(
 
     Pilots that are in the store are not made again. What else the store has of the same source
     and algorithm, of trials that no audit counts, comes on top of the budget. Goals do not matter
-    to pilots of an algorithm that does not look at them: they can be changed, and all pilots stay.
+    to pilots of an algorithm that does not look at them: they can be changed, and all pilots of
+    the design stay.
 
     source: a federation, or what deals one to each trial.
     algorithm: whose plan is to be made; pilots tell of no other.
     budget: how many pilots, 3 (2 k + 5) where left out; of them those in the store cost nothing.
     goals: the accuracy each client wants, one for all or one each; the source's where left out.
+    aim: gives, from the table of the first pilots, contributions near which to make the last
+        third of them: what is to be planned is best known there. Where left out, or where the
+        budget is no more than 2 k + 5, all are of the design.
     seed: of everything random.
     store: a file of finished runs, or a RunStore.
     workers: how many runs at a time.
@@ -99,30 +126,92 @@ def run_pilots(
     _check_goals(source, wanted, validation)
     asked = _asked(source, algorithm, wanted)
     points = [int(n) for n in source.points]
-    design = pilot_design(
-        points, budget=usual_budget(len(points)) if budget is None else checked_budget(budget)
-    )
-    runs = [
-        _run(asked.fingerprint, algorithm, brought, seed, PILOTS + n)
-        for n, brought in enumerate(design)
-    ]
+    total = usual_budget(len(points)) if budget is None else checked_budget(budget)
+    aimed = 0 if aim is None else _aimed(total, len(points))
     with workplace(asked, engine=engine, workers=workers, store=store) as (machine, kept):
-        outcomes = outcomes_of(runs, machine, kept, progress=progress)
-        known = {run.key for run in runs}
+        pilots = _Pilots(asked, algorithm, seed, machine, kept, total, progress)
+        pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
+        if aim is not None and aimed:
+            # Of the design alone, so that whoever goes on after an interruption aims the same.
+            plan = aim(pilots.table(wanted, validation))
+            pilots.make(pilots_near(plan, points, budget=aimed, seed=seed), first=AIMED)
         # Where goals do not matter, neither do those that an audit of the source had.
-        alike = [asked] if algorithm.tests_goal else [asked, source]
-        for run, outcome in _others(alike, algorithm, kept):
-            if run.key not in known:
-                runs.append(run)
-                outcomes.append(outcome)
-    return PilotTable(
-        agents=source.names,
-        contributions=[run.contributions for run in runs],
-        accuracies=[outcome.accuracies for outcome in outcomes],
-        goals=wanted,
-        validation=validation,
-        limits=source.points,
-    )
+        pilots.find([asked] if algorithm.tests_goal else [asked, source])
+    return pilots.table(wanted, validation)
+
+
+class _Pilots:
+    """The pilots of one algorithm that are known, by their keys.
+
+    source: what they are made of.
+    algorithm: that trains.
+    seed: of everything random.
+    engine: makes those that are missing.
+    store: keeps them.
+    total: how many are to be made.
+    progress: told how many are finished, of how many.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        algorithm: Algorithm,
+        seed: int,
+        engine: Engine,
+        store: RunStore,
+        total: int,
+        progress: Count | None,
+    ) -> None:
+        self._known: dict[str, tuple[Run, Outcome]] = {}
+        self._source = source
+        self._algorithm = algorithm
+        self._seed = seed
+        self._engine = engine
+        self._store = store
+        self._total = total
+        self._progress = progress
+
+    def make(self, design: Sequence[Contributions], *, first: int) -> None:
+        """Make the pilots of a design that are not in the store, in trials from the first on."""
+        before, progress = len(self._known), self._progress
+        runs = [
+            self._run(self._source.fingerprint, brought, self._seed, first + n)
+            for n, brought in enumerate(design)
+        ]
+
+        def tell(done: int, _: int) -> None:
+            if progress is not None:
+                progress(before + done, self._total)
+
+        outcomes = outcomes_of(runs, self._engine, self._store, progress=tell)
+        self._known |= {
+            run.key: (run, outcome) for run, outcome in zip(runs, outcomes, strict=True)
+        }
+
+    def find(self, sources: Sequence[Source]) -> None:
+        """Take in all else that the store has to tell, of trials that no audit counts."""
+        uncounted = range(PLANNING, AIMED + MOST_PILOTS)
+        for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
+            for brought, seed, trial in self._store.kept(fingerprint, trials=uncounted):
+                run = self._run(fingerprint, brought, seed, trial)
+                # None where the run was another algorithm's.
+                if run.key not in self._known and (outcome := self._store.get(run)) is not None:
+                    self._known[run.key] = (run, outcome)
+
+    def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
+        """Give what is known as a table."""
+        return PilotTable(
+            agents=self._source.names,
+            contributions=[run.contributions for run, _ in self._known.values()],
+            accuracies=[outcome.accuracies for _, outcome in self._known.values()],
+            goals=goals,
+            validation=validation,
+            limits=self._source.points,
+        )
+
+    def _run(self, source: str, brought: Contributions, seed: int, trial: int) -> Run:
+        # Where clients promise what they bring, a pilot is a federation that has promised that.
+        return Run(source, self._algorithm.committed(brought), brought, seed, trial)
 
 
 def regoaled(source: Source, goals: Vector) -> Source:
@@ -191,6 +280,11 @@ def checked_budget(budget: Any) -> int:
     return int(budget)
 
 
+def _aimed(budget: int, clients: int) -> int:
+    """Give how many pilots are aimed: a third, if the design is made once all the same."""
+    return min(budget // REPEATS, max(0, budget - _whole_design(clients)))
+
+
 def _whole_design(clients: int) -> int:
     return len(FIRST_LEVELS) + len(MORE_LEVELS) + 2 * clients
 
@@ -249,21 +343,3 @@ def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> No
                 "learning curve ends there, whoever contributes what; the nearest goal that can "
                 f"be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
             )
-
-
-def _run(source: str, algorithm: Algorithm, brought: Contributions, seed: int, trial: int) -> Run:
-    # Where clients promise what they bring, a pilot is a federation that has promised that.
-    return Run(source, algorithm.committed(brought), brought, seed, trial)
-
-
-def _others(
-    sources: Sequence[Source], algorithm: Algorithm, store: RunStore
-) -> Iterator[tuple[Run, Outcome]]:
-    """Find all that the store has to tell, of trials that no audit counts."""
-    uncounted = range(PLANNING, PILOTS + MOST_PILOTS)
-    for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
-        for brought, seed, trial in store.kept(fingerprint, trials=uncounted):
-            run = _run(fingerprint, algorithm, brought, seed, trial)
-            # None where the run was another algorithm's.
-            if (outcome := store.get(run)) is not None:
-                yield run, outcome

@@ -6,17 +6,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numpy.typing import ArrayLike
+import numpy as np
 
 from fedaccord._lazy import imported
+from fedaccord.equilibria.dynamics import best_response_dynamics
 from fedaccord.games.fitting import RESAMPLES, Measurement, fit_curves
 from fedaccord.games.histograms import Histograms
+from fedaccord.games.measured import MeasuredGame, nearest_goals
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fedaccord._arrays import Vector
     from fedaccord.federation.algorithms import Algorithm
     from fedaccord.federation.engines import Engine, Source
     from fedaccord.federation.store import RunStore
     from fedaccord.pilots import PilotTable
+
+# A plan aims above the goals, by about so many standard deviations of one run's accuracy.
+MARGIN = 1.5
+# Who wants more than it can have is taken to want this much less than that.
+SHORT = 0.005
 
 
 def from_federation(
@@ -35,9 +45,11 @@ def from_federation(
 ) -> Measurement:
     """Make the pilots that are missing, and measure what everybody's samples are worth to whom.
 
-    Every finished pilot is kept at once: the same call goes on where it was stopped. A goal that
-    no learning curve can end at is refused before anything is trained; what the pilots show to be
-    out of reach stands in the measurement's `unreachable`, with the nearest goal that is not.
+    The last third of the pilots is made near a plan that the others suggest, for what happens
+    there matters most. Every finished pilot is kept at once: the same call goes on where it was
+    stopped. A goal that no learning curve can end at is refused before anything is trained; what
+    the pilots show to be out of reach stands in the measurement's `unreachable`, with the nearest
+    goal that is not.
 
     source: a federation, or what deals one to each trial.
     algorithm: whose plan is to be made.
@@ -53,17 +65,38 @@ def from_federation(
         them open.
     resamples: how often pilots are drawn anew, to see how sure the fit is.
     """
+
+    def fitted(table: PilotTable, resamples: int) -> Measurement:
+        prior = None if histograms is None else histograms.hints_for(table.agents)
+        return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
+
     # Plans from a table of pilots need nothing that trains.
     table: PilotTable = imported("fedaccord.federation.piloting").run_pilots(
         source,
         algorithm,
         budget=budget,
         goals=goals,
+        aim=lambda first: rough_plan(fitted(first, 1)),
         seed=seed,
         store=store,
         workers=workers,
         engine=engine,
         progress=progress,
     )
-    prior = None if histograms is None else histograms.hints_for(table.agents)
-    return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
+    return fitted(table, resamples)
+
+
+def rough_plan(measurement: Measurement) -> Vector:
+    """Give contributions near those of a stable plan with a margin: where best responses lead.
+
+    Of a goal that is out of reach, the nearest that is not stands in.
+
+    measurement: of the game.
+    """
+    limits = measurement.table.limits
+    best = nearest_goals(measurement.benefits, measurement.curves, limits) - SHORT
+    wanted = np.minimum(measurement.goals + MARGIN * measurement.noise, best)
+    game = MeasuredGame(
+        measurement.benefits, measurement.curves, np.maximum(wanted, 0), limits=limits
+    )
+    return best_response_dynamics(game, order="sequential").last
