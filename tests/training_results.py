@@ -71,7 +71,8 @@ def audit(rules, *, names, trials=4, levels=(1.0, 0.5, 0.25), protocol="P1", ask
             for level in (1.0, *levels)
         }
         settings = {"kind": algorithm, "rounds": 40}
-        curve = summed_up(algorithm, settings, full, clients=names, levels=levels, trials=found)
+        shown = {"clients": names, "levels": levels, "trials": found, "drawn": len(names)}
+        curve = summed_up(algorithm, settings, full, **shown)
         curves.append(curve)
     known = {
         "protocol": protocol,

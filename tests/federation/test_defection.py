@@ -221,7 +221,8 @@ def test_who_gives_nothing_cannot_defect_and_is_no_contributor(monkeypatch, defe
     level = curve.at(0.5).at_end
     assert level.random.p == pytest.approx(1 / 3)
     assert level.contributors.p == 0
-    assert level.contributors.trials == (6 if defectors == "each" else 4)
+    # Where chance picks north, a contributor's cut is looked at beside it.
+    assert level.random.trials == level.contributors.trials == 6
     assert level.clients["north"].p == 1
     assert all(run.contributions[0] == 0 for run in engine.made)
 

@@ -157,7 +157,8 @@ def audited(
         ]
     if stopped:
         trials[levels[-1]].pop()
-    curve = summed_up(algorithm, {}, full, clients=names, levels=levels, trials=trials)
+    shown = {"clients": names, "levels": levels, "trials": trials, "drawn": 2}
+    curve = summed_up(algorithm, {}, full, **shown)
     return DefectionAudit(
         protocol=protocol,
         defectors=defectors,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedaccord.errors import InputError
 from fedaccord.federation.intervals import Interval, Proportion, clustered, mean_interval, wilson
 from fedaccord.federation.store import Outcome
 
 Contributions = tuple[int, ...]
-# Of one trial: each client that defected, and what came of the run in which it did.
+# Of one trial: each client that defected, and what came of the run in which it did; after those
+# that were drawn from all clients, perhaps one that was drawn from the contributors.
 Trial = list[tuple[int, Outcome]]
 
 
@@ -257,6 +257,7 @@ def summed_up(
     clients: Sequence[str],
     levels: Sequence[float],
     trials: Mapping[float, Sequence[Trial]],
+    drawn: int,
 ) -> DefectionCurve:
     """Make an algorithm's curve out of its finished trials.
 
@@ -266,11 +267,12 @@ def summed_up(
     clients: the clients' names.
     levels: those the curve is to have.
     trials: by level; level 1 is among them.
+    drawn: how many of a trial's defectors were drawn from all clients.
     """
     full = trials[1.0]
     at_full = [trial[0][1] for trial in full]
     used = [sum(run.unique) for run in at_full]
-    drawn = [sum(run.samples) for run in at_full]
+    sampled = [sum(run.samples) for run in at_full]
     # A run may stand for several defectors: at full contribution it does for all.
     counted = {id(run): run for some in trials.values() for trial in some for _, run in trial}
     return DefectionCurve(
@@ -280,18 +282,18 @@ def summed_up(
         levels=tuple(
             DefectionLevel(
                 level,
-                _satisfaction(trials[level], at_end, clients, contributions),
-                _satisfaction(trials[level], by_then, clients, contributions),
+                _satisfaction(trials[level], at_end, clients, contributions, drawn),
+                _satisfaction(trials[level], by_then, clients, contributions, drawn),
             )
             for level in levels
         ),
         all_satisfied=all_satisfied(full, at_end),
         all_by_then=all_satisfied(full, by_then),
         total_samples=float(np.mean(used)),
-        total_draws=float(np.mean(drawn)),
+        total_draws=float(np.mean(sampled)),
         diverged=sum(run.diverged for run in counted.values()),
         samples_interval=mean_interval(used),
-        draws_interval=mean_interval(drawn),
+        draws_interval=mean_interval(sampled),
     )
 
 
@@ -312,9 +314,13 @@ def all_satisfied(
     return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
 
 
-def defectors_satisfied(trials: Sequence[Trial]) -> Proportion:
-    """Count how often whoever defected was satisfied at the last evaluation."""
-    return clustered([[outcome.satisfied[client] for client, outcome in t] for t in trials])
+def defectors_satisfied(trials: Sequence[Trial], drawn: int) -> Proportion:
+    """Count how often whoever defected was satisfied at the last evaluation.
+
+    trials: those finished.
+    drawn: how many of a trial's defectors were drawn from all clients.
+    """
+    return clustered([[outcome.satisfied[i] for i, outcome in t[:drawn]] for t in trials])
 
 
 def _satisfaction(
@@ -322,26 +328,40 @@ def _satisfaction(
     reading: Callable[[Outcome], tuple[bool, ...]],
     names: Sequence[str],
     full: Contributions,
+    drawn: int,
 ) -> Satisfaction:
-    """Sum up the trials of a cell: rows are trials, columns the trial's defectors."""
-    who = np.array([[client for client, _ in trial] for trial in trials])
-    own = np.array([[reading(outcome)[client] for client, outcome in t] for t in trials])
-    others = np.array(
-        [[all(np.delete(reading(outcome), client)) for client, outcome in t] for t in trials]
-    )
-    contributes = np.array(full)[who] > 0
+    """Sum up the trials of a cell."""
+    entries = [[(i, reading(outcome)) for i, outcome in trial] for trial in trials]
+    giving = [[one for one in trial if full[one[0]]] for trial in entries]
+    of_all = [trial[:drawn] for trial in entries]
     return Satisfaction(
-        random=clustered(own),
-        clients={
-            n: wilson(int(own[who == i].sum()), int((who == i).sum())) for i, n in enumerate(names)
-        },
-        contributors=clustered(_rows(own, contributes)),
-        others=clustered(others if len(names) > 1 else others[:0]),
-        others_of_contributors=clustered(_rows(others, contributes & (len(names) > 1))),
+        random=_share(of_all, _own),
+        clients={n: _alone_share(entries, i) for i, n in enumerate(names)},
+        contributors=_share(giving, _own),
+        others=_share(of_all if len(names) > 1 else [], _others),
+        others_of_contributors=_share(giving if len(names) > 1 else [], _others),
     )
 
 
-def _rows(table: NDArray[np.bool_], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Keep some entries: the same columns of every row, or whole rows of one column."""
-    rows = [row[keep] for row, keep in zip(table, kept, strict=True) if keep.any()]
-    return np.array(rows) if rows else np.zeros((0, 1), dtype=np.bool_)
+def _own(client: int, satisfied: tuple[bool, ...]) -> bool:
+    return satisfied[client]
+
+
+def _others(client: int, satisfied: tuple[bool, ...]) -> bool:
+    return all(satisfied[:client] + satisfied[client + 1 :])
+
+
+def _share(
+    trials: Sequence[Sequence[tuple[int, tuple[bool, ...]]]],
+    look: Callable[[int, tuple[bool, ...]], bool],
+) -> Proportion:
+    """Count over trials, each of as many defectors; trials of none do not count."""
+    rows = [[look(*one) for one in trial] for trial in trials if trial]
+    return clustered(rows if rows else np.zeros((0, 1)))
+
+
+def _alone_share(
+    trials: Sequence[Sequence[tuple[int, tuple[bool, ...]]]], client: int
+) -> Proportion:
+    own = [satisfied[i] for trial in trials for i, satisfied in trial if i == client]
+    return wilson(sum(own), len(own))

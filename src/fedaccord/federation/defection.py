@@ -188,14 +188,14 @@ class _Cell:
         design, full = self._design, self._full
         return [
             (i, design.run(self.algorithm, design.defecting(full, i, self.level), trial, full=full))
-            for i in design.defectors_of(trial)
+            for i in design.cutting(trial, full)
         ]
 
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
         """Count the trials that are finished now; the order in which runs end does not matter."""
         while not self.ended and all(run.key in outcomes for _, run in self._next):
             self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
-            self.satisfied = defectors_satisfied(self.finished)
+            self.satisfied = defectors_satisfied(self.finished, self._design.drawn)
             enough = len(self.finished) >= FEWEST_TRIALS and self._design.width is not None
             self.stopped = enough and self._widest() <= (self._design.width or 0)
             if not self.ended:
@@ -360,6 +360,7 @@ def _curve(
         clients=design.names,
         levels=design.levels,
         trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
+        drawn=design.drawn,
     )
 
 

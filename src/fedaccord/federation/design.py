@@ -101,6 +101,28 @@ class Design:
         block, place = divmod(trial, clients)
         return [int(stream(self.seed, "defectors", block).permutation(clients)[place])]
 
+    def cutting(self, trial: int, full: Contributions) -> list[int]:
+        """Tell whose cuts are looked at in a trial: who defects, and in any case a contributor.
+
+        A random client that is to bring nothing cannot cut. To learn as much of those who can, one
+        of them is drawn beside it, each equally often.
+
+        trial: which.
+        full: what everybody is to bring.
+        """
+        drawn = list(self.defectors_of(trial))
+        giving = [i for i, points in enumerate(full) if points]
+        if not giving or any(full[i] for i in drawn):
+            return drawn
+        block, place = divmod(trial, len(giving))
+        order = stream(self.seed, "contributors", block).permutation(giving)
+        return [*drawn, int(order[place])]
+
+    @property
+    def drawn(self) -> int:
+        """How many clients defect in a trial."""
+        return len(self.names) if self.defectors == "each" else 1
+
 
 def designed(
     source: Source,
