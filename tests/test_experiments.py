@@ -59,10 +59,11 @@ def test_the_goal_of_larger_sets_of_digits_is_the_one_that_solo_learning_chose()
     ("name", "sections"),
     [
         ("defection", {"audit"}),
-        ("solo-curves", {"audit", "algorithms"}),
-        ("solo-levels", {"audit", "algorithms"}),
+        ("solo-curves", {"audit", "algorithms", "plans"}),
+        ("solo-levels", {"audit", "algorithms", "plans"}),
         ("more-agents", {"audit", "agents"}),
         ("larger-sets", {"audit", "agents", "algorithms"}),
+        ("frontier", {"algorithms", "plans", "frontier"}),
     ],
 )
 def test_figures_differ_from_the_main_experiment_only_where_they_must(name, sections) -> None:
