@@ -29,7 +29,7 @@ from processes import free_port, free_ports, needs_proc, processes, told
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
+from fedaccord.federation import Client, FedAvg, Federation, MwFed, Pledged, Release, train
 from fedaccord.federation.flower import templates
 from fedaccord.federation.flower.templates import FILES, app_names, write_app
 
@@ -335,8 +335,14 @@ def federation_of(task, config):
 
 def trained_locally(task, config, rounds, plan=None):
     """Train as the app's config says, in the local loop."""
-    kind = {"mw-fed": MwFed, "fedavg": FedAvg, "plan": FedAvg}[config["algorithm"]]
-    algorithm = kind(
+    kinds = {
+        "mw-fed": MwFed,
+        "fedavg": FedAvg,
+        "plan": FedAvg,
+        "pledged": Pledged,
+        "release": Release,
+    }
+    algorithm = kinds[config["algorithm"]](
         rounds=rounds,
         batch_size=config["batch-size"],
         local_batches=config["local-batches"],
@@ -414,13 +420,24 @@ def test_a_plan_is_kept_to_and_training_ends_at_the_goal(local_app, tmp_path, mo
     assert_table_is(capsys.readouterr().out, local)
 
 
+@pytest.mark.parametrize("algorithm", ["pledged", "release"])
+def test_the_app_ends_when_its_algorithm_does(local_app, tmp_path, monkeypatch, capsys, algorithm):
+    config = run_here(local_app, tmp_path, monkeypatch, algorithm=algorithm, num_server_rounds=30)
+    plan = Allocation.load(tmp_path / "plan.csv") if algorithm == "pledged" else None
+    local = trained_locally(local_app[1], config, 30, plan)
+    # Ten times 300 points, 4 * 64 samples a round.
+    assert len(local.samples) == 12 if algorithm == "pledged" else len(local.samples) < 30
+    assert_history_is(tmp_path / "history.csv", local)
+    assert_table_is(capsys.readouterr().out, local)
+
+
 def test_who_misses_its_goal_is_told_apart(local_app, tmp_path, monkeypatch, capsys):
     run_here(local_app, tmp_path, monkeypatch, num_server_rounds=1)
     assert [line[4] for line in LINE.findall(capsys.readouterr().out)] == ["missed"] * 4
 
 
 def test_an_algorithm_that_there_is_not_is_refused_by_name(local_app, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="mw-fed, fedavg, plan"):
+    with pytest.raises(ValueError, match="mw-fed, fedavg, plan, pledged, release"):
         run_here(local_app, tmp_path, monkeypatch, algorithm="mwfed")
 
 

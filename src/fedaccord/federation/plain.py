@@ -77,7 +77,7 @@ def train_plainly(
                 accuracy.append(np.full(len(pools), np.nan))
                 break
             measured = np.full(len(pools), np.nan)
-            if algorithm.evaluates(n) or course.ended:
+            if algorithm.evaluates(n):
                 measured = course.measured(_accuracies(model, federation))
             if algorithm.tests(n):
                 tested = measured

@@ -74,7 +74,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
             course.drew(counts)
             notes.training(counts, [pool.unique for pool in pools], losses)
-            if (algorithm.evaluates(n) or course.ended) and not notes.diverged:
+            if algorithm.evaluates(n) and not notes.diverged:
                 notes.evaluation(course.measured(validation.accuracies(model)))
             if algorithm.tests(n) and not notes.diverged:
                 looked_at = algorithm.goal_test_points
@@ -84,7 +84,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 leaving = [federation.names[i] for i in course.test(tested)]
                 checkpoints |= {name: current_weights(model) for name in leaving}
             if course.ended and not (notes.evaluated or notes.diverged):
-                # The test at which it ended looked at some points only.
+                # The last accuracies are known, in whichever round it ends.
                 notes.evaluation(course.measured(validation.accuracies(model)))
             if notes.diverged or course.ended:
                 break

@@ -77,19 +77,25 @@ class Roster:
             self._members = in_order(clients)
         return {name: clients.get(name) for name in self._members}
 
-    def present(self, grid: Grid, *, least: int) -> dict[str, int]:
+    def present(
+        self, grid: Grid, *, least: int, staying: Collection[str] | None = None
+    ) -> dict[str, int]:
         """Give the node of each member that is there, waiting for as many as are needed.
 
         grid: where the nodes are.
-        least: how many are needed; all if the roster is exacting.
+        least: how many are needed, if there are as many; all if the roster is exacting.
+        staying: the members that have not left; all where left out.
         """
-        members = self._members or ()
-        wanted = len(members) if self._exacting else least
+        members = (self._members or ()) if staying is None else staying
+        wanted = len(members) if self._exacting else min(least, len(members))
+
+        def look() -> dict[str, int]:
+            return {name: node for name, node in self._here(grid).items() if name in members}
 
         def late(here: Collection[str]) -> str | None:
             return None if len(here) >= wanted else _who_is_late(here, wanted, members, ())
 
-        here, reason = wait_for(lambda: self._here(grid), late, deadline=self._deadline)
+        here, reason = wait_for(look, late, deadline=self._deadline)
         if reason is not None:
             raise NodesError(f"{reason}, after {self._deadline:g} seconds")
         return here

@@ -379,19 +379,17 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
     def _chosen(self, grid: Grid, purpose: str, fraction: float, least: int) -> dict[str, int]:
         """Select clients among those that are there; none, and the end, if they are too few."""
-        staying = self._book.staying
         # Who has left may go, and is not waited for.
+        staying = self._book.staying
         least = min(least, len(staying))
         try:
-            seen = self._roster.present(
-                grid, least=min(max(self.min_available_nodes, least), len(staying))
-            )
+            wanted = max(self.min_available_nodes, least)
+            here = self._roster.present(grid, least=wanted, staying=staying)
         except NodesError as error:
             if self.exacting:
                 raise
             self._stop(str(error))
             return {}
-        here = {name: node for name, node in seen.items() if name in staying}
         count = max(int(len(here) * fraction), least)
         place = (purpose, self._round)
         return {
