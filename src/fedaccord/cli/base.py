@@ -6,10 +6,11 @@ Ctrl-C. What is wrong is said in one sentence on standard error.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -138,6 +139,22 @@ def write_report(report: str | None, make: Callable[[], Page]) -> None:
         with progress(f"writing {report}"):
             make().save(report)
         complain(f"the page is in {report}")
+
+
+def file_facts(report: str | None, files: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Say which files a page is about, so that another of the same name is not taken for it.
+
+    report: where the page goes; None for no page, of which nothing need be known.
+    files: by what they are called on it.
+    """
+    if report is None:
+        return []
+    # What comes through a pipe can be read only once.
+    paths = {what: Path(name) for what, name in files.items() if Path(name).is_file()}
+    return [
+        (what, f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        for what, path in paths.items()
+    ]
 
 
 def command_line() -> str:

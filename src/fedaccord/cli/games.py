@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from fedaccord.cli.base import (
     check_destination,
     check_report,
     command_line,
+    file_facts,
     write_report,
 )
 from fedaccord.errors import InputError
@@ -41,18 +41,6 @@ GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
 
 def _pages() -> Any:
     return imported("fedaccord.report.pages_games")
-
-
-def _file_facts(report: str | None, files: dict[str, str]) -> list[tuple[str, str]]:
-    """Say which files a page is about, so that another of the same name is not taken for it."""
-    if report is None:
-        return []
-    # What comes through a pipe can be read only once.
-    paths = {what: Path(name) for what, name in files.items() if Path(name).is_file()}
-    return [
-        (what, f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
-        for what, path in paths.items()
-    ]
 
 
 # solve
@@ -95,7 +83,7 @@ def solve(
     check_report(report, keep=game_file)
     with progress(f"reading {game_file}"):
         game = read_game(game_file)
-    files = _file_facts(report, {"Game file": game_file})
+    files = file_facts(report, {"Game file": game_file})
     solutions = {name: _solve(game, name, time_limit) for name in concepts}
     audits: dict[str, Audit] = {}
     with progress("checking the allocations"):
@@ -256,7 +244,7 @@ def check(
         check_report(report, keep=file)
     with progress("checking the allocation"):
         found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
-    files = _file_facts(report, {"Game file": game_file, "Plan file": allocation_file})
+    files = file_facts(report, {"Game file": game_file, "Plan file": allocation_file})
     write_report(report, lambda: _pages().check_page(found, command=command_line(), files=files))
     if as_json:
         emit_text(json_text(found.to_dict()))

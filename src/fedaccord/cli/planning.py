@@ -17,6 +17,7 @@ from fedaccord.cli.base import (
     check_destination,
     check_report,
     command_line,
+    file_facts,
     write_report,
 )
 from fedaccord.cli.configs import CacheFolder, overridden, read_config
@@ -128,7 +129,11 @@ def make(
     plan = _made(found, probability, prefer, start, time_limit, assumed)
     _keep(plan, saved)
     pages = "fedaccord.report.pages_plans"
-    write_report(report, lambda: imported(pages).plan_page(plan, command=command_line()))
+    named = {"Planned from": subject, "Histograms": histograms}
+    files = file_facts(report, {what: path for what, path in named.items() if path is not None})
+    write_report(
+        report, lambda: imported(pages).plan_page(plan, command=command_line(), files=files)
+    )
     if as_json:
         emit_text(json_text(plan.to_dict()))
     else:
