@@ -40,8 +40,10 @@ REPEATS = 3
 # All clients at once, at parts of what they have: the first three tell a learning curve's height,
 # start and bend, the other two its shape.
 FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
-# One client with little among others with some; one with much among others with little.
-WITHOUT, ALONE = (0.02, 0.3), (0.8, 0.03)
+# One client with nothing among others with some; one with much among others with little. Nothing,
+# for plans often ask nothing of somebody, and under FedAvg two points, drawn again and again, are
+# far from none.
+WITHOUT, ALONE = (0.0, 0.3), (0.8, 0.03)
 # Near a plan every client brings one of these parts of what the plan asks of it.
 NEAR = (0.25, 1.0, 1.5)
 
@@ -54,7 +56,7 @@ def usual_budget(clients: int) -> int:
 def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
     """Choose what clients bring to each pilot.
 
-    All bring the same part of what they have (five pilots); each in turn brings little while the
+    All bring the same part of what they have (five pilots); each in turn brings nothing while the
     others bring some, which shows what it is worth to them; each in turn brings much while the
     others bring little, which shows what it is worth to itself. That makes 2 k + 5, over and over
     while the budget lasts. A small budget has the first of them, which come in such an order that
