@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from fedaccord.games.measured import MeasuredGame
     from fedaccord.games.pac import PacGame
     from fedaccord.pilots import PilotTable
+    from fedaccord.planning.base import Plan
+    from fedaccord.planning.plan import make_plan
 
 __version__ = "0.1.0"
 
@@ -78,6 +80,7 @@ __all__ = [
     "Path",
     "Payments",
     "PilotTable",
+    "Plan",
     "Price",
     "Refuted",
     "Solution",
@@ -94,6 +97,7 @@ __all__ = [
     "fit_curves",
     "is_diagonally_dominant",
     "leave_one_out",
+    "make_plan",
     "price_of_anarchy",
     "price_of_fairness",
     "price_of_stability",
@@ -144,6 +148,8 @@ _HOMES = {
     "MeasuredGame": "fedaccord.games.measured",
     "PacGame": "fedaccord.games.pac",
     "PilotTable": "fedaccord.pilots",
+    "Plan": "fedaccord.planning.base",
+    "make_plan": "fedaccord.planning.plan",
 }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         plot_prices,
         plot_spare,
     )
+    from fedaccord.report.figures_plans import plot_learning, plot_prospects, plot_tradeoffs
     from fedaccord.report.figures_training import (
         plot_defection,
         plot_difficulty,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
     from fedaccord.report.pages_games import catalog_page, check_page, solve_page
+    from fedaccord.report.pages_plans import plan_page
     from fedaccord.report.pages_training import (
         audit_page,
         difficulty_page,
@@ -47,17 +49,21 @@ __all__ = [
     "difficulty_page",
     "joined",
     "picture_of",
+    "plan_page",
     "plot_allocations",
     "plot_chart",
     "plot_defection",
     "plot_difficulty",
     "plot_draws",
     "plot_envy",
+    "plot_learning",
     "plot_overlap",
     "plot_pretraining",
     "plot_prices",
+    "plot_prospects",
     "plot_search",
     "plot_spare",
+    "plot_tradeoffs",
     "plot_training",
     "pretrain_page",
     "search_page",
@@ -77,7 +83,9 @@ _HOMES = {
             *("plot_defection", "plot_difficulty", "plot_draws"),
             *("plot_pretraining", "plot_search", "plot_training"),
         ),
+        "figures_plans": ("plot_learning", "plot_prospects", "plot_tradeoffs"),
         "pages_games": ("catalog_page", "check_page", "solve_page"),
+        "pages_plans": ("plan_page",),
         "pages_training": (
             *("audit_page", "difficulty_page", "pretrain_page", "search_page", "train_page"),
         ),
