@@ -157,9 +157,9 @@ def _saturation(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "saturation-below-goal",
-                f"In {100 * shares[agent]:.0f} % of the resamples {name} does not reach its goal of "
-                f"{table.goals[agent]:.3g} with {most}: make pilots with more data, or lower the "
-                "goal.",
+                f"{name} does not reach its goal of {table.goals[agent]:.3g} with {most} in "
+                f"{100 * shares[agent]:.0f} % of the resamples: make pilots with more data, or "
+                "lower the goal.",
             )
 
 

@@ -390,10 +390,15 @@ def _drawn(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, 
     the resamples are then as far apart as it might be.
     """
     factor = np.sqrt(fit.freedom / rng.chisquare(fit.freedom, size=count))
-    scatter = factor[:, None] * fit.scatter
-    errors = fit.fitted + scatter * rng.standard_normal(scatter.shape)
+    # Pilots with the same contributions are drawn as their mean, which says as much of the curve.
+    rows, first, times = np.unique(
+        fit.model.contributions, axis=0, return_index=True, return_counts=True
+    )
+    scatter = factor[:, None] * (fit.scatter[first] / np.sqrt(times))
+    errors = fit.fitted[first] + scatter * rng.standard_normal(scatter.shape)
     centre = fit.beforehand.drawn(fit.found, count, rng)
-    task = Task(fit.model, errors, scatter, centre, fit.beforehand.precision)
+    model = dataclasses.replace(fit.model, contributions=rows)
+    task = Task(model, errors, scatter, centre, fit.beforehand.precision)
     found, _ = least_squares(task, np.tile(fit.found, (count, 1)))
     return found, factor
 
