@@ -249,15 +249,17 @@ class Search:
     def _raised(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
         """Raise what one gives to the least with which those watched are satisfied, or to all.
 
-        The way is doubled until it is too long, then halved.
+        From where it is likely to be on, the way is doubled until it is too long, then divided.
         """
         most, step = self._points[i], self._steps[i]
         low = theta[i]
-        jump = step if low else 2 * step
+        jump = max(step, self._crossing(theta, self._points, watched) - sum(theta))
+        if not any(theta):
+            jump = 2 * step
         while True:
             high = min(theta[i] + jump, most)
             if self._enough(_with(theta, i, high), watched, i):
-                return _with(theta, i, self._bisected(theta, i, watched, low, high))
+                return _with(theta, i, self._divided(theta, i, watched, low, high))
             if high == most:
                 return _with(theta, i, most)
             low, jump = high, 2 * jump
@@ -286,21 +288,47 @@ class Search:
         while high > least:
             low = max(least, theta[i] - jump)
             if not self._enough(_with(theta, i, low), watched, i):
-                return _with(theta, i, self._bisected(theta, i, watched, low, high))
+                return _with(theta, i, self._divided(theta, i, watched, low, high))
             high, jump = low, 2 * jump
         return _with(theta, i, high)
 
-    def _bisected(
+    def _divided(
         self, theta: Contributions, i: int, watched: Sequence[int], low: int, high: int
     ) -> int:
-        """Halve the way between too little and enough until it is no longer than a step."""
-        while high - low > self._steps[i]:
-            middle = (low + high) // 2
+        """Divide the way between too little and enough until it is no longer than a step.
+
+        Where it is likely to be enough, and in the middle, by turns: so that the way is at most
+        half as long after any two.
+        """
+        step, turn = self._steps[i], 0
+        while high - low > step:
+            middle, turn = (low + high) // 2, turn + 1
+            less, more = _with(theta, i, low), _with(theta, i, high)
+            if turn % 2 and less in self._seen:
+                likely = low + self._crossing(less, more, watched) - sum(less)
+                middle = min(max(likely, low + step), high - step)
             if self._enough(_with(theta, i, middle), watched, i):
                 high = middle
             else:
                 low = middle
         return high
+
+    def _crossing(self, less: Contributions, more: Contributions, watched: Sequence[int]) -> int:
+        """Guess with how many points in all those watched have just enough.
+
+        By a line between the bounds at both, over the logarithm of all points.
+        """
+        if less not in self._seen or not any(less):
+            return 0
+        gaps = [self._gap(theta, watched) for theta in (less, more)]
+        if not gaps[0] < 0 < gaps[1]:
+            return 0
+        start, end = math.log(sum(less)), math.log(sum(more))
+        return math.ceil(math.exp(start - (end - start) * gaps[0] / (gaps[1] - gaps[0])))
+
+    def _gap(self, theta: Contributions, watched: Sequence[int]) -> float:
+        bounds = self._judge.bounds(self._seen[theta], self._level(theta))
+        return float((bounds - self._judge.goals)[list(watched)].min())
 
     def _enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
         """Try contributions, and tell whether those watched are satisfied."""

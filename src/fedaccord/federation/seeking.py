@@ -8,6 +8,7 @@ on validation points and draws of chance that had no part in choosing.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from fedaccord._arrays import Matrix
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import Algorithm, Solo
 from fedaccord.federation.curves import Contributions
-from fedaccord.federation.design import chosen, cut
+from fedaccord.federation.design import chosen, cut, designed
 from fedaccord.federation.engines import Source
 from fedaccord.federation.halves import Halved, deals_anew
 from fedaccord.federation.intervals import clustered, wilson
@@ -88,6 +89,9 @@ def seek_equilibrium(
     progress: told how far the search is, whenever a run is finished.
     """
     started = time.perf_counter()
+    # What is asked of an audit is asked here too: an algorithm, levels, trials, a seed.
+    asked = dict[str, Any](protocol="P2", defectors="each", width=None, seed=seed)
+    levels = designed(source, algorithm, levels=levels, trials=trials, **asked).levels
     _check_can_be_sought(algorithm)
     account = Account(_budget(budget, source, trials), progress)
     _checked_count("checks", checks)
@@ -99,6 +103,7 @@ def seek_equilibrium(
         same_points=not anew,
     )
     place: dict[str, Any] = {"engine": engine, "workers": workers, "store": store}
+    check = functools.partial(_verified, checks=checks, levels=levels)
     with workplace(choosing, **place) as (machine, kept):
         bench = Bench(choosing, machine, kept, seed, account)
         search = Search(
@@ -109,9 +114,11 @@ def seek_equilibrium(
         )
         found, ending = search.equilibrium()
         promised, rows = _tightened(bench, search, judge, algorithm.committed(found), found)
-    with workplace(verifying, **place) as (machine, kept):
-        bench = Bench(verifying, machine, kept, seed, account)
-        verified, seen = _verified(bench, promised, found, checks=checks, levels=levels)
+        if verifying is choosing:
+            verified, seen = check(bench, promised, found)
+    if verifying is not choosing:
+        with workplace(verifying, **place) as (machine, kept):
+            verified, seen = check(Bench(verifying, machine, kept, seed, account), promised, found)
     if len(seen):
         rows.append(told(judge, seen, found, source.names, "verify"))
     return Sought(
@@ -258,14 +265,13 @@ def _check_can_be_sought(algorithm: Algorithm) -> None:
         )
 
 
-def _budget(budget: object, source: Source, trials: object) -> int:
-    each = _checked_count("trials", trials)
+def _budget(budget: object, source: Source, trials: int) -> int:
     if budget is None:
         return usual_budget(len(source.names))
     runs = _checked_count("budget", budget)
-    if runs < each:
+    if runs < trials:
         raise InputError(
-            f"a budget of {runs} runs is not enough for one plan in {each} trials; give more of "
+            f"a budget of {runs} runs is not enough for one plan in {trials} trials; give more of "
             "the one, or fewer of the other"
         )
     return runs
