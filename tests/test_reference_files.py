@@ -1,0 +1,82 @@
+"""The reference of files and of the command plan says what the code has: columns and options."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from fedaccord import pilots
+from fedaccord.cli import app
+from fedaccord.games import histograms
+
+PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "file-formats.md").read_text(
+    encoding="utf-8"
+)
+COMMANDS = ("solve", "check", "catalog", "plan", "reproduce")
+# Said of every command.
+EVERYWHERE = {"--help"}
+
+
+def part(heading, text=PAGE):
+    """Give what stands under a heading, up to the next."""
+    found = re.search(
+        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert found, f"the page has no heading {heading}"
+    return found[1]
+
+
+def columns(heading, text=PAGE):
+    """Give the columns that the table of a file names."""
+    rows = re.findall(r"^\| (`.*?) \|", part(heading, text), re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+
+
+def usage(name, text=PAGE):
+    """Give the options of a command that the page shows."""
+    found = re.search(
+        rf"^    fedaccord {name} (.*?)(?=^    fedaccord|^\S)", part("Commands", text), re.M | re.S
+    )
+    return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", found[1]))
+
+
+def test_the_columns_of_a_table_of_pilots_are_on_the_page():
+    assert columns("PILOT.csv") == [*pilots.NEEDED, *pilots.CONSTANT]
+
+
+def test_the_columns_of_histograms_are_on_the_page():
+    assert columns("HISTOGRAMS.csv") == ["agent", *histograms.OWN]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_on_the_page(name):
+    command = typer.main.get_command(app).commands[name]
+    options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    assert usage(name) == {o for o in options if o.startswith("--")} - EVERYWHERE
+
+
+def test_the_pages_own_files_can_be_read(tmp_path):
+    for heading, read in (
+        ("PILOT.csv", pilots.PilotTable.load),
+        ("HISTOGRAMS.csv", histograms.Histograms.load),
+    ):
+        file = tmp_path / heading
+        file.write_text(re.search(r"```csv [a-z]+\.csv\n(.*?)```", part(heading), re.S)[1])
+        assert read(file).agents == ("north", "south")
+
+
+# The checker is first shown pages that lie.
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "look"),
+    [
+        ("| `validation` |", "| `validated` |", lambda text: columns("PILOT.csv", text)),
+        ("| `need` |", "| `needs` |", lambda text: columns("HISTOGRAMS.csv", text)),
+        ("[--save-pilots ", "[--keep-pilots ", lambda text: usage("plan", text)),
+    ],
+)
+def test_a_page_that_lies_is_caught(true, false, look):
+    assert PAGE.count(true) == 1
+    assert look(PAGE.replace(true, false)) != look(PAGE)
