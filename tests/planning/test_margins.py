@@ -5,9 +5,11 @@ from math import erf, sqrt
 import numpy as np
 import pytest
 
+from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.choosing import Equilibria
-from fedaccord.planning.margins import FINE, Aim, least_margin
+from fedaccord.planning.margins import FINE, Aim, game_at_limits, least_margin
 
 GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
 NOISE = np.array([0.01, 0.02])
@@ -84,3 +86,39 @@ def test_a_margin_beyond_what_a_curve_reaches_is_not_tried():
 def test_without_noise_there_is_nothing_to_leave_room_for():
     aim, asked = found(0.95, lambda z: 0.3, noise=np.zeros(2))
     assert aim.z == 0 and len(asked) == 1
+
+
+# Those who give all they can.
+
+PAIR = MeasuredGame(
+    [[1.0, 0.2], [0.5, 1.0]],
+    [(0.05, 2.0, 10.0, 0.5)] * 2,
+    [0.7, 0.7],
+    limits=[40.0, 400.0],
+)
+
+
+def test_who_gives_all_it_can_aims_at_what_it_reaches():
+    # The first needs 54 samples' worth for its goal alone, and has 40 and a fifth of the other's.
+    lowered = game_at_limits(PAIR, np.array([0.1, 0.1]))
+    given = solve_stable(lowered).contributions
+    assert given[0] == pytest.approx(40, rel=1e-6)
+    assert lowered.margins[1] == 0.1 and 0 < lowered.margins[0] < 0.1
+    assert lowered.accuracies(given)[0] == pytest.approx(0.7 + lowered.margins[0], abs=1e-6)
+    assert audit(lowered, given).stable is Answer.TRUE
+
+
+def test_margins_that_all_can_reach_are_kept():
+    free = PAIR.replace(limits=None)
+    assert game_at_limits(free, np.array([0.1, 0.1])).margins.tolist() == [0.1, 0.1]
+
+
+def test_nobody_aims_below_its_goal():
+    poor = PAIR.replace(limits=[10.0, 20.0])
+    assert game_at_limits(poor, np.array([0.1, 0.1])) is None
+
+
+def test_what_no_curve_reaches_takes_all_there_is_or_is_not_aimed_at():
+    lowered = game_at_limits(PAIR, np.array([0.4, 0.4]))
+    assert lowered.accuracies([40.0, 400.0]) == pytest.approx(lowered.goals + lowered.margins)
+    assert game_at_limits(PAIR.replace(limits=[40.0, None]), np.array([0.4, 0.4])) is None

@@ -1,7 +1,8 @@
 """How far above their goals agents should aim, so that one run satisfies all as often as asked.
 
 Every agent aims z times its own noise above its goal, with one z for all; z is the least that
-gives the probability asked for, or the largest for which there is a plan.
+gives the probability asked for, or the largest for which there is a plan. Who cannot reach what it
+aims at, though it gives all it can, aims at what it does reach.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord._arrays import Vector
-from fedaccord.errors import UnreachableError
+from fedaccord.errors import InputError
+from fedaccord.games.learning import accuracies_of, needs_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.choosing import Equilibria
+from fedaccord.planning.resampled import settled
 
 # The first z tried after 0, how far z may go, and how finely it is told.
 FIRST = 0.5
 FARTHEST = 64.0
 FINE = 0.005
+# What sums of samples may be off by, relative to their value.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +71,13 @@ def least_margin(
     """
 
     def at(z: float) -> Aim | None:
-        margins = game.margins + z * noise
-        if (game.goals + margins >= 1).any():
-            return None
         try:
-            return aimed(z, game.replace(margins=margins) if z else game)
-        except UnreachableError:
-            return None
+            aim = aimed(z, game.replace(margins=game.margins + z * noise) if z else game)
+        except InputError:
+            # Somebody would aim above what its curve reaches, or above an accuracy of one.
+            aim = None
+        lowered = game_at_limits(game, z * noise) if aim is None and z else None
+        return aim if lowered is None else aimed(z, lowered)
 
     here = at(0.0)
     if here is None or here.everyone >= probability or not noise.any():
@@ -84,6 +89,30 @@ def least_margin(
             return _between(low, z, there, probability, at)
         low, z = (there if there.everyone > low.everyone else low), 2 * z
     return low
+
+
+def game_at_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
+    """Give the game in which whoever gives all it can aims at what it reaches; None if below goals.
+
+    Best response with limits comes to rest where some are short at their limits; that is an
+    equilibrium once these aim at no more than they have there.
+
+    game: with the margins it has without these.
+    margins: by how much all would aim higher.
+    """
+    benefits, goals = game.dense_benefits, game.goals + game.margins
+    needs = needs_of(game.rows, np.minimum(goals + margins, 1.0))
+    if not (np.isfinite(needs) | np.isfinite(game.limits)).all():
+        return None
+    given = settled(benefits, needs, game.minimums, game.limits, game.minimums)
+    if given is None:
+        return None
+    has = benefits @ given
+    short = has < needs * (1 - SLACK)
+    # A hair less, so that rounding leaves nobody short of what it has.
+    reached = accuracies_of(game.rows, has * (1 - SLACK))
+    above = np.where(short, reached - goals, margins)
+    return None if (above < 0).any() else game.replace(margins=game.margins + above)
 
 
 def _between(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedaccord.pilots import PilotTable
 
 # A plan aims above the goals, by about so many standard deviations of one run's accuracy.
-MARGIN = 1.5
+MARGIN = 2.0
 # Who wants more than it can have is taken to want this much less than that.
 SHORT = 0.005
 

@@ -34,16 +34,20 @@ def followed(
             if len(same):
                 result[b] = same[0]
                 continue
-        theta = _settled(benefits[b], needs[b], minimums, limits, chosen)
+        theta = settled(benefits[b], needs[b], minimums, limits, chosen)
         if theta is not None:
             result[b] = theta
     return result
 
 
-def _settled(
+def settled(
     benefits: Matrix, needs: Vector, minimums: Vector, limits: Vector, start: Vector
 ) -> Vector | None:
-    """Give where best response comes to rest within the limits; None where it does not."""
+    """Give where best response comes to rest within the limits; None where it does not.
+
+    benefits, needs, minimums, limits: of one game; a need may be infinite where there is a limit.
+    start: where to begin.
+    """
     # Enough to keep whoever cannot reach its goal at its limit, whatever the others give.
     most = float(np.where(np.isfinite(limits), limits, 0.0).sum() * benefits.max() + 1)
     wanted = np.where(np.isfinite(needs), needs, 2 * most)

@@ -232,8 +232,9 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     part = (
         f", {percent(min(supplied / need, 1.0))} of that" if others > 0 and supplied >= 0.5 else ""
     )
+    all_of_it = ", all it can" if given >= game.limits[agent] else ""
     return (
-        f"{name} gives {samples(given)}: alone it would need {samples(need)} {wants}; "
+        f"{name} gives {samples(given)}{all_of_it}: alone it would need {samples(need)} {wants}; "
         f"{worth}{part}; the rest it gives itself."
     )
 
