@@ -25,8 +25,9 @@ Kind: TypeAlias = Literal[
     "flat",
 ]
 
-# How often a sound table of pilots may be accused of bringing harm, or of not fitting, by chance.
-FALSE_ALARMS = 0.01
+# How often somebody in a sound table of pilots may be accused of doing harm, by chance; and how
+# often an agent of not being described by its curve.
+HARM_BY_CHANCE, POOR_BY_CHANCE = 0.05, 0.001
 # A goal is in doubt when so many of the resamples cannot reach it.
 OFTEN_UNREACHABLE = 0.05
 # A benefit whose 95 % interval is wider than this says nothing: it is in own samples.
@@ -100,7 +101,7 @@ def _negative(measurement: Measurement) -> Iterator[Doubt]:
     for agent, fit in enumerate(measurement.fits):
         if size == 1:
             return
-        share = FALSE_ALARMS / (size * (size - 1))
+        share = HARM_BY_CHANCE / (size * (size - 1))
         bound = float(stdtrit(max(fit.freedom, 1.0), share))
         for other in fit.model.others.tolist():
             worth, error = unbounded_worth(fit, other)
@@ -182,7 +183,7 @@ def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
                 f"{samples.max():,.0f}: its curve is drawn out beyond what was seen; make pilots "
                 "with more data.",
             )
-        elif 0 < need < samples.min():
+        elif need < samples.min():
             yield Doubt(
                 agent,
                 "extrapolation",
@@ -236,7 +237,7 @@ def _too_large(lack: float, pure: float, left: float, freedom: float) -> bool:
     if pure <= 0:
         # Pilots made again that agree to the last digit are copies, and tell nothing.
         return False
-    return bool(fdtrc(left, freedom, max(lack, 0.0) / pure) < FALSE_ALARMS / 10)
+    return bool(fdtrc(left, freedom, max(lack, 0.0) / pure) < POOR_BY_CHANCE)
 
 
 def _flat(measurement: Measurement) -> Iterator[Doubt]:
