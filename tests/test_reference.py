@@ -18,7 +18,7 @@ from fedaccord.federation.kinds import KINDS
 from fedaccord.federation.store import SCHEMA
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
-COMMANDS = ("audit", "train", "difficulty", "pretrain", "search")
+COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search")
 
 
 def part(heading, text=PAGE):

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from fedaccord.games.pac import PacGame
     from fedaccord.pilots import PilotTable
     from fedaccord.planning.base import Plan
+    from fedaccord.planning.contenders import Contender, Frontier, Goals
+    from fedaccord.planning.frontier import compare_algorithms
     from fedaccord.planning.plan import make_plan
 
 __version__ = "0.1.0"
@@ -61,13 +63,16 @@ __all__ = [
     "Answer",
     "Audit",
     "Certified",
+    "Contender",
     "CoreSet",
     "CoverageGame",
     "DiscoveryGame",
     "Doubt",
     "FedaccordError",
+    "Frontier",
     "FunctionGame",
     "Game",
+    "Goals",
     "Histograms",
     "InputError",
     "Interval",
@@ -91,6 +96,7 @@ __all__ = [
     "audit",
     "best_response_dynamics",
     "carried_over",
+    "compare_algorithms",
     "core_set",
     "everyone_contributes",
     "everyone_must_contribute",
@@ -149,6 +155,10 @@ _HOMES = {
     "PacGame": "fedaccord.games.pac",
     "PilotTable": "fedaccord.pilots",
     "Plan": "fedaccord.planning.base",
+    "Contender": "fedaccord.planning.contenders",
+    "Frontier": "fedaccord.planning.contenders",
+    "Goals": "fedaccord.planning.contenders",
+    "compare_algorithms": "fedaccord.planning.frontier",
     "make_plan": "fedaccord.planning.plan",
 }
 

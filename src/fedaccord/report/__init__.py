@@ -9,6 +9,7 @@ from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
     from fedaccord.report.drawing import picture_of, plot_chart
+    from fedaccord.report.figures_frontier import plot_frontier, plot_satisfied
     from fedaccord.report.figures_games import (
         plot_allocations,
         plot_envy,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         plot_training,
     )
     from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
+    from fedaccord.report.pages_frontier import frontier_page
     from fedaccord.report.pages_games import catalog_page, check_page, solve_page
     from fedaccord.report.pages_plans import plan_page
     from fedaccord.report.pages_training import (
@@ -47,6 +49,7 @@ __all__ = [
     "catalog_page",
     "check_page",
     "difficulty_page",
+    "frontier_page",
     "joined",
     "picture_of",
     "plan_page",
@@ -56,11 +59,13 @@ __all__ = [
     "plot_difficulty",
     "plot_draws",
     "plot_envy",
+    "plot_frontier",
     "plot_learning",
     "plot_overlap",
     "plot_pretraining",
     "plot_prices",
     "plot_prospects",
+    "plot_satisfied",
     "plot_search",
     "plot_spare",
     "plot_tradeoffs",
@@ -76,6 +81,7 @@ _HOMES = {
     for module, names in {
         "page": ("Listing", "Mark", "Page", "Picture", "Section", "Table", "joined"),
         "drawing": ("picture_of", "plot_chart"),
+        "figures_frontier": ("plot_frontier", "plot_satisfied"),
         "figures_games": (
             *("plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"),
         ),
@@ -84,6 +90,7 @@ _HOMES = {
             *("plot_pretraining", "plot_search", "plot_training"),
         ),
         "figures_plans": ("plot_learning", "plot_prospects", "plot_tradeoffs"),
+        "pages_frontier": ("frontier_page",),
         "pages_games": ("catalog_page", "check_page", "solve_page"),
         "pages_plans": ("plan_page",),
         "pages_training": (
