@@ -1,0 +1,35 @@
+"""The page of a plan in a real browser: names that mean harm, and goals out of reach."""
+
+import pytest
+from known_hospitals import pilots
+from report.plans import HOSTILE
+from selenium.common.exceptions import NoAlertPresentException
+
+from fedaccord.games.fitting import fit_curves
+from fedaccord.planning.plan import make_plan
+from fedaccord.report.pages_plans import plan_page
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plans")
+    found = fit_curves(pilots(names=HOSTILE[:4]), resamples=60)
+    made = {}
+    for name, goals in (("planned", [0.82, 0.82, 0.8, 0.8]), ("missed", [0.97, 0.8, 0.8, 0.8])):
+        made[name] = folder / f"{name}.html"
+        plan_page(make_plan(found.with_goals(goals))).save(made[name])
+    return made
+
+
+@pytest.mark.parametrize("name", ["planned", "missed"])
+def test_pages_of_plans_are_without_faults(browser, pages, name):
+    for width in (1280, 360):
+        for theme in ("light", "dark"):
+            browser.open(pages[name], width=width, theme=theme)
+            assert browser.faults() == [], (width, theme)
+
+
+def test_agents_whose_names_mean_harm_do_none_on_the_page_of_a_plan(browser, pages):
+    browser.open(pages["planned"])
+    with pytest.raises(NoAlertPresentException):
+        _ = browser.driver.switch_to.alert.text
