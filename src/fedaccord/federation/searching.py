@@ -373,9 +373,9 @@ class Search:
             return True
         level, some = self._level(theta), list(watched)
         enough = len(accuracies) >= FEWEST
-        # Two trials may differ much by chance; only who is below its goal in them is given up.
-        short = self._judge.falls_short(accuracies, level)
-        short &= enough | (accuracies.mean(axis=0) < self._judge.goals)
+        # Two trials may both be bad luck: by them only those are given up whose accuracy would be
+        # too low on average, without any room for chance.
+        short = self._judge.falls_short(accuracies, level if enough else 0.5)
         if short[some].any():
             return True
         return enough and bool(self._judge.does_well(accuracies, level)[some].all())
