@@ -160,7 +160,7 @@ def _shares_section(plan: Plan) -> Section | None:
 
 def _intro(plan: Plan) -> str:
     rounded = (
-        "in whole samples: nobody could give even one less"
+        "in whole samples: nobody could give one less and still have what it aims at"
         if plan.whole
         else "rounded up to whole samples"
     )
