@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
 from fedaccord._arrays import Vector
-from fedaccord.charts import Chart, Line
-from fedaccord.games.fitting import Measurement
 from fedaccord.planning.base import Outcome, Plan
-from fedaccord.planning.chances import Estimate, Estimates
-from fedaccord.planning.verdicts import chance, percent, samples
+from fedaccord.planning.verdicts import chance, percent
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
-from fedaccord.report.figures_plans import (
-    curve_band,
-    curve_end,
-    plot_learning,
-    plot_prospects,
-    plot_tradeoffs,
-    prospects_size,
-)
+from fedaccord.report.figures_plans import plot_tradeoffs
 from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Section, Table, Tone
-from fedaccord.report.pictures_games import burdens_picture, finite, narrowed, overlap_picture
-from fedaccord.report.plans import (
-    CONCEPTS,
-    mean_cut,
-    share,
-    shares_sentences,
-    shown_agents,
-    tradeoffs_sentence,
+from fedaccord.report.pictures_games import burdens_picture, overlap_picture
+from fedaccord.report.pictures_plans import (
+    LOOSE,
+    ROWS,
+    chances_table,
+    curve_picture,
+    cut_mark,
+    cuts_chart,
+    interval_cells,
+    listed_agents,
+    prospects_picture,
+    shares_of_one,
+    shares_table,
+    tradeoffs_table,
+    tradeoffs_told,
 )
-from fedaccord.report.words_games import count, ranked
+from fedaccord.report.plans import mean_cut, shares_sentences, shown_agents, tradeoffs_sentence
+from fedaccord.report.words_games import count
 
 TONES: Mapping[Outcome, Tone] = {
     Outcome.PLANNED: "good",
@@ -43,11 +39,6 @@ TONES: Mapping[Outcome, Tone] = {
 # Up to this many agents have a sentence and a curve each; of more, those who give most.
 SENTENCES = 36
 CURVES = 8
-# Tables list this many agents; of more, those who give most.
-ROWS = 500
-# A chance of at least this much of getting away with a cut stands out, one of at most this little
-# too.
-LOOSE, FIRM = 0.5, 0.1
 
 
 def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]] = ()) -> Page:
@@ -87,30 +78,6 @@ def _tone(plan: Plan) -> Tone:
     return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
 
 
-def _listed(plan: Plan) -> list[int]:
-    if plan.size <= ROWS:
-        return list(range(plan.size))
-    weights = plan.game.alone if plan.contributions is None else plan.contributions
-    return [int(agent) for agent in ranked(weights, ROWS)]
-
-
-def _ends(estimate: Estimate | None) -> tuple[Cell, Cell]:
-    """Give the ends of an interval as cells."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return None, None
-    return estimate.low, "no bound" if np.isinf(estimate.high) else estimate.high
-
-
-def _counts(*cells: Cell) -> tuple[Cell, ...]:
-    """Round numbers of samples to whole ones: no fit knows them better."""
-    return tuple(float(round(c)) if isinstance(c, float) and abs(c) >= 10 else c for c in cells)
-
-
-def _shares_of_one(*cells: Cell) -> tuple[Cell, ...]:
-    """Round accuracies and probabilities to three digits."""
-    return tuple(round(cell, 3) if isinstance(cell, float) else cell for cell in cells)
-
-
 # Goals out of reach.
 
 
@@ -124,7 +91,7 @@ def _reach_section(plan: Plan) -> Section | None:
         mark = Mark("out of reach", "bad") if agent in missed else Mark("within reach", "good")
         goal = None if plan.goals is None else float(plan.goals[agent])
         most = None if near is None else near.value
-        rows.append((plan.name(agent), goal, mark, *_shares_of_one(most, *_ends(near))))
+        rows.append((plan.name(agent), goal, mark, *shares_of_one(most, *interval_cells(near))))
     heads = ("agent", "goal", "is", "most it can reach", "from", "to")
     return Section(
         "Which goals are out of reach",
@@ -153,7 +120,7 @@ def _shares_section(plan: Plan) -> Section | None:
     parts: list[Part] = [_intro(plan), burdens_picture(plan.game, given)]
     if plan.size > ROWS:
         parts.append(f"The table lists the {ROWS:,} who give most; --save writes the whole plan.")
-    parts.append(_shares_table(plan))
+    parts.append(shares_table(plan))
     parts.append(Listing(tuple(shares_sentences(plan))))
     return Section("Who gives how much", tuple(parts))
 
@@ -173,52 +140,6 @@ def _intro(plan: Plan) -> str:
         "wanted no more than to reach its goal on average, as the optimal, the stable and the "
         "envy-free plan do."
     )
-
-
-def _shares_table(plan: Plan) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    found = {name: s.contributions for name, s in plan.solutions.items()}
-    priced = bool((plan.game.costs != 1).any())
-    limited = bool(np.isfinite(plan.game.limits).any())
-    for agent in _listed(plan):
-        asked = share(plan, agent)
-        alone = None if plan.alone is None else plan.alone[agent]
-        others = [found.get(name) for name in CONCEPTS]
-        rows.append(
-            (
-                plan.name(agent),
-                *_counts(None if asked is None else asked.value, *_ends(asked)),
-                *_counts(None if alone is None else finite(alone.value), *_ends(alone)),
-                *_counts(*(None if v is None else float(v[agent]) for v in others)),
-                *([finite(float(plan.game.limits[agent]))] if limited else []),
-                *([float(plan.game.costs[agent])] if priced else []),
-            )
-        )
-    heads = ("agent", "plan", "from", "to", "alone", "from", "to", *CONCEPTS)
-    more = (*(["limit"] if limited else []), *(["cost of a sample"] if priced else []))
-    return Table(
-        "Samples that each gives; from and to are the ends of 95 % intervals",
-        (*heads, *more),
-        tuple(rows),
-        footer=tuple(_sums(plan, priced=priced)),
-    )
-
-
-def _sums(plan: Plan, *, priced: bool) -> Iterator[tuple[Cell, ...]]:
-    found = {name: s.contributions for name, s in plan.solutions.items()}
-    others = [found.get(name) for name in CONCEPTS]
-    mine = None if plan.contributions is None else float(plan.contributions.sum())
-    alone = finite(float(plan.bare.alone.sum()))
-    sums = [None if values is None else float(values.sum()) for values in others]
-    # The interval of the total is that of what it costs, the same where samples cost alike.
-    ends = (None, None) if priced else _ends(plan.total)
-    yield ("all", *_counts(mine, *ends, alone, None, None, *sums))
-    if priced:
-        mine = None if plan.contributions is None else plan.game.total(plan.contributions)
-        costs = [None if values is None else plan.game.total(values) for values in others]
-        alone = finite(plan.game.total(plan.bare.alone))
-        ends = _ends(plan.total)
-        yield ("total cost", *_counts(mine, *ends, alone, None, None, *costs))
 
 
 def _reasons_section(plan: Plan) -> Section | None:
@@ -246,7 +167,7 @@ def _chances_section(plan: Plan) -> Section | None:
         f"middle 95 % of them it goes from {chance(plan.everyone.low or 0.0)} to "
         f"{chance(plan.everyone.high or 0.0)}."
     )
-    parts: list[Part] = [said, _prospects_picture(plan), _chances_table(plan)]
+    parts: list[Part] = [said, prospects_picture(plan), chances_table(plan)]
     if plan.ceiling is not None:
         parts.append(
             "If all gave as much as they can, the probability would be "
@@ -255,50 +176,10 @@ def _chances_section(plan: Plan) -> Section | None:
     return Section("What each may expect of one run", tuple(parts))
 
 
-def _prospects_picture(plan: Plan) -> Picture:
-    table = _chances_table(plan)
-    told = (
-        f"{plan.name(i)} {plan.runs.values[i]:.3f}, goal {plan.goals[i]:g}"
-        for i in shown_agents(plan)[:12]
-        if plan.runs is not None and plan.goals is not None
-    )
-    return Picture(
-        "prospects",
-        "Accuracies to expect, and the goals",
-        f"Expected accuracies: {'; '.join(told)}.",
-        draw=lambda ax: plot_prospects(plan, ax),
-        data=table,
-        size=prospects_size(plan),
-        narrow=narrowed(prospects_size(plan)),
-    )
-
-
-def _chances_table(plan: Plan) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for agent in _listed(plan):
-        mean, run = _estimate(plan.accuracy, agent), _estimate(plan.runs, agent)
-        reached = None if plan.satisfied is None else float(plan.satisfied[agent])
-        goal = None if plan.goals is None else float(plan.goals[agent])
-        expected = None if mean is None else mean.value
-        aim = float(plan.aims[agent])
-        numbers = _shares_of_one(goal, aim, expected, *_ends(mean), *_ends(run), reached)
-        rows.append((plan.name(agent), *numbers))
-    heads = ("agent", "goal", "aims at", "expected", "from", "to", "one run from", "to")
-    return Table(
-        "Accuracies under the plan, with 95 % intervals, and P(goal): that one run reaches it",
-        (*heads, "P(goal)"),
-        tuple(rows),
-    )
-
-
-def _estimate(values: Estimates | None, agent: int) -> Estimate | None:
-    return None if values is None else values[agent]
-
-
 def _cuts_section(plan: Plan) -> Section | None:
     if not plan.cuts or plan.contributions is None or plan.satisfied is None:
         return None
-    giving = [i for i in _listed(plan) if plan.contributions[i] > 0]
+    giving = [i for i in listed_agents(plan) if plan.contributions[i] > 0]
     if not giving:
         return None
     shown = [i for i in shown_agents(plan) if i in set(giving)][:CURVES]
@@ -310,42 +191,13 @@ def _cuts_section(plan: Plan) -> Section | None:
     levels = list(plan.cuts)
     rows: list[tuple[Cell, ...]] = []
     for i in giving:
-        cuts = [_cut_mark(float(plan.cuts[level][i])) for level in levels]
-        reached = _shares_of_one(float(plan.satisfied[i]))
+        cuts = [cut_mark(float(plan.cuts[level][i])) for level in levels]
+        reached = shares_of_one(float(plan.satisfied[i]))
         rows.append((plan.name(i), float(plan.contributions[i]), *reached, *cuts))
     heads = ("agent", "gives", "P(goal)", *(f"with {percent(level)}" for level in levels))
     table = Table("P(goal) of an agent that alone gives part of its share", heads, tuple(rows))
     return Section(
-        "What giving less would come to", (intro, picture_of(_cuts_chart(plan, shown)), table)
-    )
-
-
-def _cut_mark(value: float) -> Mark:
-    tone: Tone = "bad" if value >= LOOSE else "good" if value <= FIRM else "unsure"
-    return Mark(chance(value), tone)
-
-
-def _cuts_chart(plan: Plan, agents: Sequence[int]) -> Chart:
-    levels = sorted(plan.cuts)
-    reached = np.zeros(plan.size) if plan.satisfied is None else plan.satisfied
-    lines = tuple(
-        Line(
-            plan.name(i),
-            tuple(100 * level for level in [*levels, 1.0]),
-            (*(float(plan.cuts[level][i]) for level in levels), float(reached[i])),
-        )
-        for i in agents
-    )
-    least = levels[0]
-    told = "; ".join(f"{plan.name(i)} {chance(float(plan.cuts[least][i]))}" for i in agents)
-    return Chart(
-        "cuts",
-        "Probability to reach the goal in spite of a cut",
-        "per cent of its share that an agent gives; the others give all of theirs",
-        "probability that it still reaches its goal",
-        f"With {percent(least)} of its share: {told}.",
-        lines,
-        percent=True,
+        "What giving less would come to", (intro, picture_of(cuts_chart(plan, shown)), table)
     )
 
 
@@ -364,53 +216,16 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
         "can rely on the others, and a cut is hardly felt; with fewer and larger contributors it "
         "is felt at once, at the price of a heavier burden and perhaps of envy."
     )
-    table = _tradeoffs_table(plan)
+    table = tradeoffs_table(plan)
     picture = Picture(
         "tradeoffs",
         "Equilibria: what each costs, and how soon a cut is felt",
-        _tradeoffs_told(plan),
+        tradeoffs_told(plan),
         draw=lambda ax: plot_tradeoffs(plan, ax),
         data=table,
         narrow=NARROW,
     )
     return Section(heading, (intro, said, picture, table))
-
-
-def _tradeoffs_told(plan: Plan) -> str:
-    chosen = next(t for t in plan.tradeoffs if t.chosen)
-    cut = "" if chosen.cut is None else f", a cut goes unfelt with probability {chance(chosen.cut)}"
-    return (
-        f"{len(plan.tradeoffs)} equilibria with totals from {samples(plan.tradeoffs[0].total)} to "
-        f"{samples(plan.tradeoffs[-1].total)}; the plan has {samples(chosen.total)}{cut}."
-    )
-
-
-def _tradeoffs_table(plan: Plan) -> Table:
-    measured = plan.measurement is not None
-    level = percent(min(plan.options["levels"]))
-    rows: list[tuple[Cell, ...]] = []
-    for n, tradeoff in enumerate(plan.tradeoffs):
-        most = tradeoff.largest
-        who = ", ".join(plan.name(i) for i in tradeoff.contributors[:6])
-        envious = ", ".join(plan.name(i) for i in tradeoff.envious[:6])
-        numbers = [tradeoff.everyone, tradeoff.cut] if measured else [tradeoff.own_part]
-        rows.append(
-            (
-                Mark(f"{n + 1}, the plan", "good") if tradeoff.chosen else str(n + 1),
-                who + ("…" if len(tradeoff.contributors) > 6 else ""),
-                *_counts(tradeoff.total),
-                *_shares_of_one(*numbers),
-                *_counts(float(tradeoff.contributions[most])),
-                plan.name(most),
-                envious or "nobody",
-            )
-        )
-    heads = ("P(all)", f"P(goal) with {level}, mean") if measured else ("own part, mean",)
-    return Table(
-        "The equilibria, before rounding",
-        ("no.", "who gives", "total", *heads, "largest share", "whose", "who envies another"),
-        tuple(rows),
-    )
 
 
 # What it rests on.
@@ -429,38 +244,11 @@ def _curves_section(plan: Plan) -> Section | None:
     parts: list[Part] = [intro]
     if len(agents) < plan.size:
         parts.append(f"The {len(agents)} who matter most.")
-    parts += [_curve_picture(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
+    parts += [curve_picture(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
     overlap = overlap_picture(plan.game)
     if overlap is not None:
         parts += ["What a sample of one is worth to another, as fitted:", overlap]
     return Section("The learning curves", tuple(parts))
-
-
-def _curve_picture(plan: Plan, measurement: Measurement, agent: int, number: int) -> Picture:
-    at, bands = curve_band(measurement, agent, curve_end(plan, agent))
-    table = measurement.table
-    tried = table.contributions @ measurement.benefits[agent]
-    name = plan.name(agent)
-    rows: list[tuple[Cell, ...]] = [
-        ("pilot", float(x), finite(float(y)), None, None)
-        for x, y in zip(tried, table.accuracies[:, agent], strict=True)
-    ]
-    rows += [("curve", float(x), *row) for x, row in zip(at, bands.T.tolist(), strict=True)]
-    goal, ends = float(measurement.goals[agent]), bands[:, -1]
-    return Picture(
-        f"curve-{number}",
-        f"The learning curve of {name}",
-        f"{count(len(table), 'pilot')}; the goal is {goal:g}; with {samples(float(at[-1]))} "
-        f"samples' worth the curve is at {ends[0]:.3f} ({ends[1]:.3f} to {ends[2]:.3f}).",
-        draw=lambda ax: plot_learning(plan, agent, ax=ax),
-        data=Table(
-            f"Curve and pilots of {name}",
-            ("what", "samples' worth", "accuracy", "from", "to"),
-            tuple(rows),
-        ),
-        size=(7.6, 3.2),
-        narrow=(NARROW[0], 3.2),
-    )
 
 
 def _doubts_section(plan: Plan) -> Section:
