@@ -92,7 +92,8 @@ def _overview(found: Frontier) -> Iterator[Part]:
         size=SIZE,
         note=f"Filled marks: all are satisfied in at least {percent_of(goals.satisfied)} of runs "
         "when everybody gives what is asked. Hollow ones: less often. The lower left is where an "
-        "algorithm should be, with a filled mark.",
+        "algorithm should be, with a filled mark. Marks that would cover each other stand side by "
+        "side.",
         narrow=TALL,
     )
     yield Picture(

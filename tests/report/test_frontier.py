@@ -1,0 +1,231 @@
+"""Comparisons of algorithms as tables, figures and a page; and what is shown on the way."""
+
+import json
+
+import pytest
+from planning.frontiers import contender, frontier, shared_fate, three
+from rich.console import Console
+from training_results import HOSTILE, lenient, strict
+
+from fedaccord.planning.contenders import Frontier
+from fedaccord.planning.frontier import Stage
+from fedaccord.report import frontier as tables
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from fedaccord.report import figures_frontier as figures
+from fedaccord.report import style
+from fedaccord.report.page import Listing
+from fedaccord.report.pages_frontier import frontier_page
+
+
+def printed(*parts, width=110):
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    return capture.get()
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+# Tables.
+
+
+def test_the_first_table_has_the_shares_that_goals_are_about():
+    found = rows(printed(tables.goals_table(three())))
+    pledged = next(row for row in found if row[0] == "PLEDGED")
+    assert pledged == [
+        *("PLEDGED", "measured", "1.00", "[0.84,", "1.00]"),
+        *("0.00", "[0.00,", "0.16]", "0.00", "[0.00,", "0.16]", "3", "of", "3"),
+    ]
+    mw = next(row for row in found if row[0] == "MW-FED")
+    # Who cuts is alone with it.
+    assert mw[5] == "0.00" and mw[8] == "1.00" and mw[-3:] == ["2", "of", "3"]
+
+
+def test_what_it_takes_is_counted_against_the_baseline():
+    found = rows(printed(tables.costs_table(three())))
+    assert ["FedAvg", "180", "100", "%", "300", "-"] in found
+    assert ["PLEDGED", "80", "44", "%", "300", "39"] in found
+
+
+def test_who_is_asked_for_nothing_has_a_dash():
+    found = rows(printed(tables.asked_table(three())))
+    assert ["PLEDGED", "40", "40", "-", "80"] in found
+    assert ["all", "there", "are", "60", "60", "60", "180"] in found
+
+
+def test_of_many_agents_the_first_are_shown_and_the_others_summed():
+    names = [f"agent {n}" for n in range(40)]
+    one = contender("FedAvg", lenient, asked=[n % 2 for n in range(40)], names=names, trials=1)
+    many = frontier(one, names=names, points=(1,) * 40)
+    text = printed(tables.asked_table(many), width=400)
+    assert "25 others" in text and "agent 14" in text and "agent 15" not in text
+    # Of 40 agents every second is asked for a point: 7 of the first 15.
+    assert rows(text)[2][-2:] == ["13", "20"]
+
+
+def test_contributors_have_tables_of_their_own_only_where_somebody_gives_nothing():
+    assert tables.kinds_of(three()) == [
+        *(("P2", "random"), ("P2", "contributors"), ("P2", "others")),
+        *(("P1", "random"), ("P1", "contributors"), ("P1", "others")),
+    ]
+    everybody = frontier(contender("FedAvg", lenient))
+    assert tables.kinds_of(everybody) == [
+        *(("P2", "random"), ("P2", "others"), ("P1", "random"), ("P1", "others"))
+    ]
+    alone = frontier(contender("FedAvg", lenient, asked=(6,), names=("north",)), names=("north",))
+    assert tables.kinds_of(alone) == [("P2", "random"), ("P1", "random")]
+
+
+def test_the_tables_of_levels_tell_a_random_agent_from_a_contributor():
+    random = rows(printed(tables.levels_table(three(), "P2", "random")))
+    among = rows(printed(tables.levels_table(three(), "P2", "contributors")))
+    # Of west nothing is asked: it is satisfied whatever it gives.
+    assert next(row for row in random if row[0] == "PLEDGED")[4] == "0.33"
+    assert next(row for row in among if row[0] == "PLEDGED")[4] == "0.00"
+    others = rows(printed(tables.levels_table(three(), "P2", "others")))
+    assert others[0][-4:] == ["50", "%", "25", "%"]
+
+
+def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
+    said = [text.plain for text in tables.frontier_sentences(three())]
+    harmed = [sentence for sentence in said if "the others pay" in sentence]
+    assert harmed == [
+        "Under PLEDGED the others pay for a cut too: when a contributor gives 25 % of what is "
+        "asked, all the others are satisfied in 0 % of runs (0 to 16 %)."
+    ]
+    assert said[-1] == three().conclusion and said[-2] == three().provenance
+
+
+def test_who_was_not_compared_is_named_with_the_reason():
+    found = frontier(contender("FedAvg", lenient), unplanned={"EQ": "There is no plan: too bad."})
+    said = [text.plain for text in tables.frontier_sentences(found)]
+    assert "EQ was not compared: There is no plan: too bad." in said
+    assert "EQ was not compared" in frontier_page(found).html()
+
+
+# On the way.
+
+
+def test_a_stage_shows_what_is_under_way_and_how_far():
+    text = printed(tables.stage_display(Stage("pilots of PLEDGED", 7, 39)))
+    assert "pilots of PLEDGED" in text and "7 of 39 runs" in text
+
+
+def test_off_a_terminal_stages_are_told_otherwise(capsys):
+    told = []
+    with tables.live_stages(told.append) as show:
+        show(Stage("pilots", 1, 2))
+    assert [stage.what for stage in told] == ["pilots"]
+
+
+# Figures.
+
+
+def marks(ax):
+    """Give each contender's mark: its place on the axes without the shift, and whether filled."""
+    return {
+        bars.get_label(): (
+            bars[0].get_xdata()[0],
+            bars[0].get_ydata()[0],
+            to_hex(bars[0].get_markerfacecolor()) != style.PAPER,
+        )
+        for bars in ax.containers
+    }
+
+
+def test_marks_stand_where_samples_and_cuts_say_and_are_filled_where_all_are_satisfied():
+    rare = contender("rare", lambda level, d, i, trial: trial % 2 == 0 and strict(level, d, i, 0))
+    found = marks(figures.plot_frontier(frontier(*three().contenders, rare)))
+    assert found == {
+        "FedAvg": (1, 1, True),
+        "MW-FED": (1, 0, True),
+        "PLEDGED": (pytest.approx(80 / 180), 0, True),
+        "rare": (1, 0, False),
+    }
+
+
+def test_the_second_figure_is_filled_where_a_cut_is_felt():
+    found = marks(figures.plot_satisfied(three()))
+    assert found == {
+        "FedAvg": (1, 1, False),
+        "MW-FED": (1, 1, True),
+        "PLEDGED": (pytest.approx(80 / 180), 1, True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("draw", "inside", "outside"),
+    [
+        (figures.plot_frontier, (0.5, 0.1), [(0.51, 0.05), (0.4, 0.11)]),
+        (figures.plot_satisfied, (0.5, 0.95), [(0.51, 0.97), (0.4, 0.94)]),
+    ],
+)
+def test_the_shaded_part_is_where_both_goals_are_met(draw, inside, outside):
+    (region,) = [patch for patch in draw(three()).patches if isinstance(patch, Rectangle)]
+    box = region.get_bbox()
+    assert box.contains(*inside) or box.contains(inside[0] - 1e-9, inside[1])
+    assert not any(box.contains(*place) for place in outside)
+
+
+def test_marks_with_the_same_samples_stand_beside_each_other():
+    places = figures.satisfied_places(three())
+    first, second, apart = figures._shifts(places, 1.05)
+    assert second - first == pytest.approx(figures.APART)
+    assert first + second == pytest.approx(0) and apart == 0
+
+
+def test_no_two_of_many_contenders_look_alike():
+    looks = [figures._look(n) for n in range(36)]
+    assert len(set(looks)) == 36
+
+
+def test_what_was_never_tried_is_not_drawn():
+    idle = contender("none", lenient, asked=(0, 0, 0))
+    found = frontier(contender("FedAvg", lenient), idle)
+    assert set(marks(figures.plot_frontier(found))) == {"FedAvg"}
+    assert set(marks(figures.plot_satisfied(found))) == {"FedAvg", "none"}
+
+
+# The page.
+
+
+def test_the_page_begins_with_who_reaches_all_goals():
+    page = frontier_page(three(), command="fedaccord frontier")
+    assert page.verdict == three().conclusion
+    assert page.tone == "unsure"
+    assert [picture.name for picture in page.pictures()] == ["frontier", "satisfied"]
+    assert "PLEDGED: a contributor that cuts is satisfied in 0 % of runs, with 44 %" in (
+        page.pictures()[0].alt
+    )
+    parts = [part for section in page.sections for part in section.parts]
+    assert three().provenance in parts
+    listings = [part.items for part in parts if isinstance(part, Listing)]
+    assert tuple(three().verdict(one) for one in three().contenders) in listings
+    (story,) = listings[-1]
+    assert story == ("PLEDGED, measured: The plan asks 80 samples. It took 39 runs of training.")
+    assert "the others pay for a cut too" in page.html()
+
+
+def test_the_page_is_good_news_only_if_somebody_surely_reaches_all_goals():
+    assert frontier_page(three(trials=80)).tone == "good"
+    assert frontier_page(frontier(contender("FedAvg", lenient))).tone == "bad"
+
+
+def test_hostile_names_do_no_harm():
+    one = contender(HOSTILE[0], lenient, names=HOSTILE[1:])
+    two = contender(HOSTILE[3], shared_fate, names=HOSTILE[1:], asked=(9, 9, 0), plan=HOSTILE[2])
+    found = frontier(one, two, names=HOSTILE[1:])
+    html = frontier_page(found).html()
+    assert "<script>alert" not in html and "\x1b" not in html and "\u202e" not in html
+    text = printed(*tables.frontier_parts(found))
+    assert "\x1b" not in text and "\u202e" not in text
+    again = Frontier.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.contenders[0].name == HOSTILE[0]
