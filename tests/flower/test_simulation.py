@@ -32,11 +32,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from processes import needs_proc, processes, told, until
 
 from fedaccord.errors import InputError
-from fedaccord.federation import FedAvg, MwFed, Solo
+from fedaccord.federation import FedAvg, HoldBack, MwFed, Pledged, Release, Solo
 from fedaccord.federation.defection import defection_curves
 from fedaccord.federation.engines import ENGINES, LocalEngine, RunError, made, reply
 from fedaccord.federation.flower import simulation
 from fedaccord.federation.flower.simulation import Clients, FlowerEngine, Simulation
+from fedaccord.federation.running import check_is_asked_for
 from fedaccord.federation.store import Run
 
 # Chapters of the source that all tests of the one simulation share.
@@ -268,6 +269,26 @@ def test_one_client_or_one_that_brings_nothing_agree_with_the_local_loop(kind, f
         folder.mkdir()
         found = InThisProcess(folder, actors=1).make(deal, run)
         assert_agree(found, made(deal, run), one_point=1e-9)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        Pledged(passes=2, batch_size=5, evaluate_every=4, rounds=60),
+        Pledged(passes=2, batch_size=5, evaluate_every=4, rounds=60).committed([30, 24, 40]),
+        Release(batch_size=6, learning_rate=0.03, evaluate_every=2, evaluations=2, rounds=60),
+        HoldBack(batch_size=6, learning_rate=0.02, evaluate_every=2, rounds=30),
+    ],
+    ids=["pledged", "committed", "release", "hold-back"],
+)
+def test_runs_that_may_end_early_are_those_that_were_asked_for(here, algorithm):
+    run = small_run(algorithm, (15, 24, 40))
+    deal = dealt(small_federation(requirement=0.7))
+    found, local = here.make(deal, run), made(deal, run)
+    check_is_asked_for(run, found)
+    assert_agree(found, local, one_point=1e-9)
+    assert len(found.samples) < algorithm.rounds
+    assert found.checkpoints == local.checkpoints == found.weights == local.weights == {}
 
 
 def test_training_that_diverges_ends_as_in_the_local_loop(here):
