@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         search_hyperparameters,
     )
     from fedaccord.federation.releasing import HoldBack, Release, RelievedMwFed
+    from fedaccord.federation.searching import Seeking
+    from fedaccord.federation.seeking import seek_equilibrium
+    from fedaccord.federation.sought import Sought, Verified
     from fedaccord.federation.store import RunStore
     from fedaccord.federation.training import train
 
@@ -65,14 +68,18 @@ __all__ = [
     "RunStore",
     "Satisfaction",
     "Scores",
+    "Seeking",
     "SiteDealer",
     "Solo",
+    "Sought",
+    "Verified",
     "defection_curves",
     "load_data",
     "loss_scores",
     "model_factory",
     "pretrain",
     "search_hyperparameters",
+    "seek_equilibrium",
     "train",
     "trial_scores",
 ]
@@ -113,6 +120,10 @@ _HOMES = {
     "HoldBack": "fedaccord.federation.releasing",
     "Release": "fedaccord.federation.releasing",
     "RelievedMwFed": "fedaccord.federation.releasing",
+    "Seeking": "fedaccord.federation.searching",
+    "seek_equilibrium": "fedaccord.federation.seeking",
+    "Sought": "fedaccord.federation.sought",
+    "Verified": "fedaccord.federation.sought",
     "RunStore": "fedaccord.federation.store",
     "train": "fedaccord.federation.training",
 }

@@ -37,7 +37,7 @@ VERIFYING = 4_000_000
 MOST_RUNS = 1_000_000
 SPLITS = ("deals", "halves")
 CUTS = (0.75, 0.5, 0.25)
-# The part of the budget that choosing may use.
+# The part of the budget that choosing may use, and more if verifying takes less than the rest.
 CHOOSING = 0.7
 
 
@@ -73,7 +73,8 @@ def seek_equilibrium(
     source: a federation, or what deals one to each trial.
     algorithm: to train with; where clients promise points, without what they have promised.
     budget: how many runs of training there may be in all, those in the store among them; 100, or
-        25 per client if that is more, where left out. At most seven in ten are for choosing.
+        25 per client if that is more, where left out. Seven in ten are for choosing, or more if
+        verifying needs fewer than the rest.
     trials: with how many deals or seeds everything is tried at most; fewer where these tell.
     checks: with how many others the plan is verified, if the budget has room.
     levels: to what part of its contribution each contributor is cut then.
@@ -110,7 +111,7 @@ def seek_equilibrium(
             *(bench, algorithm, judge),
             trials=trials,
             step=_checked_part("step", step),
-            most=max(trials, math.floor(CHOOSING * account.budget)),
+            most=max(trials, _for_choosing(account.budget, choosing, checks, levels)),
         )
         found, ending = search.equilibrium()
         promised, rows = _tightened(bench, search, judge, algorithm.committed(found), found)
@@ -275,6 +276,11 @@ def _budget(budget: object, source: Source, trials: int) -> int:
             "the one, or fewer of the other"
         )
     return runs
+
+
+def _for_choosing(budget: int, source: Source, checks: int, levels: Sequence[float]) -> int:
+    verifying = checks * (1 + len(levels) * len(source.names))
+    return max(math.floor(CHOOSING * budget), budget - verifying)
 
 
 def _checked_count(what: str, value: object) -> int:
