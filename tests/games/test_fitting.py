@@ -339,11 +339,14 @@ def test_a_goal_above_the_curve_is_said_with_the_nearest_before_any_plan() -> No
 
 
 def test_a_goal_that_limits_put_out_of_reach_is_said_too() -> None:
-    found = fit_curves(pilots(noise=0.01, limits=[100.0, 800.0, 100.0]), resamples=20)
-    best = accuracies_of(CURVES, BENEFITS @ [100.0, 800.0, 100.0])
-    assert [one.agent for one in found.unreachable] == np.flatnonzero(best < 0.8).tolist()
-    for one in found.unreachable:
-        assert one.nearest == pytest.approx(best[one.agent], abs=0.02)
+    goals, limits = [0.85, 0.75, 0.7], [100.0, 300.0, 300.0]
+    found = fit_curves(pilots(noise=0.01, goals=goals, limits=limits), resamples=20)
+    best = accuracies_of(CURVES, BENEFITS @ limits)
+    assert (best < goals).tolist() == [True, False, False]
+    (one,) = found.unreachable
+    assert one.agent == 0
+    assert one.nearest == pytest.approx(best[0], abs=0.02)
+    assert LearningCurve(*found.curves[0]).best > 0.85
 
 
 def test_a_need_beyond_all_pilots_is_doubted() -> None:
@@ -411,6 +414,33 @@ def test_sixteen_agents_with_37_pilots_are_fitted() -> None:
     truth = accuracies_of(curves, benefits @ theta)
     assert found.game.accuracies(theta) == pytest.approx(truth, abs=0.05)
     assert np.abs(found.game.accuracies(theta) - truth).mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    "reached",
+    [
+        lambda given: np.ones_like(given),
+        lambda given: np.zeros_like(given),
+        lambda given: np.full_like(given, 0.7),
+        lambda given: given / given.max(),
+        lambda given: 1 - given / given.max(),
+        lambda given: np.random.default_rng(1).random(given.shape),
+    ],
+    ids=["all right", "all wrong", "all the same", "a straight line", "ever worse", "at random"],
+)
+@pytest.mark.parametrize("scale", [1e-5, 1e4])
+@pytest.mark.parametrize("count", [1, 11])
+def test_whatever_was_measured_is_fitted_without_a_fuss(reached, scale: float, count: int) -> None:
+    given = scale * design(3)[:count]
+    table = PilotTable(AGENTS, given, reached(given), goals=[0.3, 0.6, 0.9])
+    found = fit_curves(table, resamples=10)
+    assert np.isfinite(found.curves).all()
+    assert np.isfinite(found.resamples.curves).all()
+    assert (found.noise > 0).all()
+    assert not found.needs().min() < 0
+    assert found.doubts
+    # Games are made of what is finite, without an error.
+    assert len(list(found.games)) == np.isfinite(found.needs()).all(axis=1).sum()
 
 
 def test_a_fit_needs_a_resample(sound: Measurement) -> None:

@@ -49,10 +49,11 @@ def test_a_margin_counts_as_a_higher_goal() -> None:
 
 def test_accuracies_are_the_curves_of_effective_samples() -> None:
     theta = np.array([100.0, 200.0, 300.0])
-    effective = [100 + 120 + 210, 60 + 200 + 30, 70 + 20 + 300]
+    uneven = MeasuredGame([[1, 0.5, 0], [0.6, 1, 0.1], [0.7, 0.2, 1]], CURVES, GOALS)
+    effective = [100 + 100 + 0, 60 + 200 + 30, 70 + 40 + 300]
     expected = [curve.accuracy(n) for curve, n in zip(CURVES, effective, strict=True)]
-    assert game().accuracies(theta) == pytest.approx(expected)
-    assert game().accuracies(np.array([theta, 0 * theta]))[0] == pytest.approx(expected)
+    assert uneven.accuracies(theta) == pytest.approx(expected)
+    assert uneven.accuracies(np.array([theta, 0 * theta]))[0] == pytest.approx(expected)
 
 
 def test_a_stable_plan_gives_contributors_exactly_their_goals() -> None:

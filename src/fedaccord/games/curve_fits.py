@@ -23,6 +23,8 @@ STEPS = 100
 SETTLED = 1e-4
 # No step is longer than this in any parameter: they are logarithms, so it is a factor of e^2.
 LONGEST = 2.0
+# No curve falls faster: its height, which has the pace as exponent, would leave a double's range.
+FASTEST = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class CurveModel:
 def _parts(found: Stack) -> tuple[Vector, Vector, Vector, Vector]:
     floor = 1 / (1 + np.exp(-found[:, 0]))
     above, head, pace = np.exp(found[:, 1:CURVE]).T
-    return floor, above, head, pace
+    return floor, above, head, np.minimum(pace, FASTEST)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,9 @@ Kind: TypeAlias = Literal[
 HARM_BY_CHANCE, POOR_BY_CHANCE = 0.05, 0.001
 # A goal is in doubt when so many of the resamples cannot reach it.
 OFTEN_UNREACHABLE = 0.05
-# A benefit whose 95 % interval is wider than this says nothing: it is in own samples.
-WIDE = 1.0
+# A benefit was not found where the ends of its 95 % interval are further apart than this, in own
+# samples, and by more than this factor.
+WIDE, FACTOR = 1.0, 10.0
 # Without pilots made again, scatter beyond this multiple of what the validation points explain is
 # put down to the curve; so is none below this much accuracy.
 EXCESS, NOTICEABLE = 2.0, 0.03
@@ -253,7 +254,8 @@ def _flat(measurement: Measurement) -> Iterator[Doubt]:
             )
             continue
         width: Vector = high[agent] - low[agent]
-        open_ = [int(j) for j in np.argsort(-width) if width[j] > WIDE]
+        unknown = (width > WIDE) & (high[agent] > FACTOR * low[agent])
+        open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
         if open_:
             other = open_[0]
             more = f", nor that of {_counted(len(open_) - 1, 'other')}" if open_[1:] else ""

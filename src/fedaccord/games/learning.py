@@ -43,7 +43,7 @@ class LearningCurve:
             object.__setattr__(self, name, float(value))
         wrong = (
             ("floor", not 0 <= self.floor < 1, "at least 0 and below 1"),
-            ("height", not 0 < self.height <= LARGEST, "above 0"),
+            ("height", not 0 < self.height < np.inf, "above 0"),
             ("head", not 0 <= self.head <= LARGEST, "0 or more"),
             ("pace", not 0 < self.pace <= LARGEST, "above 0"),
         )
