@@ -472,7 +472,7 @@ def test_without_torch_one_sentence_says_what_to_install(tmp_path: Path) -> None
 def test_help_tells_of_every_command() -> None:
     text = run("--help").stdout
     words = " ".join(text.split())
-    assert "1 a plan does not hold (check) or somebody is not satisfied (train)" in words
+    assert "1 a plan does not hold (check), there is none (plan) or somebody is not" in words
     for command in ("audit", "train", "difficulty", "pretrain", "search"):
         assert command in text
         assert "--json" in run(command, "--help").stdout

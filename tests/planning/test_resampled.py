@@ -78,3 +78,12 @@ def test_the_game_of_the_readme_has_its_known_least_total():
     game = LinearGame(BENEFITS, NEEDS)
     total = optimal_totals(BENEFITS[None], NEEDS[None], *FREE, game.costs)[0]
     assert total == pytest.approx(1931.25)
+
+
+def test_an_equilibrium_that_best_response_would_leave_is_followed_all_the_same():
+    # With others' samples worth more than the own, whoever moves first ends up giving nothing.
+    benefits = np.array([[1.0, 1.1], [1.1, 1.0]])
+    chosen = np.linalg.solve(benefits, [10.0, 9.5])
+    needs = np.array([[10.1, 9.6], [9.9, 9.45]])
+    rows = followed(np.array([benefits] * 2), needs, np.zeros(2), np.full(2, np.inf), chosen)
+    assert rows == pytest.approx(np.linalg.solve(benefits, needs.T).T)

@@ -184,7 +184,7 @@ def _fedaccord(
     """Tell how much data each member should give, and whether anyone would gain by giving less.
 
     Exit codes: 0 all is well,
-    1 a plan does not hold (check) or somebody is not satisfied (train),
+    1 a plan does not hold (check), there is none (plan) or somebody is not satisfied (train),
     2 the input is at fault.
     """
 

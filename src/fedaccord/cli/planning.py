@@ -108,9 +108,10 @@ def make(
 ) -> int:
     """Plan who gives how much, so that nobody could give less and all reach their goals.
 
-    Given a federation, it first trains pilots and keeps every finished one: the same command goes
-    on where it was stopped. Exits 0 with a plan that has the probability asked for, 1 when there
-    is none: a goal is out of reach, or the probability is.
+    FILE is a CONFIG.toml (a federation; by default that of handwritten digits), a PILOT.csv, a
+    HISTOGRAMS.csv or a GAME.json. Of a federation it first trains pilots, and keeps every finished
+    one: the same command goes on where it was stopped. Exits 0 with a plan that has the
+    probability asked for, 1 when there is none: a goal is out of reach, or the probability is.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
     if not (math.isfinite(time_limit) and time_limit > 0):

@@ -10,7 +10,6 @@ from fedaccord._arrays import Vector
 from fedaccord.games.fitting import Unreachable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.base import Outcome, Plan
-from fedaccord.planning.chances import Estimate
 
 # Of more agents than this a sentence names only the first.
 NAMED = 3
@@ -38,15 +37,6 @@ def chance(value: float) -> str:
 def accuracy(value: float) -> str:
     """Write an accuracy: 0.8 as 0.80, 0.825 in full."""
     return f"{value:.2f}" if abs(100 * value - round(100 * value)) < 1e-9 else f"{value:.3f}"
-
-
-def within(estimate: Estimate, write: object = samples) -> str:
-    """Write a number with its interval, as 1,200 [900, 1,600]."""
-    shown = write if callable(write) else samples
-    if estimate.low is None or estimate.high is None:
-        return str(shown(estimate.value))
-    high = shown(estimate.high) if math.isfinite(estimate.high) else "no bound"
-    return f"{shown(estimate.value)} [{shown(estimate.low)}, {high}]"
 
 
 def percent(part: float) -> str:

@@ -169,25 +169,18 @@ def chances_table(plan: Plan) -> Sheet:
     for agent in shown_agents(plan):
         run = plan.runs[agent]
         idle = plan.contributions is None or plan.contributions[agent] == 0
-        cuts = ["-" if idle else chance(float(v[agent])) for v in plan.cuts.values()]
+        cuts = ["-" if idle else _brief(float(v[agent])) for v in plan.cuts.values()]
         sheet.add_row(
             line(plan.name(agent)),
             _goal(plan, agent),
             f"{plan.aims[agent]:.3f}",
             f"{run.value:.3f} [{run.low:.3f}, {run.high:.3f}]",
-            chance(float(plan.satisfied[agent])),
+            _brief(float(plan.satisfied[agent])),
             *cuts,
         )
     if plan.everyone is not None:
-        sheet.add_sum("all at once", "", "", "", chance(plan.everyone.value))
+        sheet.add_sum("all at once", "", "", "", _brief(plan.everyone.value))
     return sheet
-
-
-def chances(estimate: Estimate) -> str:
-    """Write a probability with its interval."""
-    if estimate.low is None or estimate.high is None:
-        return chance(estimate.value)
-    return f"{chance(estimate.value)} [{chance(estimate.low)}, {chance(estimate.high)}]"
 
 
 def tradeoffs_table(plan: Plan) -> Sheet:
@@ -200,7 +193,7 @@ def tradeoffs_table(plan: Plan) -> Sheet:
         if place >= LISTED and not tradeoff.chosen:
             continue
         numbers = (
-            [_chance_or_none(tradeoff.everyone), _chance_or_none(tradeoff.cut)]
+            [_brief(tradeoff.everyone), _brief(tradeoff.cut)]
             if measured
             else ["-" if tradeoff.own_part is None else percent(tradeoff.own_part)]
         )
@@ -264,8 +257,11 @@ def _looseness(tradeoff: Tradeoff) -> float:
     return -round(tradeoff.own_part or 0.0, 9)
 
 
-def _chance_or_none(value: float | None) -> str:
-    return "-" if value is None else chance(value)
+def _brief(value: float | None) -> str:
+    """Write a probability in a cell; what is not certain never reads as if it were."""
+    if value is None:
+        return "-"
+    return chance(value).replace("above ", "> ").replace("below ", "< ")
 
 
 def reach_table(plan: Plan) -> Sheet:
