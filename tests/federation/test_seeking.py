@@ -152,6 +152,9 @@ def test_who_has_given_all_is_helped_by_the_next_and_the_helper_is_named():
     assert found.contributions[0] == 200
     assert 200 <= found.contributions[1] <= 204
     assert found.helpers == ("site 1",)
+    # Nobody is let go so far that one who has nothing left to give would be short.
+    trims = [row.contributions[1] for row in found.story if row.phase == "trim"]
+    assert min(trims) > 190
 
 
 def test_nobody_is_called_a_helper_who_gives_for_itself():
