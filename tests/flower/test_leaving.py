@@ -170,9 +170,11 @@ def test_without_a_plan_all_points_are_pledged():
 
 def test_a_round_that_ends_it_is_evaluated_though_none_was_due():
     federation = started()
+    nodes = nodes_of(federation)
     strategy = Pledged(requirements=0.9, plan=PLAN, passes=1, batch_size=4, evaluate_every=40)
-    run(strategy, federation, rounds=50)
+    run(strategy, federation, nodes, rounds=50)
     assert len(strategy.history.samples) == 5
+    assert rounds_asked(nodes, "evaluate", 100) == [5]
     assert np.isnan(strategy.history.accuracy[:-1]).all()
     assert np.isfinite(strategy.history.final).all()
 
