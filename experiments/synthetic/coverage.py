@@ -61,9 +61,9 @@ CELLS = {
     "4 agents, 117 pilots, 2000 validation points": Cell(4, 117, validation=2000),
     "4 agents, 13 pilots": Cell(4, 13),
     "16 agents, 111 pilots": Cell(16, 111),
-    "4 agents, 39 pilots, 2000 validation points": Cell(4, 39, validation=2000),
-    "4 agents, 39 pilots, other curves": Cell(4, 39, curve="exponential"),
     "16 agents, 37 pilots": Cell(16, 37),
+    "4 agents, 39 pilots, other curves": Cell(4, 39, curve="exponential"),
+    "4 agents, 39 pilots, 2000 validation points": Cell(4, 39, validation=2000),
 }
 
 
@@ -149,7 +149,6 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
     needs = needs_of(found.curves, truth.goals)
     row: dict[str, Any] = {
         "seed": seed,
-        "doubts": sorted({doubt.kind for doubt in found.doubts}),
         "unreachable": len(found.unreachable),
         "need_error": _number(np.median(np.abs(needs / truth.needs - 1))),
         "needs": _share(truth.needs, spread(needs, found.needs())),
@@ -193,7 +192,6 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     whole = [row for row in rows if row["error"] is not None]
     errors = np.abs([row["error"] for row in whole])
     widths = [np.inf if row["width"] is None else row["width"] for row in whole]
-    kinds = sorted({kind for row in rows for kind in row["doubts"]})
     return {
         "repetitions": len(rows),
         "without_answer": len(rows) - len(whole),
@@ -208,10 +206,6 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "needs": _mean(rows, "needs"),
             **{name: _mean(whole, name) for name in ("contributions", "total")},
             **{name: _mean(whole, name) for name in ("accuracies", "runs")},
-        },
-        "doubted": {
-            kind: round(float(np.mean([kind in row["doubts"] for row in rows])), 4)
-            for kind in kinds
         },
     }
 
@@ -245,8 +239,26 @@ def write_summary(rows: list[dict[str, Any]]) -> None:
         {"command": "python experiments/synthetic/coverage.py", "cells": cells}, indent=1
     )
     replace_file(HERE / "results" / "coverage.json", text + "\n")
+    replace_file(HERE / "results" / "coverage.md", table(cells))
+
+
+def table(cells: dict[str, Any]) -> str:
+    """Give the summary for people."""
+    covered = ("needs", "contributions", "total", "accuracies", "runs")
+    lines = [
+        "| federation | repetitions | error of the total: median, 90 % | within 5 % | "
+        f"width of its interval | {' | '.join(covered)} |",
+        "|-" * (5 + len(covered)) + "|",
+    ]
     for name, cell in cells.items():
-        print(name, json.dumps(cell))
+        error = cell["error_of_total"]
+        shares = " | ".join(f"{cell['coverage'][key]:.3f}" for key in covered)
+        lines.append(
+            f"| {name} | {cell['repetitions']} | {100 * error['median']:.1f} %, "
+            f"{100 * error['90 %']:.1f} % | {cell['within_5_percent']:.2f} | "
+            f"{100 * cell['width_of_total']:.0f} % | {shares} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
