@@ -227,7 +227,7 @@ def main(repetitions: int = REPETITIONS) -> None:
                 rows.append({"cell": name, **repetition(cell, seed)})
                 with kept.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-        write_summary(rows)
+                write_summary(rows)
     print(f"{time.process_time() - started:.0f} s")
 
 
