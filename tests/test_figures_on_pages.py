@@ -1,0 +1,71 @@
+"""Figures that pages give of committed results are those of the results."""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# Rows of the page by pilots and validation points, and what the results call them.
+CELLS = {
+    ("13", "400"): "4 agents, 13 pilots",
+    ("39", "400"): "4 agents, 39 pilots",
+    ("39", "2,000"): "4 agents, 39 pilots, 2000 validation points",
+    ("117", "2,000"): "4 agents, 117 pilots, 2000 validation points",
+}
+
+
+def results(path):
+    return json.loads((ROOT / "experiments" / path).read_text(encoding="utf-8"))
+
+
+def page(path):
+    return (ROOT / "docs" / path).read_text(encoding="utf-8")
+
+
+def coverage_rows(text):
+    """Give the rows on how near measured games come: {(pilots, points): figures}."""
+    part = text.partition("\n## How near, how surely\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+    return {tuple(cells[:2]): cells[2:] for cells in rows if cells[0][0].isdigit()}
+
+
+def expected_row(cell):
+    error = cell["error_of_total"]
+    parts = (cell["within_5_percent"], cell["coverage"]["total"])
+    near = [f"{100 * error[name]:.1f} %" for name in ("median", "90 %")]
+    return [*near, *(f"{100 * share:.0f} %" for share in parts)]
+
+
+def test_how_near_measured_games_come_is_what_was_measured():
+    cells = results("synthetic/results/coverage.json")["cells"]
+    rows = coverage_rows(page("explanation/measured-games.md"))
+    assert len(rows) >= 3
+    for key, figures in rows.items():
+        cell = cells[CELLS[key]]
+        assert cell["repetitions"] == 200
+        assert figures == expected_row(cell)
+    missed = [cells[CELLS[key]]["without_answer"] for key in (("13", "400"), ("39", "400"))]
+    told = "{} with 13 pilots, {} with 39".format(*missed)
+    assert told in page("explanation/measured-games.md")
+
+
+def test_what_is_told_of_the_heart_hospitals_is_what_was_measured():
+    audit = results("heart/results/audit.json")
+    told = page("explanation/closing-the-gap.md").partition("## Four real hospitals\n")[2]
+    curve = audit["algorithms"]["PLEDGED"]
+    (cut,) = (point for point in curve["levels"] if point["level"] == 0.25)
+    words = " ".join(told.split())
+    assert f"asks for {sum(curve['contributions'])} of 459 patients" in words
+    whole, less = curve["all_satisfied"], cut["contributors"]
+    for share in (whole, less):
+        assert f"[{100 * share['low']:.0f} %, {100 * share['high']:.0f} %]" in words
+    assert f"{whole['p'] * audit['trials']:.0f} of {audit['trials']} new trainings" in words
+    assert f"in {100 * less['p']:.0f} % of runs" in words
+
+
+def test_a_row_that_lies_is_caught():
+    text = page("explanation/measured-games.md")
+    key, figures = next(iter(coverage_rows(text).items()))
+    false = text.replace(" | ".join(figures), " | ".join(["0.1 %", *figures[1:]]))
+    assert coverage_rows(false)[key] != figures
+    assert re.search(r"\d", figures[0])
