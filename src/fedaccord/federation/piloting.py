@@ -44,6 +44,7 @@ FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
 # for plans often ask nothing of somebody, and under FedAvg two points, drawn again and again, are
 # far from none. Not too little, for there accuracy is mostly chance, which plans stay away from.
 WITHOUT, ALONE = (0.0, 0.3), (0.8, 0.1)
+FEW = 4
 # Near a plan every client brings one of these parts of what the plan asks of it.
 NEAR = (0.25, 1.0, 1.5)
 
@@ -59,8 +60,9 @@ def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
     All bring the same part of what they have (five pilots); each in turn brings nothing while the
     others bring some, which shows what it is worth to them; each in turn brings much while the
     others bring little, which shows what it is worth to itself. That makes 2 k + 5, over and over
-    while the budget lasts. A small budget has the first of them, which come in such an order that
-    any number of them tells most of what so few can.
+    while the budget lasts. The more clients there are, the less each brings to most pilots. A
+    small budget has the first of them, in such an order that any number of them tells most of
+    what so few can.
 
     points: how many points each client has.
     budget: how many pilots.
@@ -293,10 +295,14 @@ def _whole_design(clients: int) -> int:
 
 def _levels(clients: int) -> Iterator[list[float]]:
     """Give what part of its points each client brings, pilot by pilot, once through."""
-    yield from ([level] * clients for level in FIRST_LEVELS)
-    yield from _each_in_turn(clients, *WITHOUT)
-    yield from ([level] * clients for level in MORE_LEVELS)
-    yield from _each_in_turn(clients, *ALONE)
+    # Of more than FEW clients a tenth each would be more than any of them could need: what was a
+    # tenth is then what FEW of them would bring, and what was all stays all.
+    power = 1 + math.log10(max(clients, FEW) / FEW)
+    (nothing, some), (much, little) = WITHOUT, ALONE
+    yield from ([level**power] * clients for level in FIRST_LEVELS)
+    yield from _each_in_turn(clients, nothing, some**power)
+    yield from ([level**power] * clients for level in MORE_LEVELS)
+    yield from _each_in_turn(clients, much, little**power)
 
 
 def _each_in_turn(clients: int, own: float, others: float) -> Iterator[list[float]]:
