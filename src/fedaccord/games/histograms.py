@@ -233,9 +233,10 @@ def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
     names = sheet.column("label")
     labels = tuple(dict.fromkeys(names))
     counts = np.full((len(agents), len(labels)), np.nan)
+    rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
     cells = zip(sheet.column("agent"), names, sheet.column("count"), strict=True)
     for row, (agent, label, cell) in enumerate(cells):
-        place = agents.index(agent), labels.index(label)
+        place = rows[agent], columns[label]
         if not np.isnan(counts[place]):
             raise InputError(
                 f"{sheet.where(row)} is the second of {agent} for the label {label!r}; join the two"
