@@ -85,7 +85,7 @@ def test_who_brings_none_of_its_pledge_ends_training_at_once():
     [("first", 751), ("each", 751)],
 )
 def test_a_pledge_of_one_point_and_half_a_pass_does_not_end_it_all_too_soon(ends, expected):
-    algorithm = Pledged(batch_size=1, passes=1.5, ends=ends)
+    algorithm = Pledged(rounds=2000, batch_size=1, passes=1.5, ends=ends)
     rows = rounds_of(algorithm, [1, 1000], most=2000)
     assert len(rows) == expected
 
@@ -95,7 +95,8 @@ pledges = st.lists(st.integers(0, 60), min_size=1, max_size=6).filter(any)
 
 @given(pledges, st.integers(1, 12), st.integers(1, 4), st.sampled_from(["first", "each"]))
 def test_at_full_contributions_all_pledges_are_used_up_in_the_same_round(theta, m, passes, ends):
-    rows = rounds_of(Pledged(batch_size=m, passes=passes, ends=ends), theta, most=4000)
+    algorithm = Pledged(rounds=4000, batch_size=m, passes=passes, ends=ends)
+    rows = rounds_of(algorithm, theta, most=4000)
     assert rows.sum(axis=0).tolist() == [passes * n for n in theta]
     a_round = m * sum(n > 0 for n in theta)
     assert len(rows) == math.ceil(passes * sum(theta) / a_round)
@@ -234,7 +235,11 @@ def test_the_round_in_which_pledges_are_used_up_is_evaluated():
     assert history.unique[-1].tolist() == [12, 12, 12]
 
 
-def test_rounds_are_an_end_too():
+def test_fewer_rounds_than_the_pledges_take_are_refused():
+    """94 points five times, at six a round, take 79 rounds; without them no cut would be felt."""
     federation = small_federation()
-    history = train(federation, Pledged(rounds=3, batch_size=2, passes=5), seed=1)
-    assert len(history.samples) == 3
+    history = train(federation, Pledged(rounds=79, batch_size=2, passes=5), seed=1)
+    assert len(history.samples) == 79
+    words = "takes 79 rounds to draw 94 points 5 times, and rounds is 78: let rounds be 79 or more"
+    with pytest.raises(InputError, match=words):
+        train(federation, Pledged(rounds=78, batch_size=2, passes=5), seed=1)

@@ -114,6 +114,7 @@ class Pledged(Algorithm):
             raise InputError(
                 f"{len(contributions)} clients need one commitment each; got {len(pledged)}"
             )
+        self._check_rounds(pledged)
         budgets = self.passes * np.minimum(pledged, contributions)
         # Parts of a sample: if the first pledge ends it all, none may be through too soon, and if
         # the last does, none too late.
@@ -127,6 +128,17 @@ class Pledged(Algorithm):
             budgets=whole.astype(np.int64),
             drawn=np.zeros(len(pledged), dtype=np.int64),
         )
+
+    def _check_rounds(self, pledged: Counts) -> None:
+        """Refuse so few rounds that the pledges would never be used up, and a cut never felt."""
+        total = self.batch_size * self.local_batches * np.count_nonzero(pledged)
+        needed = math.ceil(self.passes * int(pledged.sum()) / total - allotment.SLACK)
+        if needed > self.rounds:
+            raise InputError(
+                f"{self.name} takes {needed:,} rounds to draw {int(pledged.sum()):,} points "
+                f"{self.passes:g} times, and rounds is {self.rounds:,}: let rounds be {needed:,} "
+                "or more, or passes fewer"
+            )
 
     def allot(self, state: PledgeState) -> Counts:
         """Keep everybody in step with its share, up to its budget."""
