@@ -177,6 +177,8 @@ def test_best_responses_that_go_in_a_circle_come_to_an_end():
     assert min(rule(engine.made[0])) >= 0.5
     last = next(run for run in engine.made if run.contributions == found.contributions)
     assert min(rule(last)) >= 0.5
+    # It passed cheaper plans than everything that all have.
+    assert found.total < 100
 
 
 @given(st.integers(8, 120), st.integers(1, 8), st.integers(0, 3))
@@ -193,13 +195,26 @@ def test_the_budget_is_kept_and_the_plan_does_all_the_same(budget, trials, seed)
     assert len({run.key for run in engine.made}) == len(engine.made)
 
 
+def test_whoever_is_furthest_below_its_goal_reveals_first():
+    paper = Paper([400, 400, 400], [0.2, 0.35, 0.25])
+    found, _ = sought(paper, linear(np.eye(3)), step=0.01)
+    movers = [row.mover for row in found.story if row.phase == "grow" and row.mover]
+    assert list(dict.fromkeys(movers)) == ["site 1", "site 2", "site 0"]
+
+
 def test_a_larger_budget_asks_for_no_more():
     benefits = [[1, 0.5, 0.1], [0.5, 1, 0.3], [0.2, 0.1, 1]]
     paper = Paper([400] * 3, [0.3, 0.25, 0.12])
-    totals = [sought(paper, linear(benefits), budget=b)[0].total for b in (2, 10, 20, 40, 200)]
+    plans = [
+        sought(paper, linear(benefits), budget=budget, step=0.02)[0]
+        for budget in (2, 10, 20, 30, 200)
+    ]
+    totals = [plan.total for plan in plans]
     assert totals[0] == 1200
     assert totals == sorted(totals, reverse=True)
-    assert totals[-1] < 500
+    # Before it is settled, the cheapest plan so far is given.
+    assert [plan.ending for plan in plans[-2:]] == ["budget", "settled"]
+    assert totals[-1] < totals[-2] < 500
 
 
 def test_choosing_and_verifying_have_trials_of_their_own():
