@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from fedaccord.planning.base import Plan
     from fedaccord.planning.contenders import Contender, Frontier, Goals
     from fedaccord.planning.frontier import compare_algorithms
+    from fedaccord.planning.piloted import from_federation
     from fedaccord.planning.plan import make_plan
 
 __version__ = "0.1.0"
@@ -101,6 +102,7 @@ __all__ = [
     "everyone_contributes",
     "everyone_must_contribute",
     "fit_curves",
+    "from_federation",
     "is_diagonally_dominant",
     "leave_one_out",
     "make_plan",
@@ -159,6 +161,7 @@ _HOMES = {
     "Frontier": "fedaccord.planning.contenders",
     "Goals": "fedaccord.planning.contenders",
     "compare_algorithms": "fedaccord.planning.frontier",
+    "from_federation": "fedaccord.planning.piloted",
     "make_plan": "fedaccord.planning.plan",
 }
 

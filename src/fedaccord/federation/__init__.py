@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.history import History
     from fedaccord.federation.intervals import Proportion
     from fedaccord.federation.models import PaperNet, model_factory
+    from fedaccord.federation.piloting import pilot_design, run_pilots
     from fedaccord.federation.pledges import Pledged
     from fedaccord.federation.preparation import Preparation
     from fedaccord.federation.pretraining import (
@@ -77,7 +78,9 @@ __all__ = [
     "load_data",
     "loss_scores",
     "model_factory",
+    "pilot_design",
     "pretrain",
+    "run_pilots",
     "search_hyperparameters",
     "seek_equilibrium",
     "train",
@@ -111,6 +114,8 @@ _HOMES = {
     "Proportion": "fedaccord.federation.intervals",
     "PaperNet": "fedaccord.federation.models",
     "model_factory": "fedaccord.federation.models",
+    "pilot_design": "fedaccord.federation.piloting",
+    "run_pilots": "fedaccord.federation.piloting",
     "Pledged": "fedaccord.federation.pledges",
     "Preparation": "fedaccord.federation.preparation",
     "Draw": "fedaccord.federation.pretraining",
