@@ -218,7 +218,7 @@ evaluate_every = 20
 def sixteen(tmp_path_factory):
     """Sixteen agents with unequal goals, and the pilots of their federation."""
     mixtures = [0.7, 0.6, 0.4, 0.3] * 4
-    goals = [0.74, 0.76, 0.78, 0.80] * 4
+    goals = [0.64, 0.66, 0.68, 0.70] * 4
     folder = tmp_path_factory.mktemp("sixteen")
     (folder / "config.toml").write_text(SIXTEEN.format(mixtures=mixtures, goals=goals))
     config = Config.load(folder / "config.toml")
@@ -231,7 +231,7 @@ def sixteen(tmp_path_factory):
 def test_sixteen_agents_with_unequal_goals_have_a_plan(sixteen):
     source, _, _, found = sixteen
     assert found.table.size == 16
-    assert found.goals.tolist() == [0.74, 0.76, 0.78, 0.80] * 4
+    assert found.goals.tolist() == [0.64, 0.66, 0.68, 0.70] * 4
     assert not found.unreachable
     plan = make_plan(found, probability=0.5)
     theta = np.array(plan.contributions)
