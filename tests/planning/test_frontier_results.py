@@ -1,0 +1,48 @@
+"""The committed comparison of digits: it is of the config that lies there, and adds up."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedaccord.federation.config import Config
+from fedaccord.planning.contenders import Frontier
+
+DIGITS = Path(__file__).parents[2] / "experiments" / "digits"
+# What a plan puts into an algorithm's settings: what was pledged, and how many passes it takes.
+BY_THE_PLAN = {"commitment", "passes"}
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return json.loads((DIGITS / "results" / "frontier.json").read_text(encoding="utf-8"))
+
+
+def test_the_committed_comparison_is_of_the_committed_config(committed):
+    config = Config.load(DIGITS / "frontier.toml")
+    assert {n: c["plan"] for n, c in committed["contenders"].items()} == dict(config.plans)
+    assert not committed["unplanned"]
+    assert committed["trials"] == config.frontier.trials >= 30
+    assert committed["levels"] == list(config.frontier.levels)
+    assert committed["seed"] == config.audit.seed
+    for name, algorithm in config.algorithms.items():
+        for protocol in ("P1", "P2"):
+            settings = committed["contenders"][name][protocol]["settings"]
+            given = {k: v for k, v in settings.items() if k not in BY_THE_PLAN}
+            asked = {k: v for k, v in algorithm.to_dict().items() if k not in BY_THE_PLAN}
+            assert given == asked
+
+
+def test_every_share_has_its_trials_and_an_interval(committed):
+    for name, one in committed["contenders"].items():
+        for protocol in ("P1", "P2"):
+            shares = [one[protocol]["all_satisfied"]]
+            for level in one[protocol]["levels"]:
+                shares += [level, level["contributors"], level["others_of_contributors"]]
+            for share in shares:
+                assert share["trials"] >= 30, name
+                assert share["low"] <= share["p"] <= share["high"]
+
+
+def test_what_is_said_follows_from_the_numbers(committed):
+    assert Frontier.from_dict(committed).to_dict() == committed
