@@ -63,6 +63,25 @@ def test_what_is_told_of_the_heart_hospitals_is_what_was_measured():
     assert f"in {100 * less['p']:.0f} % of runs" in words
 
 
+def share_in(share):
+    return f"{share['p']:.2f} [{share['low']:.2f}, {share['high']:.2f}]"
+
+
+def test_the_frontier_of_digits_on_the_page_is_the_committed_one():
+    contenders = results("digits/results/frontier.json")["contenders"]
+    told = page("explanation/closing-the-gap.md").partition("\n## Digits\n")[2]
+    part = told.partition("\n## EMNIST\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+    figures = {cells[0]: cells[1:] for cells in rows if cells[0] in contenders}
+    assert len(figures) == 4
+    for name, cells in figures.items():
+        found = contenders[name]["P2"]
+        (cut,) = (level for level in found["levels"] if level["level"] == 0.25)
+        shares = (found["all_satisfied"], cut["contributors"], cut["others_of_contributors"])
+        asked = " ".join(map(str, found["contributions"]))
+        assert cells == [asked, *map(share_in, shares)]
+
+
 def test_a_row_that_lies_is_caught():
     text = page("explanation/measured-games.md")
     key, figures = next(iter(coverage_rows(text).items()))
