@@ -1,6 +1,7 @@
 """EQ-FED: on paper, where the right plan is known, and in training."""
 
 import json
+import math
 import pickle
 
 import cloudpickle
@@ -20,7 +21,7 @@ from fedaccord.federation.engines import made
 from fedaccord.federation.halves import Halved
 from fedaccord.federation.judging import Judge
 from fedaccord.federation.pledges import Pledged
-from fedaccord.federation.searching import SEEKING
+from fedaccord.federation.searching import FEWEST, SEEKING
 from fedaccord.federation.seeking import VERIFYING, seek_equilibrium
 from fedaccord.federation.sought import ENDINGS
 from fedaccord.federation.store import Run, RunStore
@@ -217,15 +218,40 @@ def test_a_larger_budget_asks_for_no_more():
     assert totals[-1] < totals[-2] < 500
 
 
-def test_choosing_and_verifying_have_trials_of_their_own():
+def test_choosing_confirming_and_verifying_have_trials_of_their_own():
     found, engine = sought(
         Paper([40, 40], [0.3, 0.3]), linear(np.eye(2), 100), trials=4, checks=5, budget=200
     )
     trials = {run.trial for run in engine.made}
     chosen = {trial for trial in trials if SEEKING <= trial < VERIFYING}
-    assert chosen == set(range(SEEKING, SEEKING + 4))
+    # Of the twice as many that may confirm, the first few are enough where all is certain.
+    assert chosen == set(range(SEEKING, SEEKING + 4 + FEWEST))
     assert trials - chosen == set(range(VERIFYING, VERIFYING + 5))
     assert found.verified.all_satisfied.trials == 5
+
+
+def lucky(run):
+    """All learn better by a fifth in the four trials that choose than in any others."""
+    luck = 1.2 if run.trial < SEEKING + 4 else 1.0
+    return np.array(run.contributions) / 200 * luck
+
+
+LUCKY = {"trials": 4, "step": 0.01}
+
+
+def test_a_plan_that_owes_its_place_to_luck_is_raised_by_other_trials():
+    found, _ = sought(Paper([200, 200], [0.6, 0.6]), lucky, **LUCKY, budget=400)
+    assert found.ending == "raised"
+    assert all(120 <= points <= 130 for points in found.contributions)
+
+
+def test_where_the_budget_ends_a_plan_is_raised_to_where_it_is_likely_to_do():
+    source = Paper([200, 200], [0.6, 0.6])
+    chosen, _ = sought(source, lambda run: 1.2 * np.array(run.contributions) / 200, **LUCKY)
+    spent = sum(row.trials for row in chosen.story if row.phase in ("grow", "trim"))
+    found, _ = sought(source, lucky, **LUCKY, budget=math.ceil((spent + 5) / 0.7))
+    assert found.ending == "raised"
+    assert all(115 <= points <= 150 for points in found.contributions)
 
 
 def test_verifying_sees_what_choosing_could_not():

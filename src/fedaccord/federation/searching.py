@@ -129,12 +129,17 @@ class Search:
         self._algorithm = algorithm
         self._judge = judge
         self._trials = trials
-        # A plan is confirmed by as many trials again.
+        # A plan is confirmed by twice as many trials.
         self._upto, self._most = most, max(most - 2 * trials, min(trials, most))
         self._names = tuple(source.names)
         self._points = tuple(int(n) for n in source.points)
         self._steps = tuple(max(1, math.floor(step * n + 0.5)) for n in self._points)
+        self._first = SEEKING
         self._seen: dict[Contributions, Matrix] = {}
+        # What came of everybody's giving all it has, in the first trials.
+        self._everything: Matrix | None = None
+        self._unconfirmed: Contributions | None = None
+        self._helping: tuple[str, ...] = ()
         self._phase = "grow"
 
     def equilibrium(self) -> tuple[Contributions, str]:
@@ -145,10 +150,7 @@ class Search:
         except SpentError:
             theta, ending = self._cheapest(), "budget"
         self._most = self._upto
-        try:
-            confirmed = self._confirmed(theta)
-        except SpentError:
-            return self._cheapest(), "budget"
+        confirmed = self._confirmed(theta)
         return confirmed, ending if self._is_near(confirmed, theta) else "raised"
 
     def _fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
@@ -166,12 +168,34 @@ class Search:
         return all(abs(a - b) <= step for a, b, step in moves)
 
     def _confirmed(self, theta: Contributions) -> Contributions:
-        """Try a plan with as many trials again, and let it grow if it owed too much to the first.
+        """Try a plan with other trials, twice as many, and let it grow if it owed its luck to luck.
 
-        Of many plans that were tried, one with luck in its trials is the likeliest to be taken.
+        Of many plans that were tried, one with luck in its trials is the likeliest to be taken; in
+        trials that had no part in that it has none. Where the budget ends before a larger plan is
+        confirmed, the plan is the one that is likely to do by what was seen.
         """
-        self._trials *= 2
-        return self._grown(theta, phase="confirm")
+        # By the trials in which its like were tried.
+        self._unconfirmed, self._helping = theta, self._helpers(theta)
+        self._everything = self._known(self._points)
+        self._first, self._trials = self._first + self._trials, 2 * self._trials
+        self._seen = {}
+        try:
+            return self._grown(theta, phase="confirm")
+        except SpentError:
+            if not self._seen:
+                return theta
+            good = [plan for plan in self._seen if self._chance(plan) >= self._judge.confidence]
+            likely = [self._likely(plan) for plan in self._seen if plan not in good]
+            return min([*good, *likely], key=lambda plan: (sum(plan), plan))
+
+    def _likely(self, theta: Contributions) -> Contributions:
+        """Raise a plan that is not enough to where it is likely to be, the neediest first."""
+        everyone = range(len(theta))
+        missing = self._crossing(theta, self._points, everyone) - sum(theta)
+        for i in np.argsort(self._margins(theta), kind="stable").tolist():
+            more = min(max(0, missing), self._points[i] - theta[i])
+            theta, missing = _with(theta, i, theta[i] + more), missing - more
+        return theta
 
     def _cheapest(self) -> Contributions:
         """Give the least contributions, in all, with which all are satisfied as far as is known."""
@@ -185,14 +209,19 @@ class Search:
         return min(good or [self._points], key=lambda theta: (sum(theta), theta))
 
     def runs(self, contributions: Contributions) -> list[Run]:
-        """Give the runs that contributions were tried with."""
-        return self._runs(contributions)[: len(self._seen[contributions])]
+        """Give the runs that contributions were confirmed with; none if the budget ended before."""
+        return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
     def helpers(self, theta: Contributions) -> tuple[str, ...]:
         """Name who gives more than it needs, for others that have given all they have.
 
         theta: contributions that were found.
         """
+        if theta == self._unconfirmed:
+            return self._helping
+        return self._helpers(theta)
+
+    def _helpers(self, theta: Contributions) -> tuple[str, ...]:
         helping = []
         for i, own in enumerate(theta):
             less = _with(theta, i, max(0, own - self._steps[i]))
@@ -327,8 +356,14 @@ class Search:
         return math.ceil(math.exp(start - (end - start) * gaps[0] / (gaps[1] - gaps[0])))
 
     def _gap(self, theta: Contributions, watched: Sequence[int]) -> float:
-        bounds = self._judge.bounds(self._seen[theta], self._level(theta))
+        bounds = self._judge.bounds(self._known(theta), self._level(theta))
         return float((bounds - self._judge.goals)[list(watched)].min())
+
+    def _known(self, theta: Contributions) -> Matrix:
+        """Give what came of contributions; of all that everybody has, perhaps in earlier trials."""
+        if theta not in self._seen and theta == self._points and self._everything is not None:
+            return self._everything
+        return self._seen[theta]
 
     def _enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
         """Try contributions, and tell whether those watched are satisfied."""
@@ -362,7 +397,7 @@ class Search:
         # Where clients promise what they bring, a plan is tried by a federation that has promised
         # as much.
         promised = self._algorithm.committed(theta)
-        trials = range(SEEKING, SEEKING + self._trials)
+        trials = range(self._first, self._first + self._trials)
         return [self._bench.run(promised, theta, trial) for trial in trials]
 
     def _can_be_told(self, theta: Contributions, watched: Sequence[int]) -> bool:
@@ -394,7 +429,7 @@ class Search:
 
     def _margins(self, theta: Contributions) -> Vector:
         """Give how far everybody is above its goal; if nobody gives, with what all had."""
-        accuracies = self._seen[theta if theta in self._seen else self._points]
+        accuracies = self._known(theta if theta in self._seen else self._points)
         return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
 
 

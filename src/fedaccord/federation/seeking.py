@@ -164,6 +164,8 @@ def _tightened(
     if not isinstance(algorithm, Pledged):
         return algorithm, []
     histories = [_evaluations(bench, run, theta) for run in search.runs(theta)]
+    if not histories:
+        return algorithm, []
     best: tuple[float, Matrix] | None = None
     for passes in sorted(set.intersection(*map(set, histories)), reverse=True):
         accuracies = np.array([history[passes] for history in histories])

@@ -106,7 +106,7 @@ def compare_algorithms(
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
         told = progress or (lambda stage: None)
         wanted = {"probability": probability, "prefer": prefer}
-        planner = _Planner(source, design, place, told, goals.level, pilots, seeking, wanted)
+        planner = _Planner(source, design, place, told, goals, pilots, seeking, wanted)
         made = {n: given.get(n) or planner.made(n, str(words[n])) for n in design.algorithms}
         missing = {name: one for name, one in made.items() if isinstance(one, str)}
         ready = {name: one for name, one in made.items() if not isinstance(one, str)}
@@ -220,7 +220,7 @@ class _Planner:
     design: of the comparison.
     place: where runs are made and kept.
     told: is told how far things are.
-    level: the cut that the goals are about.
+    goals: what is to be reached.
     pilots, seeking: how many runs a plan may take.
     wanted: of a measured plan, the arguments of `make_plan`.
     """
@@ -229,7 +229,7 @@ class _Planner:
     design: Design
     place: Mapping[str, Any]
     told: Callable[[Stage], None]
-    level: float
+    goals: Goals
     pilots: int | None
     seeking: int | None
     wanted: Mapping[str, Any]
@@ -253,6 +253,9 @@ class _Planner:
             algorithm,
             budget=self.pilots,
             seed=self.design.seed,
+            # The audits that follow leave runs in the store: whoever goes on after an
+            # interruption is to plan by the pilots that were there before.
+            others=False,
             progress=lambda done, total: self.told(Stage(what, done, total)),
             **self.place,
         )
@@ -273,7 +276,9 @@ class _Planner:
             algorithm,
             budget=self.seeking,
             checks=FEWEST_CHECKS,
-            levels=(self.level,),
+            levels=(self.goals.level,),
+            # Half of the misses that the goal allows are left to what a few trials cannot tell.
+            confidence=(1 + self.goals.satisfied) / 2,
             seed=self.design.seed,
             progress=tell,
             **self.place,
