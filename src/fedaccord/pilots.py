@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class PilotTable:
             )
         if len(given) == 0:
             raise InputError("there are no pilots; a table needs at least one")
-        check_finite(given.T, "the contribution", lambda agent: names[agent])
+        check_finite(given.ravel(), "the contribution", _cell_names(names))
         _check_accuracies(reached, names)
         values = {
             "agents": names,
@@ -223,6 +223,11 @@ class PilotTable:
                 )
         agents, pilots = _named(sheet, "agent"), _named(sheet, "pilot")
         contributions, accuracies = _spread(sheet, pilots, agents)
+        if contributions.max() <= 1:
+            raise InputError(
+                f"no contribution in {path} is of more than one sample: write how many samples "
+                "each gave, not which part of what it has"
+            )
         owners = sheet.column("agent")
         own = {name: np.array(constant(sheet, name, agents, owners)) for name in CONSTANT}
         try:
@@ -340,7 +345,18 @@ def _spread(
                     f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with "
                     "contribution 0 if it gave nothing and no accuracy if none was measured"
                 )
+    places_in_file = [sheet.where(rows[pilot, agent]) for pilot in pilots for agent in agents]
+    check_finite(
+        contributions.ravel(),
+        "the contribution",
+        lambda n: f"{agents[n % len(agents)]} in {places_in_file[n]}",
+    )
     return contributions, accuracies
+
+
+def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
+    """Give what says where a number stands that is the n-th of a table, pilot by pilot."""
+    return lambda n: f"{names[n % len(names)]} in pilot {n // len(names)}"
 
 
 def _cell(value: Any) -> str:
