@@ -16,6 +16,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.defection import defection_curves
 from fedaccord.federation.design import PLANNING
+from fedaccord.federation.piloting import run_pilots
 from fedaccord.federation.pledges import Pledged
 from fedaccord.planning.contenders import Frontier, Goals, Reached
 from fedaccord.planning.frontier import compare_algorithms
@@ -249,6 +250,36 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     )
     assert [s.what for s in told][:2] == ["pilots of P", "EQ-FED for EQ: grow"]
     assert all(run.base_seed == 5 for run in engine.made)
+
+
+def test_going_on_plans_by_the_same_pilots_whatever_audits_have_left(
+    monkeypatch, planned, tmp_path
+):
+    class Dealt(MadeUp):
+        def deal(self, trial):
+            return SimpleNamespace(clients=[SimpleNamespace(validation_labels=[0] * 9)] * 3)
+
+    def measured(source, algorithm, *, progress, **options):
+        return SimpleNamespace(table=run_pilots(source, algorithm, **options))
+
+    monkeypatch.setattr("fedaccord.planning.piloted.from_federation", measured)
+
+    def compare():
+        made_up(monkeypatch, pledges_bind)
+        return compare_algorithms(
+            Dealt(),
+            # The same settings: what is trained for the one tells of the other.
+            {"FedAvg": FedAvg(), "planned": FedAvg()},
+            plans={"planned": "measured"},
+            trials=4,
+            levels=(0.25,),
+            pilots=7,
+            store=tmp_path / "runs.sqlite",
+        )
+
+    first = compare()
+    assert first.contender("planned").planning_runs == 7
+    assert values(compare()) == values(first)
 
 
 def test_who_has_no_plan_is_named_with_the_reason_and_the_others_are_compared(monkeypatch, planned):

@@ -100,6 +100,7 @@ def run_pilots(
     aim: Callable[[PilotTable], ArrayLike] | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
+    others: bool = True,
     workers: int | None = None,
     engine: str | EngineMaker = "local",
     progress: Count | None = None,
@@ -107,7 +108,8 @@ def run_pilots(
     """Train with chosen contributions, and give the table of what everybody had in the end.
 
     Pilots that are in the store are not made again. What else the store has of the same source
-    and algorithm, of trials that no audit counts, comes on top of the budget. Goals do not matter
+    and algorithm, of trials that no audit counts, comes on top of the budget, unless told
+    otherwise. Goals do not matter
     to pilots of an algorithm that does not look at them: they can be changed, and all pilots of
     the design stay.
 
@@ -120,6 +122,8 @@ def run_pilots(
         budget is no more than 2 k + 5, all are of the design.
     seed: of everything random.
     store: a file of finished runs, or a RunStore.
+    others: whether what else the store has counts too; without it the table is the same whatever
+        was kept before.
     workers: how many runs at a time.
     engine: where the runs are made, as `defection_curves` has it.
     progress: told how many pilots are finished, of how many.
@@ -140,7 +144,8 @@ def run_pilots(
             plan = aim(pilots.table(wanted, validation))
             pilots.make(pilots_near(plan, points, budget=aimed, seed=seed), first=AIMED)
         # Where goals do not matter, neither do those that an audit of the source had.
-        pilots.find([asked] if algorithm.tests_goal else [asked, source])
+        if others:
+            pilots.find([asked] if algorithm.tests_goal else [asked, source])
     return pilots.table(wanted, validation)
 
 

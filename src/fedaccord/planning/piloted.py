@@ -37,6 +37,7 @@ def from_federation(
     goals: ArrayLike | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
+    others: bool = True,
     workers: int | None = None,
     engine: str | Callable[..., Engine] = "local",
     progress: Callable[[int, int], None] | None = None,
@@ -58,6 +59,7 @@ def from_federation(
     goals: the accuracy each client wants, one for all or one each; the source's where left out.
     seed: of pilots and resamples.
     store: a file of finished runs, or a RunStore.
+    others: whether what else the store has counts too, on top of the budget.
     workers: how many runs at a time.
     engine: where the runs are made: "local", "flower", "ray", or what makes an engine.
     progress: told how many pilots are finished, of how many.
@@ -79,6 +81,7 @@ def from_federation(
         aim=lambda first: rough_plan(fitted(first, 1)),
         seed=seed,
         store=store,
+        others=others,
         workers=workers,
         engine=engine,
         progress=progress,
