@@ -196,6 +196,31 @@ def test_what_is_planned_from_is_not_overwritten(tmp_path):
     assert path.read_text() == before
 
 
+def test_histograms_beside_the_pilots_are_not_overwritten(tmp_path):
+    path = two(tmp_path / "pilots.csv", repeats=1)
+    labels = write(tmp_path / "labels.csv", "agent,a,b\nNorth,5,6\nSouth,7,8\n")
+    before = labels.read_text()
+    for option in ("--save", "--save-pilots"):
+        result = run("plan", path, "--histograms", labels, option, labels)
+        assert_refused(result, f"{option} would overwrite", "labels.csv, which is read here")
+    assert labels.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--probability", "1"), "--probability must be above 0 and below 1"),
+        (("--prefer", "cheap"), '--prefer must be "total"'),
+        (("--goal", "=0.8"), "NAME=X"),
+    ],
+)
+def test_no_pilot_is_trained_for_options_at_fault(tmp_path, options, words):
+    config = write(tmp_path / "tiny.toml", tiny_audit(trials=2))
+    kept = tmp_path / "runs.sqlite"
+    assert_refused(run("plan", config, "--results", kept, "--budget", 1, *options), words)
+    assert not kept.exists()
+
+
 def test_options_that_mean_nothing_to_histograms_are_refused(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     assert_refused(run("plan", path, "--goal", "0.8"), "say nothing of accuracies")

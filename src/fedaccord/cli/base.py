@@ -208,11 +208,10 @@ def check_destination(
     path = Path(save)
     if path.suffix not in suffixes:
         raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
-    if path.exists() and (
-        not path.is_file()
-        or (keep is not None and Path(keep).exists() and os.path.samefile(path, keep))
-    ):
+    if path.exists() and not path.is_file():
         raise InputError(f"{option} would overwrite {save}, which is no {what}; name another")
+    if path.exists() and keep is not None and Path(keep).exists() and os.path.samefile(path, keep):
+        raise InputError(f"{option} would overwrite {save}, which is read here; name another file")
     # Through a link to where the file will be.
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not os.access(folder, os.W_OK | os.X_OK):

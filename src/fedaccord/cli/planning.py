@@ -114,11 +114,11 @@ def make(
     probability asked for, 1 when there is none: a goal is out of reach, or the probability is.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
-    if not (math.isfinite(time_limit) and time_limit > 0):
-        raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
+    _check_wanted(probability, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
-    _check_files(saved, report, keep=subject)
+    for read in (subject, histograms):
+        _check_files(saved, report, keep=read)
     kind = kind_of(subject)
     _check_fit(kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _seed(kind, subject, seed)
@@ -142,6 +142,19 @@ def make(
 
         emit(*plan_parts(plan))
     return 0 if plan.outcome.key == "planned" else 1
+
+
+def _check_wanted(probability: float, prefer: str, time_limit: float) -> None:
+    """Refuse what no plan can be asked for before any pilot is trained for it."""
+    if not 0 < probability < 1:
+        raise InputError(
+            f"--probability must be above 0 and below 1, as 0.95; got {probability:g}: no number "
+            "of samples makes anything certain"
+        )
+    if prefer not in ("total", "firm"):
+        raise InputError(f'--prefer must be "total" or "firm"; got {prefer!r}')
+    if not (math.isfinite(time_limit) and time_limit > 0):
+        raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
 
 
 def _check_files(saved: dict[str, str | None], report: str | None, *, keep: str | None) -> None:

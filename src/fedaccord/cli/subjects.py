@@ -56,7 +56,7 @@ class Wanted:
         named: dict[str, float] = {}
         for text in given:
             name, sign, value = (part.strip() for part in text.rpartition("="))
-            number = _number(value, text, option)
+            number = _number(value if name or not sign else "", text, option)
             if not sign and everyone is not None:
                 raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
             if sign and name in named:

@@ -61,7 +61,12 @@ class Histograms:
                 f"counts must have {len(agents)} rows, one per agent, and {len(labels)} columns, "
                 f"one per label; got shape {values.shape}"
             )
-        check_finite(values, "the count", lambda agent: agents[agent])
+        width = len(labels)
+        check_finite(
+            values.ravel(),
+            "the count",
+            lambda n: f"{labels[n % width]} of {agents[n // width]}",
+        )
         if not values.any(axis=1).all():
             agent = agents[int(np.argmin(values.any(axis=1)))]
             raise InputError(f"{agent} has no samples of any label; leave it out")
@@ -81,6 +86,8 @@ class Histograms:
             if array.shape != (size,):
                 raise InputError(f"{name} must have {size} numbers, one per agent")
             object.__setattr__(self, name, frozen(array))
+        known = np.where(np.isnan(self.needs), 1.0, self.needs)
+        check_finite(known, "the need", lambda agent: agents[agent])
 
     def __repr__(self) -> str:
         return f"Histograms({len(self.agents)} agents, {len(self.labels)} labels)"
@@ -124,6 +131,7 @@ class Histograms:
                 raise InputError(f"needs must have {self.size} numbers, one per agent")
             wanted = np.array(np.broadcast_to(given, self.size))
         silent = np.isnan(wanted)
+        check_finite(np.where(silent, 1.0, wanted), "the need", lambda agent: self.agents[agent])
         if not silent.any():
             return wanted, ()
         wanted[silent] = self.counts.sum(axis=1)[silent]
@@ -231,6 +239,8 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
     names = sheet.column("label")
+    if "" in names:
+        raise InputError(f"{sheet.where(names.index(''))} names no label; fill it in")
     labels = tuple(dict.fromkeys(names))
     counts = np.full((len(agents), len(labels)), np.nan)
     rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
