@@ -443,6 +443,13 @@ def test_whatever_was_measured_is_fitted_without_a_fuss(reached, scale: float, c
     assert len(list(found.games)) == np.isfinite(found.needs()).all(axis=1).sum()
 
 
+def test_more_agents_than_can_be_fitted_are_refused_at_once() -> None:
+    names = [f"agent {n}" for n in range(2_000)]
+    table = PilotTable(names, np.ones((3, 2_000)), np.full((3, 2_000), 0.5), goals=[0.6] * 2_000)
+    with pytest.raises(InputError, match=r"2,000 agents .* label histograms"):
+        fit_curves(table)
+
+
 def test_a_fit_needs_a_resample(sound: Measurement) -> None:
     with pytest.raises(InputError, match="resamples must be at least 1"):
         fit_curves(sound.table, resamples=0)

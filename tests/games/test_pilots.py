@@ -115,6 +115,13 @@ def test_every_fault_is_named_with_its_remedy(
         PilotTable.load(written(tmp_path, TEXT.replace(old, new, 1)))
 
 
+def test_parts_of_what_agents_have_are_not_taken_for_numbers_of_samples(tmp_path: Path) -> None:
+    text = "pilot,agent,contribution,accuracy\n1,a,0.1,0.6\n2,a,1,0.8\n"
+    with pytest.raises(InputError, match="write how many samples each gave"):
+        PilotTable.load(written(tmp_path, text))
+    PilotTable.load(written(tmp_path, text.replace("1,0.8", "2,0.8")))
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "pilot,agent,contribution,accuracy\n"])
 def test_an_empty_file_is_told_what_it_should_start_with(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match="pilot,agent,contribution,accuracy"):

@@ -171,25 +171,37 @@ def _limited(measurement: Measurement, agent: int) -> bool:
 
 
 def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
-    goals = measurement.table.goals
-    needs = needs_of(measurement.curves, goals)
+    needs = needs_of(measurement.curves, measurement.table.goals)
     for agent, fit in enumerate(measurement.fits):
         name, need = measurement.agents[agent], needs[agent]
-        samples = fit.model.contributions @ measurement.benefits[agent]
-        if np.isfinite(need) and need > samples.max():
-            yield Doubt(
-                agent,
-                "extrapolation",
-                f"{name} is to need {need:,.0f} samples or their worth, and no pilot had more than "
-                f"{samples.max():,.0f}: its curve is drawn out beyond what was seen; make pilots "
-                "with more data.",
-            )
-        elif need < samples.min():
+        least = (fit.model.contributions @ measurement.benefits[agent]).min()
+        if need < least:
             yield Doubt(
                 agent,
                 "extrapolation",
                 f"{name} is to need {need:,.0f} samples or their worth, and every pilot had "
-                f"{samples.min():,.0f} or more: make pilots with less data.",
+                f"{least:,.0f} or more: make pilots with less data.",
+            )
+    yield from beyond_pilots(measurement, needs)
+
+
+def beyond_pilots(measurement: Measurement, needs: Vector, *, toward: str = "") -> Iterator[Doubt]:
+    """Doubt needs that are beyond what any pilot had.
+
+    measurement: the fit.
+    needs: effective samples, agent by agent.
+    toward: what they are needed for, where that is not the goal.
+    """
+    for agent, fit in enumerate(measurement.fits):
+        need = needs[agent]
+        most = (fit.model.contributions @ measurement.benefits[agent]).max()
+        if np.isfinite(need) and need > most:
+            yield Doubt(
+                agent,
+                "extrapolation",
+                f"{measurement.agents[agent]} is to need {need:,.0f} samples or their worth"
+                f"{toward}, and no pilot had more than {most:,.0f}: its curve is drawn out beyond "
+                "what was seen; make pilots with more data.",
             )
 
 

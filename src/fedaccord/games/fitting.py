@@ -34,6 +34,8 @@ VALIDATION, EVIDENCE = 400.0, 2.0
 # Accuracies near 0 or 1 scatter little, but not as little as the formula says.
 LEAST_VARIANCE = 0.01
 PASSES = 3
+# The unknowns of all agents grow with the square of how many there are, and the time with more.
+MOST_AGENTS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +211,7 @@ class Measurement:
         """The agents whose goals cannot be met even if all give their limits, as fitted."""
         nearest = nearest_goals(self.benefits, self.curves, self.table.limits)
         # Without a limit the accuracy comes close to its best and never is there.
-        short = (nearest < self.goals) | (1 - self.curves[:, 0] <= self.goals)
+        short = (nearest < self.goals) | np.isinf(needs_of(self.curves, self.goals))
         return tuple(
             Unreachable(i, self.agents[i], float(self.goals[i]), float(nearest[i]))
             for i in np.flatnonzero(short).tolist()
@@ -249,6 +251,12 @@ def fit_curves(
     prior: what a sample of j may be worth to i, k x k, as Histograms.benefits says; a fit that
         the pilots leave open stays near it.
     """
+    if table.size > MOST_AGENTS:
+        raise InputError(
+            f"pilots of {table.size:,} agents have {table.size - 1:,} cross-benefits to be found "
+            f"for each; curves are fitted to {MOST_AGENTS} agents at most: let agents that are "
+            "alike count as one, or plan from label histograms"
+        )
     hint = None if prior is None else as_numbers(prior, "prior")
     if hint is not None and hint.shape != (table.size, table.size):
         raise InputError(
