@@ -74,14 +74,25 @@ def test_an_interval_leaves_a_fortieth_of_the_draws_on_either_side():
     assert (found.low, found.high) == (24.0, 974.0)
 
 
-def test_what_could_be_anything_leaves_an_interval_open():
+def test_worlds_without_what_is_estimated_are_left_out_of_its_interval():
+    draws = np.arange(200.0)[:, None]
+    draws[1::2] = np.nan
+    found = spread(np.array([100.0]), draws)[0]
+    assert (found.low, found.high) == (4.0, 194.0)
+
+
+def test_there_is_no_interval_where_most_worlds_are_without():
+    draws = np.full((100, 2), 5.0)
+    draws[:51, 1] = np.nan
+    found = spread(np.array([5.0, 5.0]), draws)
+    assert found.low is None and found.high is None and found[0].low is None
+
+
+def test_a_need_without_end_leaves_an_interval_open_above():
     draws = np.full((100, 1), 5.0)
-    draws[:3] = np.nan
+    draws[:3] = np.inf
     found = spread(np.array([5.0]), draws)[0]
-    assert found.high == np.inf and found.low == 0.0
-    draws[1:3] = 5.0
-    found = spread(np.array([5.0]), draws)[0]
-    assert (found.low, found.high) == (5.0, 5.0)
+    assert (found.low, found.high) == (5.0, np.inf)
 
 
 def test_goals_within_reach_are_met_as_often_as_asked_and_hardly_more():

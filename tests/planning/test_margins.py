@@ -9,7 +9,7 @@ from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.choosing import Equilibria
-from fedaccord.planning.margins import FINE, Aim, game_at_limits, least_margin
+from fedaccord.planning.margins import FINE, NEAR, Aim, game_at_limits, least_margin
 
 GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
 NOISE = np.array([0.01, 0.02])
@@ -45,10 +45,17 @@ def test_no_margin_is_taken_where_none_is_needed():
     assert aim.z == 0 and len(asked) == 1
 
 
-def test_where_plans_end_too_soon_the_best_is_given():
+def test_where_plans_end_too_soon_one_that_comes_near_the_best_is_given():
     aim, _ = found(0.95, rising, up_to=1.3)
-    assert aim.everyone < 0.95
-    assert 1.3 - 2 * FINE <= aim.z <= 1.3
+    assert rising(1.3) - NEAR - 0.005 <= aim.everyone <= rising(1.3)
+    assert rising(aim.z - 2 * FINE) < rising(1.3) - NEAR
+
+
+def test_a_margin_that_hardly_adds_to_the_probability_is_not_taken():
+    # From 2 on there is next to nothing to be had, however far plans go.
+    aim, _ = found(0.95, lambda z: min(rising(z), rising(2) + 1e-4 * z))
+    assert aim.everyone >= rising(2) - NEAR
+    assert aim.z <= 2
 
 
 def test_where_plans_end_just_in_time_the_least_margin_is_found_all_the_same():

@@ -1,5 +1,6 @@
 """Plans of hospitals whose curves are known: what they ask, how sure they are, what they say."""
 
+import dataclasses
 import json
 import re
 from functools import cache
@@ -10,13 +11,17 @@ from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 
 from fedaccord._json import json_text
 from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.fitting import fit_curves
 from fedaccord.games.learning import accuracies_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
+from fedaccord.pilots import PilotTable
 from fedaccord.planning.chances import Chances
-from fedaccord.planning.plan import Outcome, make_plan, resampled_equilibria, whole_samples
+from fedaccord.planning.plan import Outcome, make_plan, whole_samples
+from fedaccord.report.plans import shares_sentences
 
 THREE = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -53,14 +58,10 @@ def test_the_plan_is_an_equilibrium_in_whole_samples_by_the_audit():
 def test_the_plan_costs_about_what_the_true_curves_ask_for_at_the_same_aims():
     plan = planned()
     truth = true_game().replace(margins=plan.margins)
-    from fedaccord.equilibria.stable import solve_stable
-
     assert plan.contributions.sum() == pytest.approx(solve_stable(truth).total, rel=0.15)
 
 
 def test_intervals_hold_the_true_needs_and_the_true_total():
-    from fedaccord.equilibria.stable import solve_stable
-
     plan = planned()
     truth = true_game()
     assert (plan.alone.low <= truth.alone).all() and (truth.alone <= plan.alone.high).all()
@@ -78,10 +79,11 @@ def test_alone_optimal_and_stable_are_those_of_the_game_without_margins():
 
 
 def test_totals_of_resamples_are_what_the_interval_is_of():
-    plan = planned()
-    totals = np.sort(resampled_equilibria(plan).sum(axis=1))
-    assert plan.totals["stable"].low == pytest.approx(totals[2])
-    assert plan.totals["stable"].high == pytest.approx(totals[97])
+    plan = planned(resamples=40)
+    for name, solve in (("stable", solve_stable), ("optimal", solve_optimal)):
+        totals = np.sort([solve(game).total for game in plan.measurement.games])
+        found = plan.totals[name]
+        assert [found.low, found.high] == pytest.approx(totals[[0, 38]], rel=0.01)
 
 
 # How sure it is.
@@ -256,7 +258,8 @@ def test_where_nothing_is_stable_the_reason_is_said():
     game = LinearGame([[1.0, 1.0], [1.0, 1.0]], [3.0, 2.0], limits=[2.0, 1.0], agents=["A", "B"])
     plan = make_plan(game)
     assert plan.outcome is Outcome.UNSTABLE and plan.contributions is None
-    assert plan.verdict.startswith("There is no plan in which")
+    assert plan.verdict.startswith("There is no plan. Within the limits there is none in which")
+    assert plan.verdict.count("nobody could give less") == 1
     assert "A" in plan.reason and "3" in plan.verdict
 
 
@@ -273,7 +276,110 @@ def test_a_goal_at_the_very_edge_is_not_answered_with_a_million_samples():
     assert "times as many samples as the pilots had" in plan.verdict
 
 
+def test_where_data_hardly_help_a_goal_out_of_reach_is_said_all_the_same():
+    given = np.array([[10.0], [100.0], [1_000.0]])
+    found = fit_curves(PilotTable(["A"], given, np.full((3, 1), 0.5), goals=[0.8]), resamples=5)
+    # The last thousandth takes more than 10^130 samples.
+    slow = dataclasses.replace(found, curves=np.array([[0.1, 0.8, 1.0, 0.02]]))
+    for goal in (0.95, 0.8999):
+        plan = make_plan(slow.with_goals([goal]))
+        assert plan.outcome is Outcome.UNREACHABLE and "A wants an accuracy" in plan.verdict
+
+
+# Near the limits, and far beyond the pilots.
+
+
+@cache
+def tight():
+    """Give the plan of hospitals who can hardly give what they need."""
+    return make_plan(fit_curves(pilots(limit=1_000.0, validation=400, repeats=1), resamples=60))
+
+
+@cache
+def endless():
+    """Give the plan of hospitals without limits whose few pilots leave almost all open."""
+    table = pilots(validation=100, repeats=1, goals=[0.84, 0.84, 0.82, 0.82])
+    free = PilotTable(
+        table.agents, table.contributions, table.accuracies, goals=table.goals,
+        validation=table.validation,
+    )  # fmt: skip
+    return make_plan(fit_curves(free, resamples=60))
+
+
+def test_worlds_in_which_a_goal_is_out_of_reach_leave_intervals_that_mean_something():
+    plan = tight()
+    needs = Chances.of(plan.measurement).needs(np.zeros(4))
+    most = np.einsum("bij,j->bi", plan.measurement.resamples.benefits, plan.bare.limits)
+    beyond = (needs >= most).any(axis=1)
+    assert beyond.any() and plan.goals_missed >= beyond.mean() - 1e-12
+    for name in ("optimal", "stable"):
+        total = plan.totals[name]
+        assert 0 < total.low <= total.value <= total.high < np.inf
+    price = plan.price_of_stability
+    assert 1 <= price.low <= price.value <= price.high < np.inf
+    # Whatever the world, nothing is cheaper than the cheapest.
+    optimal, stable = plan.totals["optimal"], plan.totals["stable"]
+    assert optimal.low <= stable.low * (1 + 1e-9) and optimal.high <= stable.high * (1 + 1e-9)
+    said = list(shares_sentences(plan))
+    assert any("of the resamples no such plan meets all goals" in sentence for sentence in said)
+    assert not any("inf" in sentence or "∞" in sentence for sentence in said)
+
+
+def test_a_plan_that_most_worlds_do_not_have_has_no_interval():
+    plan = endless()
+    aims = Chances.of(plan.measurement).needs(plan.margins)
+    assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.5
+    assert plan.total.low is None and plan.real.low is None
+    assert any("there are no intervals of the plan" in said for said in shares_sentences(plan))
+
+
+def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_last_hundredth():
+    plan = tight()
+    assert plan.outcome is Outcome.LESS_SURE
+    assert plan.contributions.sum() < plan.game.limits.sum()
+    assert plan.ceiling.value - 0.015 <= plan.everyone.value <= plan.ceiling.value + 1e-9
+    assert "within the limits" in plan.verdict and "comes nearest" in plan.verdict
+
+
+def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
+    plan = endless()
+    tried = (plan.measurement.table.contributions @ plan.measurement.benefits.T).max(axis=0)
+    assert plan.outcome is Outcome.LESS_SURE
+    assert (plan.game.requirements <= 10 * tried).all()
+    assert (plan.bare.requirements <= tried).all() and (plan.game.requirements > tried).any()
+    assert "limits" not in plan.verdict
+    for agent in range(4):
+        doubted = [d for d in plan.doubts if d.agent == agent and d.kind == "extrapolation"]
+        assert len(doubted) == (plan.game.requirements[agent] > tried[agent])
+
+
+def test_a_plan_that_asks_more_than_going_alone_says_so():
+    plan = make_plan(LinearGame(np.eye(2), [10.0, 10.0], minimums=[30.0, 30.0]))
+    assert "60 samples of 2 agents, more than the 20 if each went alone" in plan.verdict
+
+
+def test_what_is_merely_rounded_up_is_not_said_to_be_the_least():
+    benefits = [[1.0, 1.2, 0.6], [0.6, 1.0, 1.3], [1.2, 0.6, 1.0]]
+    plan = make_plan(LinearGame(benefits, [5.5, 6.0, 5.5]))
+    given, utilities = plan.contributions, np.array(benefits) @ plan.contributions
+    # Somebody could give one sample less, and still have what it needs.
+    assert ((utilities - 1 >= [5.5, 6.0, 5.5]) & (given > 0)).any()
+    assert not plan.whole and "rounding up aside, nobody could give less" in plan.verdict
+
+
 # Games as they are.
+
+
+def test_a_plan_of_two_is_the_one_worked_out_by_hand():
+    # Error 1 / sqrt(n), so 0.9 takes 100 samples' worth. With half of the other's samples each
+    # gives 200/3; 67 in whole samples, for 66 + 33.5 is short. The price of stability is 1.
+    game = MeasuredGame([[1.0, 0.5], [0.5, 1.0]], [(0.0, 1.0, 0.0, 0.5)] * 2, [0.9, 0.9])
+    plan = make_plan(game)
+    assert plan.alone.values == pytest.approx([100, 100])
+    assert plan.real.values == pytest.approx([200 / 3, 200 / 3])
+    assert plan.contributions.tolist() == [67, 67] and plan.whole
+    assert plan.accuracy.values == pytest.approx([1 - 100.5**-0.5] * 2)
+    assert plan.prices["price of stability"].upper == pytest.approx(1)
 
 
 def test_a_game_without_pilots_is_planned_for_as_it_is():

@@ -17,7 +17,7 @@ from fedaccord.audit import Audit, audit
 from fedaccord.equilibria.base import Solution
 from fedaccord.equilibria.prices import Price
 from fedaccord.errors import UnsolvedError
-from fedaccord.games.doubts import Doubt
+from fedaccord.games.doubts import Doubt, beyond_pilots
 from fedaccord.games.fitting import Measurement, Unreachable
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
@@ -107,8 +107,12 @@ class Plan:
     totals: their costs, by concept.
     prices: of stability and of fairness, by name, as proved for the game as fitted.
     price_of_stability: with the interval that the pilots leave.
+    goals_missed: the part of the resamples in which no stable plan like this meets all goals;
+        intervals of it, of totals and of prices are over the others.
     real: the plan before it was rounded.
     total: what that costs.
+    aims_missed: the part of the resamples in which what the agents aim at is out of reach;
+        intervals of the plan and its total are over the others.
     accuracy: what each is expected to reach under the plan.
     runs: the same, with intervals for a single run.
     satisfied: the probability that each reaches its goal in one run.
@@ -140,8 +144,10 @@ class Plan:
     totals: Mapping[str, Estimate] = field(default_factory=dict)
     prices: Mapping[str, Price] = field(default_factory=dict)
     price_of_stability: Estimate | None = None
+    goals_missed: float = 0.0
     real: Estimates | None = None
     total: Estimate | None = None
+    aims_missed: float = 0.0
     accuracy: Estimates | None = None
     runs: Estimates | None = None
     satisfied: Vector | None = None
@@ -199,8 +205,15 @@ class Plan:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What speaks against trusting the fit, as far as it is known."""
-        return () if self.measurement is None else self.measurement.doubts
+        """What speaks against trusting the fit, and against aiming beyond what pilots had."""
+        if self.measurement is None:
+            return ()
+        known = self.measurement.doubts
+        if self.contributions is None:
+            return known
+        named = {doubt.agent for doubt in known if doubt.kind == "extrapolation"}
+        above = beyond_pilots(self.measurement, self.game.requirements, toward=" with its margin")
+        return (*known, *(doubt for doubt in above if doubt.agent not in named))
 
     @cached_property
     def found(self) -> Audit | None:
@@ -247,6 +260,7 @@ class Plan:
             "without_margin": self._without_margin(),
             "before_rounding": _dict(self.real),
             "total": _dict(self.total),
+            "resamples_left_out": self.aims_missed,
             "accuracy": _dict(self.accuracy),
             "accuracy_of_a_run": _dict(self.runs),
             "satisfied": _list(self.satisfied),
@@ -274,6 +288,7 @@ class Plan:
             "totals": {name: total.to_dict() for name, total in self.totals.items()},
             "prices": {name: price.to_dict() for name, price in self.prices.items()},
             "price_of_stability": _dict(self.price_of_stability),
+            "resamples_left_out": self.goals_missed,
         }
 
 

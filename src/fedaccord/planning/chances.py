@@ -74,15 +74,17 @@ class Estimates:
 def spread(values: Vector, draws: Matrix) -> Estimates:
     """Give estimates with the interval that most of their draws lie in.
 
-    A draw that is NaN could be anything: it counts as nothing below and as endless above.
+    A draw with a NaN is a world in which there is no such thing, and is left out; where most of
+    the draws are, there is no interval.
 
     values: one estimate a column.
     draws: one row a draw.
     """
+    known = draws[~np.isnan(draws).any(axis=1)]
+    if 2 * len(known) < len(draws):
+        return Estimates(frozen(np.array(values)))
     # No interpolation: between a number and infinity there is nothing to interpolate.
-    low = np.quantile(np.nan_to_num(draws, nan=0.0), TAIL, axis=0, method="inverted_cdf")
-    above = np.where(np.isnan(draws), np.inf, draws)
-    high = np.quantile(above, 1 - TAIL, axis=0, method="inverted_cdf")
+    low, high = np.quantile(known, [TAIL, 1 - TAIL], axis=0, method="inverted_cdf")
     return Estimates(frozen(np.array(values)), frozen(low), frozen(high))
 
 

@@ -83,8 +83,10 @@ def _why_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
         said = "Not even everybody's limit meets every goal."
     elif solution.status is Status.NONE_EXISTS:
-        said = "Within the limits there is no plan in which everybody reaches its goal and nobody "
-        said += "could give less."
+        said = (
+            "Within the limits there is none in which everybody reaches its goal and nobody could "
+        )
+        said += "give less."
     else:
         said = solution.status.value
     return " ".join(filter(None, (said, solution.note)))

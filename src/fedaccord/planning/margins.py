@@ -1,14 +1,15 @@
 """How far above their goals agents should aim, so that one run satisfies all as often as asked.
 
 Every agent aims z times its own noise above its goal, with one z for all; z is the least that
-gives the probability asked for, or the largest for which there is a plan. Who cannot reach what it
-aims at, though it gives all it can, aims at what it does reach.
+gives the probability asked for, or comes near the largest that there is a plan for. Who cannot
+reach what it aims at, though it gives all it can, aims at what it does reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from fedaccord.planning.resampled import settled
 FIRST = 0.5
 FARTHEST = 64.0
 FINE = 0.005
+# Where the probability asked for cannot be had, a plan that comes this near to the largest will do:
+# the last hundredth may take all that everybody has.
+NEAR = 0.01
 # What sums of samples may be off by, relative to their value.
 SLACK = 1e-9
 
@@ -60,9 +64,10 @@ def least_margin(
     probability: float,
     aimed: Callable[[float, LinearGame], Aim | None],
 ) -> Aim | None:
-    """Find the least z at which a plan satisfies all with a probability; the best where none does.
+    """Find the least z at which a plan satisfies all with a probability.
 
-    None where there is no plan even without a margin.
+    Where none does, the least that comes near the largest probability that can be had. None where
+    there is no plan even without a margin.
 
     game: with no margins.
     noise: how far single runs scatter, agent by agent.
@@ -70,6 +75,7 @@ def least_margin(
     aimed: makes the plan of a z and its game; None where there is none.
     """
 
+    @cache
     def at(z: float) -> Aim | None:
         try:
             aim = aimed(z, game.replace(margins=game.margins + z * noise) if z else game)
@@ -80,7 +86,18 @@ def least_margin(
         return aim if lowered is None else aimed(z, lowered)
 
     here = at(0.0)
-    if here is None or here.everyone >= probability or not noise.any():
+    if here is None or not noise.any():
+        return here
+    found = _least(here, probability, at)
+    return found if found.everyone >= probability else _least(here, found.everyone - NEAR, at)
+
+
+def _least(here: Aim, probability: float, at: Callable[[float], Aim | None]) -> Aim:
+    """Give the plan with the least z that has a probability; where none has, the likeliest seen.
+
+    here: the plan without a margin.
+    """
+    if here.everyone >= probability:
         return here
     low, z = here, FIRST
     while z <= FARTHEST:

@@ -8,11 +8,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fedaccord._arrays import Matrix, Vector, frozen
+from fedaccord._arrays import Vector, frozen
 from fedaccord.audit import audit
 from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.errors import InputError
 from fedaccord.games.fitting import Measurement, Unreachable
+from fedaccord.games.learning import accuracies_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals
 from fedaccord.planning.base import Outcome, Plan, Tradeoff
@@ -39,9 +40,12 @@ MOST_WEIGHED = 64
 MOST_SETTLED = 200
 # Up to this many agents the least totals of all resamples are found.
 MOST_RESAMPLED = 40
-# No plan is made where an agent needs this many times what it had in any pilot.
-FARTHEST = 100.0
+# No plan is made where an agent needs this many times what it had in any pilot; and no room for
+# chance is sought beyond this many times, where curves are guesses and samples hardly help.
+FARTHEST, FARTHEST_AIM = 100.0, 10.0
 TIDY = 1e-6
+# More effective samples than anybody has.
+PLENTY = 1e12
 
 
 def make_plan(
@@ -172,7 +176,7 @@ class _Planner:
         told: list[str] = []
 
         def aimed(z: float, game: LinearGame) -> Aim | None:
-            if far := self._too_far(game):
+            if far := self._too_far(game, FARTHEST_AIM if z else FARTHEST):
                 told.append(far)
                 return None
             found = find_equilibria(
@@ -200,14 +204,14 @@ class _Planner:
             )
         return told[0] if aim is None else aim
 
-    def _too_far(self, game: LinearGame) -> str:
+    def _too_far(self, game: LinearGame, farthest: float) -> str:
         """Say so where an agent needs so much more than the pilots had that no curve tells."""
         if self.measurement is None:
             return ""
         tried = self.measurement.table.contributions @ self.measurement.benefits.T
         times = game.requirements / np.maximum(tried.max(axis=0), 1.0)
         agent = int(np.argmax(times))
-        if times[agent] <= FARTHEST:
+        if times[agent] <= farthest:
             return ""
         return (
             f"{game.name(agent)} would need {times[agent]:,.0f} times as many samples as the "
@@ -289,11 +293,17 @@ class _Planner:
         box = (bare.minimums, bare.limits)
         drawn = followed(self.chances.benefits, needs, *box, given)
         least = optimal_totals(self.chances.benefits, needs, *box, bare.costs)
+        # Best response comes to rest as well where somebody is short at its limit: that is no plan.
+        has = np.einsum("bij,bj->bi", self.chances.benefits, drawn)
+        drawn[(has < needs * (1 - TIDY)).any(axis=1)] = np.nan
         costs = drawn @ bare.costs
+        # All intervals are over the same worlds, or the cheapest plan might seem to cost more.
+        least[np.isnan(costs)] = np.nan
         shares["stable"] = spread(given, drawn)
         totals["stable"] = spread_of(stable.total, costs)
         totals["optimal"] = spread_of(optimal.total, least)
         shares["price_of_stability"] = _ratio(stable.total, optimal.total, costs, least)
+        shares["goals_missed"] = float(np.isnan(costs).mean())
         return shares
 
     def _estimates(self, aim: Aim) -> dict[str, Any]:
@@ -305,7 +315,8 @@ class _Planner:
         needs = self.chances.needs(margins)
         drawn = followed(self.chances.benefits, needs, game.minimums, game.limits, real)
         total = spread_of(game.total(real), drawn @ game.costs)
-        return {"real": spread(real, drawn), "total": total}
+        missed = float(np.isnan(drawn).any(axis=1).mean())
+        return {"real": spread(real, drawn), "total": total, "aims_missed": missed}
 
     def _chances_of(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
         """Give what the whole plan leads to: accuracies, and how sure they are."""
@@ -400,8 +411,10 @@ def _lowered(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...])
     if isinstance(subject, LinearGame):
         return subject
     goals = np.array(subject.goals)
+    # Where nothing is limited, the nearest goal takes more data than there are numbers for.
+    much = accuracies_of(subject.curves, np.full(len(goals), PLENTY))
     for one in missed:
-        goals[one.agent] = max(one.nearest - TIDY, TIDY)
+        goals[one.agent] = max(min(one.nearest - TIDY, much[one.agent]), TIDY)
     return subject.with_goals(goals).game
 
 
@@ -441,16 +454,3 @@ def _settled_whole(game: LinearGame, given: Vector) -> bool:
     integer = game.replace(strategies="integer")
     wanted = np.maximum(integer.best_responses(given), integer.minimums)
     return bool((wanted == given).all())
-
-
-def resampled_equilibria(plan: Plan) -> Matrix:
-    """Give what the stable plan without margins would be in each resample, a row each.
-
-    plan: made of pilots.
-    """
-    if plan.measurement is None or plan.stable is None:
-        raise InputError("this plan was made without pilots, so that there are no resamples")
-    chances = Chances.of(plan.measurement)
-    needs = chances.needs(np.zeros(plan.size))
-    box = (plan.bare.minimums, plan.bare.limits)
-    return followed(chances.benefits, needs, *box, plan.stable.values)

@@ -10,6 +10,7 @@ from fedaccord._arrays import Vector
 from fedaccord.games.fitting import Unreachable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.base import Outcome, Plan
+from fedaccord.planning.margins import NEAR
 
 # Of more agents than this a sentence names only the first.
 NAMED = 3
@@ -58,7 +59,7 @@ def verdict(plan: Plan) -> str:
     if plan.outcome is Outcome.UNREACHABLE:
         return f"There is no plan: {_out_of_reach(plan.unreachable)}."
     if plan.contributions is None or plan.real is None:
-        return f"{plan.outcome.value} {plan.reason}{_instead(plan)}".strip()
+        return f"There is no plan. {plan.reason}{_instead(plan)}".strip()
     if plan.outcome is Outcome.LESS_SURE:
         return _less_sure(plan)
     if not plan.contributions.any():
@@ -66,7 +67,10 @@ def verdict(plan: Plan) -> str:
         return f"{nobody}{_sure(plan)}." if plan.measurement else f"{nobody}."
     asked = f"The plan asks {_asked(plan)}{_saved(plan)}"
     if plan.measurement is None:
-        return f"{asked}; nobody could give less. {_unmeasured(plan)}"
+        firm = (
+            "nobody could give less" if plan.whole else "rounding up aside, nobody could give less"
+        )
+        return f"{asked}; {firm}. {_unmeasured(plan)}"
     return f"{asked}{_sure(plan)}. {_holds(plan)}"
 
 
@@ -89,9 +93,11 @@ def _saved(plan: Plan) -> str:
     if not math.isfinite(alone) or alone <= 0:
         return ""
     word = "less" if _has_costs(plan) else "fewer"
+    sure = " and wanted to be as sure" if plan.z > 0 else ""
+    if saved < -0.005 * alone:
+        return f", more than the {samples(alone)} if each went alone{sure}"
     if saved <= 0.005 * alone:
         return ", about as many as if each went alone"
-    sure = " and wanted to be as sure" if plan.z > 0 else ""
     return f", {percent(saved / alone)} {word} than if each went alone{sure}"
 
 
@@ -133,9 +139,10 @@ def _unmeasured(plan: Plan) -> str:
 def _less_sure(plan: Plan) -> str:
     asked = chance(plan.options["probability"])
     best = chance(plan.everyone.value) if plan.everyone is not None else "unknown"
+    limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = (
-        f"No stable plan within the limits lets all reach their goals in one run with probability "
-        f"{asked}; the one that comes nearest has {best} and asks {_asked(plan)}"
+        f"No stable plan{limits} lets all reach their goals in one run with probability {asked}; "
+        f"the one that comes nearest, or within {NEAR:g} of it, has {best} and asks {_asked(plan)}"
     )
     if plan.ceiling is not None:
         said += f"; if all gave all they can it would be {chance(plan.ceiling.value)}"
@@ -151,7 +158,7 @@ def _attainable(plan: Plan) -> str:
     named = [f"{floored(plan.attainable[i])} for {plan.name(i)}" for i in low]
     goals = "a goal" if len(low) == 1 else "goals"
     likely = chance(plan.options["probability"])
-    return f"With probability {likely} it lets all reach {goals} of {_listed(named)}."
+    return f"With probability {likely} this plan lets all reach {goals} of {_listed(named)}."
 
 
 def floored(value: float) -> str:

@@ -134,9 +134,13 @@ def _intro(plan: Plan) -> str:
     alone = "Alone is what each would need if nobody else gave anything"
     if plan.measurement is None:
         return f"The plan is an equilibrium {rounded}. {alone}."
+    short = plan.margins is not None and bool(
+        (plan.margins < plan.z * plan.measurement.noise - 1e-9).any()
+    )
+    less = ", or as far as its limit lets it" if short else ""
     return (
         f"Single runs scatter, so every agent aims above its goal, by {plan.z:.2f} times its "
-        f"scatter. The plan is an equilibrium of what they aim at, {rounded}. {alone} and it "
+        f"scatter{less}. The plan is an equilibrium of what they aim at, {rounded}. {alone} and it "
         "wanted no more than to reach its goal on average, as the optimal, the stable and the "
         "envy-free plan do."
     )

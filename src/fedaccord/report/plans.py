@@ -20,6 +20,8 @@ LISTED = 8
 CONCEPTS = ("optimal", "stable", "envy-free")
 # The most sentences about doubts.
 DOUBTS = 12
+# Intervals leave out this part of the resamples anyway.
+LEFT_OUT = 0.05
 STYLES = {
     Outcome.PLANNED: "green",
     Outcome.LESS_SURE: "yellow",
@@ -130,6 +132,7 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
             "Optimal, stable and envy-free reach the goals on average, with no room for chance; in "
             "brackets are 95 % intervals."
         )
+        yield from _left_out(plan)
     else:
         yield "There are no intervals: without pilots there is nothing to tell them from."
     known = [f"{n} {_amount(t)}" for n, t in plan.totals.items() if t.low is not None]
@@ -148,6 +151,19 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
             yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
         else:
             yield f"{price_line(name.capitalize(), price).plain}."
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """Say how many resamples the intervals leave out, and why."""
+    for part, what, whose in (
+        (plan.goals_missed, "no such plan meets all goals", "of their totals and prices"),
+        (plan.aims_missed, "not all that is aimed at can be had", "of the plan and its total"),
+    ):
+        if part > 0.5:
+            yield f"In {percent(part)} of the resamples {what}: there are no intervals {whose}."
+        elif part > LEFT_OUT:
+            kept = f"intervals {whose} are over the others"
+            yield f"In {percent(part)} of the resamples {what}: {kept}."
 
 
 def chances_sentence(plan: Plan) -> str:
