@@ -1,6 +1,7 @@
 """Who has what it wants leaves, is held, or is asked for less: by hand, by theorem, in training."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -24,6 +25,32 @@ GOALS = np.array([0.7, 0.7, 0.7])
 
 def course(algorithm, contributions=(10, 20, 30)):
     return Course(algorithm, np.array(contributions), GOALS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blasted(Release):
+    """RELEASE that makes nothing of a model once somebody has left."""
+
+    def aggregate(self, updates, counts):
+        mean = super().aggregate(updates, counts)
+        return mean if len(updates) > 1 else mean * math.nan
+
+
+@pytest.mark.parametrize("run", [train, train_plainly])
+def test_who_left_before_training_diverged_has_what_it_left_with(run):
+    clients = [
+        Client(name, train=blobs(30, 0, i), validation=blobs(18, 0, 9 + i), requirement=wants)
+        for i, (name, wants) in enumerate([("content", 0.05), ("never", 1.0)])
+    ]
+    algorithm = Blasted(
+        rounds=12, batch_size=8, evaluate_every=3, learning_rate=0.05, evaluations=1
+    )
+    history = run(Federation(clients, two_layers), algorithm)
+    assert history.diverged and list(history.checkpoints) == ["content"]
+    # Its model is its own, whatever became of the other.
+    assert history.final[0] == history.accuracy[2, 0] >= 0.05
+    assert math.isnan(history.final[1])
+    assert history.satisfied.tolist() == [True, False]
 
 
 # RELEASE

@@ -19,6 +19,7 @@ from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.members import in_order, named_members, selected, whole_quotas
 from fedaccord.federation.flower.protocol import ALL_POINTS
+from fedaccord.federation.releasing import Release
 
 NAMES = ("north", "south", "west")
 
@@ -32,6 +33,17 @@ def book(algorithm=None, **options):
 
 
 # The book.
+
+
+def test_who_left_before_training_diverged_has_what_it_left_with():
+    ledger = book(Release(rounds=9, evaluate_every=1, evaluations=1))
+    ledger.note_training({"north": 4, "south": 4}, {})
+    assert ledger.note_evaluation({"north": 0.1, "south": 0.9, "west": 0.2}) == ["south"]
+    ledger.note_training({"north": 4}, {})
+    ledger.note_divergence()
+    history = ledger.history()
+    assert history.diverged and history.satisfied.tolist() == [False, True, False]
+    assert_array_equal(history.final, [np.nan, 0.9, np.nan])
 
 
 def test_who_is_not_there_draws_nothing_and_nobody_draws_it_instead():

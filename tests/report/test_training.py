@@ -100,6 +100,11 @@ def test_a_run_that_diverged_is_not_called_satisfied() -> None:
     assert ["agent", "0", "0.700", "-", "no", "-", "100", "30", "3,000"] in cells(text)
 
 
+def test_who_left_before_training_diverged_is_counted() -> None:
+    text = training.history_sentence(history([0.9, float("nan")], diverged=True), "RELEASE").plain
+    assert "only 1 of 2 agents, who had left before, is satisfied" in text
+
+
 def test_of_many_agents_those_furthest_from_their_goal_are_shown() -> None:
     final = [0.9] * 40
     final[33] = 0.1

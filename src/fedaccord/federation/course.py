@@ -66,6 +66,11 @@ class Course:
         """Give what was measured; of who has left, the accuracy it left with."""
         return np.where(self.left, self._kept, accuracies)
 
+    @property
+    def kept(self) -> Vector:
+        """The accuracies that clients left with; NaN of who has not left."""
+        return self.measured(np.full(len(self._kept), np.nan))
+
     def test(self, accuracies: Vector) -> NDArray[np.intp]:
         """Let the algorithm react to a goal test, and tell who leaves with the present model.
 

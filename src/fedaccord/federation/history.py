@@ -62,12 +62,15 @@ class History:
 
     @property
     def final(self) -> Vector:
-        """The accuracies at the last evaluation, NaN where training diverged."""
+        """The accuracies at the last evaluation.
+
+        After training diverged NaN, but of who had left before: it has what it left with.
+        """
         return np.asarray(self.accuracy[-1])
 
     @property
     def satisfied(self) -> NDArray[np.bool_]:
-        """Who has its accuracy at the last evaluation; nobody has after training diverged."""
+        """Who has its accuracy at the last evaluation, or left with it before training diverged."""
         return np.asarray(self._reached[-1])
 
     @property

@@ -74,7 +74,7 @@ def train_plainly(
             unique.append([pool.unique for pool in pools])
             loss.append(losses)
             if not np.isfinite(losses[counts > 0]).all():
-                accuracy.append(np.full(len(pools), np.nan))
+                accuracy.append(course.kept)
                 break
             measured = np.full(len(pools), np.nan)
             if algorithm.evaluates(n):

@@ -109,7 +109,7 @@ class Run:
 class Outcome:
     """What is kept of a finished run: one value per client, and how long it took.
 
-    accuracies: at the last evaluation, NaN where training diverged.
+    accuracies: at the last evaluation, NaN where training diverged before the client left.
     satisfied: whether that is what the client wants.
     first_passage: the first round at whose evaluation it was, 0 for never.
     samples: how many samples the client drew in all.

@@ -86,6 +86,8 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
             if course.ended and not (notes.evaluated or notes.diverged):
                 # The last accuracies are known, in whichever round it ends.
                 notes.evaluation(course.measured(validation.accuracies(model)))
+            if notes.diverged:
+                notes.ruin(course.kept)
             if notes.diverged or course.ended:
                 break
     return History(
@@ -281,6 +283,10 @@ class Notes:
             self._accuracy[self._rounds - 1] = accuracies
         else:
             self.diverged = True
+
+    def ruin(self, kept: Vector) -> None:
+        """Note of the round in which training diverged what clients had left with before."""
+        self._accuracy[self._rounds - 1] = kept
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the rounds that were trained."""

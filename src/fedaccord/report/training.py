@@ -114,9 +114,14 @@ def history_sentence(history: History, algorithm: str) -> Text:
     satisfied = int(history.satisfied.sum())
     after = f"After {rounds:,} {'round' if rounds == 1 else 'rounds'} of {algorithm}"
     if history.diverged:
+        who = (
+            f"only {satisfied:,} of {agents:,} agents, who had left before,"
+            if satisfied
+            else "nobody"
+        )
         text = (
-            f"{algorithm} diverged in round {rounds:,}: a loss was not a number, and nobody is "
-            "satisfied. Try a smaller learning rate."
+            f"{algorithm} diverged in round {rounds:,}: a loss was not a number, and {who} "
+            f"{'are' if satisfied > 1 else 'is'} satisfied. Try a smaller learning rate."
         )
     elif satisfied == agents:
         text = f"{after} everybody is satisfied."

@@ -193,6 +193,11 @@ class Ledger:
         found = self._ordered((tested if tested is not None else accuracies) or {})
         return [self.names[i] for i in self.course.test(found)]
 
+    def note_divergence(self) -> None:
+        """Complete the last row where training diverged: who left has what it left with."""
+        self.diverged = True
+        self._rows[-1][3][:] = self.course.kept
+
     def _ordered(self, values: Mapping[str, float]) -> Vector:
         return np.array([values.get(name, np.nan) for name in self.names])
 

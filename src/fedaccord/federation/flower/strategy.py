@@ -252,7 +252,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         if self._diverges(faults):
             # What was drawn was drawn, whatever came of it.
             self._book.note_training(self._allotted, losses)
-            self._book.diverged = True
+            self._book.note_divergence()
             self._stop("training diverged: what came back is not finite; lower the learning rate")
             return None, None
         # Where it is one's own, or an audit's, a model that is not finite is what training made.
@@ -303,7 +303,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None
         good, faults = self._read(replies, self._read_measured)
         if self._whole and self._diverges(faults):
-            self._book.diverged = True
+            self._book.note_divergence()
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
         leaving = self._book.note_evaluation(
