@@ -260,7 +260,7 @@ def test_who_comes_late_without_a_plan_has_pledged_nothing():
 
 def test_the_goal_ends_it_too():
     strategy = Pledged(requirements=0.01, passes=9, batch_size=4, stop_after=2)
-    run(strategy, started(), rounds=50)
+    run(strategy, started(), rounds=80)
     assert (strategy.history.accuracy >= 0.01).all()
     assert len(strategy.history.samples) == 2
 
