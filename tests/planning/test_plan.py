@@ -260,6 +260,9 @@ def test_where_nothing_is_stable_the_reason_is_said():
     assert plan.outcome is Outcome.UNSTABLE and plan.contributions is None
     assert plan.verdict.startswith("There is no plan. Within the limits there is none in which")
     assert plan.verdict.count("nobody could give less") == 1
+    assert plan.verdict.endswith(
+        "takes all that A and B can give: raise the limit, or lower the goal."
+    )
     assert "A" in plan.reason and "3" in plan.verdict
 
 
@@ -330,7 +333,10 @@ def test_a_plan_that_most_worlds_do_not_have_has_no_interval():
     aims = Chances.of(plan.measurement).needs(plan.margins)
     assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.5
     assert plan.total.low is None and plan.real.low is None
-    assert any("there are no intervals of the plan" in said for said in shares_sentences(plan))
+    said = list(shares_sentences(plan))
+    assert any("there are no intervals of the plan" in sentence for sentence in said)
+    endless_alone = np.isinf(plan.alone.high).any()
+    assert any("an interval has no end" in sentence for sentence in said) == endless_alone
 
 
 def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_last_hundredth():

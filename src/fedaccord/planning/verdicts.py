@@ -178,12 +178,20 @@ def _out_of_reach(missed: tuple[Unreachable, ...]) -> str:
     return told if more <= 0 else f"{told}; and {more:,} more are out of reach"
 
 
+_REMEDY = "raise the limit, or lower the goal."
+
+
 def _instead(plan: Plan) -> str:
     optimal = plan.solutions.get("optimal")
     if optimal is None or optimal.contributions is None:
         return ""
     total = samples(float(optimal.contributions.sum()))
-    return f" The cheapest plan asks {total} samples in all, and somebody could give less."
+    said = f" The cheapest plan asks {total} samples in all, and somebody could give less."
+    # Without limits there would be a stable plan: whoever is at its limit stands in the way.
+    full = np.flatnonzero(optimal.contributions >= plan.game.limits * (1 - 1e-6)).tolist()
+    if not full:
+        return said
+    return f"{said} It takes all that {_listed([plan.name(i) for i in full])} can give: {_REMEDY}"
 
 
 # Why each gives what it gives.

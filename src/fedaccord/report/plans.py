@@ -135,6 +135,8 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
         yield from _left_out(plan)
     else:
         yield "There are no intervals: without pilots there is nothing to tell them from."
+    if plan.alone is not None and plan.alone.high is not None and np.isinf(plan.alone.high).any():
+        yield "Where an interval has no end, some resamples have the goal out of reach alone."
     known = [f"{n} {_amount(t)}" for n, t in plan.totals.items() if t.low is not None]
     if known:
         again = f"{len(plan.measurement.resamples) if plan.measurement else 0} times"
