@@ -86,6 +86,10 @@ def test_runs_of_older_result_files_are_found_again(algorithm, key):
             {"protocol": "P2", "plan": Allocation([1, 2, 3], ["north", "sout", "west"])},
             "sout is not a member; did you mean south",
         ),
+        (
+            {"plan": {"FedAvg": Allocation([1, 2, 3], ["north", "south", "east"])}},
+            "the plan of FedAvg does not fit: .*west",
+        ),
     ],
 )
 def test_bad_input_is_refused_before_any_work(monkeypatch, tmp_path, options, words):

@@ -250,7 +250,10 @@ def checked_plans(
 def _whole(design: Design, plan: Allocation, what: str) -> Contributions:
     """Give the contributions of a plan in the clients' order, rounded up to whole points."""
     names, points = design.names, design.points
-    amounts = plan.ordered_for(names).contributions
+    try:
+        amounts = plan.ordered_for(names).contributions
+    except InputError as error:
+        raise InputError(f"{what} does not fit: {error}") from None
     if len(amounts) != len(names):
         raise InputError(f"{what} is for {len(amounts)} clients; there are {len(names)}")
     # Solvers give 80.00000001 for 80, which is not 81.
