@@ -108,6 +108,16 @@ def test_a_plan_of_all_points_makes_the_two_protocols_one(monkeypatch):
     assert len(engine.made) == 4 * (1 + 3 * 2)
 
 
+def test_a_plan_may_be_given_as_its_numbers(monkeypatch, compared):
+    for numbers in ([10, 20, 0], (10.0, 20.0, 0.0), np.array([10, 20, 0])):
+        made_up(monkeypatch, pledges_bind)
+        plans = {"PLEDGED": numbers}
+        found = compare_algorithms(MadeUp(), BOTH, plans=plans, trials=6, levels=(0.5, 0.25))
+        assert values(found) == values(compared)
+    with pytest.raises(InputError):
+        compare_algorithms(MadeUp(), BOTH, plans={"PLEDGED": [10, 20]}, trials=6)
+
+
 def test_plans_and_scores_share_no_trial(monkeypatch):
     engine = made_up(monkeypatch, pledges_bind)
     compare_algorithms(MadeUp(), BOTH, plans={"PLEDGED": PLAN}, trials=5, levels=(0.25,))

@@ -27,7 +27,7 @@ from fedaccord.planning.contenders import Contender, Frontier, Goals
 
 __all__ = ["Contender", "Frontier", "Goals", "Stage", "compare_algorithms"]
 
-PlanOf: TypeAlias = "str | Path | Allocation"
+PlanOf: TypeAlias = "str | Path | Allocation | Sequence[float]"
 # What is asked of EQ-FED's own verification: the audit that follows tells more.
 FEWEST_CHECKS = 1
 
@@ -75,8 +75,8 @@ def compare_algorithms(
 
     source: a federation, or what deals one to each trial.
     algorithms: to be compared; give a dict to name them, where two are of one kind.
-    plans: by the algorithms' names "own", "all", "measured", "sought", an allocation, or a file
-        that has one; "own" where left out.
+    plans: by the algorithms' names "own", "all", "measured", "sought", an allocation or its
+        numbers, or a file that has one; "own" where left out.
     levels: what part a defector gives; that of the goals must be among them.
     trials: how many times everything is done.
     defectors: "each" client in every trial, or one at "random".
@@ -186,12 +186,14 @@ def _given(
     found: dict[str, _Made] = {}
     for name, algorithm in design.algorithms.items():
         word = words[name]
-        if word == "own":
+        if isinstance(word, Allocation):
+            found[name] = _Made(algorithm, word)
+        elif not isinstance(word, str | Path):
+            found[name] = _Made(algorithm, Allocation(word, design.names))
+        elif word == "own":
             found[name] = _Made(algorithm, None)
         elif word == "all":
             found[name] = _Made(algorithm, everything)
-        elif isinstance(word, Allocation):
-            found[name] = _Made(algorithm, word)
         elif word not in PLANS:
             found[name] = _Made(algorithm, _loaded(name, word))
     with_plan = {name: one.plan for name, one in found.items() if one.plan is not None}
@@ -209,7 +211,7 @@ def _loaded(name: str, path: str | Path) -> Allocation:
 
 
 def _word(plan: PlanOf) -> str:
-    return "given" if isinstance(plan, Allocation) else str(plan)
+    return str(plan) if isinstance(plan, str | Path) else "given"
 
 
 @dataclass(frozen=True)
