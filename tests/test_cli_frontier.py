@@ -172,6 +172,14 @@ def test_a_config_at_fault_is_refused(
     assert_refused(run("frontier", changed(tiny, old, new)), *words)
 
 
+def test_a_name_with_a_sign_of_its_own_can_be_given_a_plan(tiny: Path) -> None:
+    config = changed(
+        tiny, "[algorithms.FedAvg]", '[algorithms.FedAvg]\n[algorithms."A=B"]\nkind = "fedavg"'
+    )
+    result = run("frontier", config, "--plan", "A=B=sough")
+    assert_refused(result, "the plan of A=B must be", "no file sough")
+
+
 def test_a_plan_is_looked_for_beside_the_config_that_names_it(tiny: Path) -> None:
     below = tiny.parent / "below"
     below.mkdir()

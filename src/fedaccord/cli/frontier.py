@@ -127,7 +127,10 @@ def _plans(
     """Give how each algorithm's plan is made: as an option says, or the config."""
     plans = {name: config.plans[name] for name in algorithms if name in config.plans}
     for option in options:
-        name, sign, word = option.partition("=")
+        # A name may have a sign of its own; the longest that fits is meant.
+        fitting = [name for name in algorithms if option.startswith(f"{name}=")]
+        name = max(fitting, key=len, default=option.partition("=")[0])
+        sign, word = option[len(name) : len(name) + 1], option[len(name) + 1 :]
         if not sign or not word.strip():
             raise InputError(f"--plan must be NAME=PLAN, as FedAvg=own; got {option!r}")
         if name not in algorithms:
@@ -149,7 +152,8 @@ class _Told:
         """Say once that a stage has begun."""
         what = stage.what.partition(":")[0]
         if what != self._before:
-            complain(f"{what}: up to {stage.total:,} runs")
+            runs = "1 run" if stage.total == 1 else f"{stage.total:,} runs"
+            complain(f"{what}: up to {runs}")
         self._before = what
 
 
