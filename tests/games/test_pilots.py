@@ -1,10 +1,12 @@
 """Tables of pilots: read, written, joined; every fault in a file is named in a sentence."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fedaccord._tables import number
 from fedaccord.errors import InputError
 from fedaccord.pilots import PilotTable, is_pilot_table
 
@@ -126,6 +128,11 @@ def test_parts_of_what_agents_have_are_not_taken_for_numbers_of_samples(tmp_path
 def test_an_empty_file_is_told_what_it_should_start_with(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match="pilot,agent,contribution,accuracy"):
         PilotTable.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["0.1", "1700", "0.30000000000000004", "9" * 30, "1/3", "+2e-5"])
+def test_a_cell_is_read_to_the_nearest_number(text: str) -> None:
+    assert number(text, "a cell") == float(Fraction(text))
 
 
 def test_tables_are_told_by_their_first_line(tmp_path: Path) -> None:
