@@ -240,7 +240,7 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     all_of_it = ", all it can" if given >= game.limits[agent] else ""
     return (
         f"{name} gives {samples(given)}{all_of_it}: alone it would need {samples(need)} {wants}; "
-        f"{worth}{part}; the rest it gives itself."
+        f"{worth}{part}; {'the rest it gives' if part else 'it gives all of it'} itself."
     )
 
 

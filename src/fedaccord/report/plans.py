@@ -129,8 +129,8 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
     """Say what the columns are, and how sure the totals and prices of the other plans are."""
     if plan.measurement is not None:
         yield (
-            "Optimal, stable and envy-free reach the goals on average, with no room for chance; in "
-            "brackets are 95 % intervals."
+            "Alone, optimal, stable and envy-free reach the goals on average, with no room for "
+            "chance; in brackets are 95 % intervals."
         )
         yield from _left_out(plan)
     else:
@@ -141,7 +141,7 @@ def shares_sentences(plan: Plan) -> Iterator[str]:
     if known:
         again = f"{len(plan.measurement.resamples) if plan.measurement else 0} times"
         yield (
-            f"Their totals: {', '.join(known)}. Of the envy-free plan there is no interval: it "
+            f"Totals: {', '.join(known)}. Of the envy-free plan there is no interval: it "
             f"would have to be found {again}."
         )
     open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
