@@ -20,11 +20,12 @@ def committed():
 
 def test_the_committed_comparison_is_of_the_committed_config(committed):
     config = Config.load(DIGITS / "frontier.toml")
-    assert {n: c["plan"] for n, c in committed["contenders"].items()} == dict(config.plans)
+    plans = {name: Path(plan).name for name, plan in config.plans.items()}
+    assert {n: c["plan"] for n, c in committed["contenders"].items()} == plans
     assert not committed["unplanned"]
     assert committed["trials"] == config.frontier.trials >= 30
     assert committed["levels"] == list(config.frontier.levels)
-    assert committed["seed"] == config.audit.seed
+    assert committed["seed"] == config.frontier.seed
     for name, algorithm in config.algorithms.items():
         for protocol in ("P1", "P2"):
             settings = committed["contenders"][name][protocol]["settings"]

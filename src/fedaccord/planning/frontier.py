@@ -211,7 +211,8 @@ def _loaded(name: str, path: str | Path) -> Allocation:
 
 
 def _word(plan: PlanOf) -> str:
-    return str(plan) if isinstance(plan, str | Path) else "given"
+    """Say how a plan was made; of a file its name, wherever it is."""
+    return Path(plan).name if isinstance(plan, str | Path) else "given"
 
 
 @dataclass(frozen=True)
