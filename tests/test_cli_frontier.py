@@ -20,6 +20,7 @@ PLEDGED = """
 [algorithms.FedAvg]
 [algorithms.PLEDGED]
 passes = 2
+rounds = 8
 plan = "plan.csv"
 [frontier]
 trials = 2

@@ -83,8 +83,10 @@ def test_histograms_are_counted_from_the_data():
         assert counts.tolist() == [counted[agent, False], counted[agent, True]]
 
 
-def test_a_pilot_comes_out_again(pilots, config, monkeypatch):
+def test_a_pilot_comes_out_again(pilots, monkeypatch):
     monkeypatch.setenv("FEDACCORD_DATA", str(real_file(DATA).parent))
+    # Only now: where the table is, is settled when the config is read.
+    config = Config.load(HEART / "heart.toml")
     source = Building(config, cache=None).source(0)
     brought = tuple(int(n) for n in pilots.contributions[1])
     algorithm = config.algorithms["PLEDGED"].committed(brought)
