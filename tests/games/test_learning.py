@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InputError
@@ -46,6 +46,7 @@ def test_accuracies_are_never_below_nothing() -> None:
     assert curve.accuracy([0, 1, 100]).tolist() == [0, 0, 0]
 
 
+@example(LearningCurve(floor=0.0, height=0.1015625, head=0.0, pace=0.1015625), 0.125)
 @given(curves, st.floats(0.01, 0.99))
 def test_the_need_is_the_least_that_reaches_the_goal(curve: LearningCurve, goal: float) -> None:
     need = curve.need(goal)

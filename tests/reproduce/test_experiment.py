@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedaccord.federation import allotment, building, defection, engines, pretraining
+from fedaccord.federation import allotment, building, engines, pretraining
 from fedaccord.federation import difficulty as difficulty_module
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
 from fedaccord.federation.config import Config
@@ -475,8 +475,7 @@ def test_wide_intervals_do_not_make_shares_the_papers(planted, rule, trials: int
 def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedaccord.federation import design
 
-    for module in (design, defection):
-        monkeypatch.setattr(module, "cut", lambda full, client, level: full)
+    monkeypatch.setattr(design, "cut", lambda full, client, level: full)
     assert planted("defection").verdict is Verdict.FAILS
 
 

@@ -14,8 +14,8 @@ from fedaccord.errors import InputError
 
 # The numbers of a curve, in the order in which arrays of curves hold them.
 PARTS = ("floor", "height", "head", "pace")
-# A need of less of a sample than this is the rounding of a need of none.
-LEAST = 1e-9
+# A need below this part of the head start is the rounding of a need of none.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def needs_of(curves: Matrix, goals: Matrix) -> Matrix:
     above = (1 - goals) - floor
     with np.errstate(divide="ignore", over="ignore"):
         total = (np.maximum(above, 0.0) / height) ** (-1 / pace)
-    needs = np.where(total - head > LEAST, total - head, 0.0)
+    needs = np.where(total - head > ROUNDING * head, total - head, 0.0)
     # Every model is right with probability 0 at least.
     return np.where(goals <= 0, 0.0, np.where(needs > LARGEST, np.inf, needs))
 
