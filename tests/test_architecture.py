@@ -103,7 +103,7 @@ def test_imports_point_downwards(module: str, path: Path) -> None:
         ("import torch", "fedaccord.cli.training"),
         ("import torch", "fedaccord.report.training"),
         ("from fedaccord.equilibria.stable import solve_stable", "fedaccord.federation.clients"),
-        ("from fedaccord.report.live import live_audit", "fedaccord.federation.defection"),
+        ("from fedaccord.report.live import shown_live", "fedaccord.federation.defection"),
         ("from fedaccord.cli.base import app", "fedaccord.federation.config"),
     ],
 )

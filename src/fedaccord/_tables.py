@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedaccord._arrays import as_numbers
+import numpy as np
+
+from fedaccord._arrays import Vector, as_numbers
 from fedaccord._files import read_text
 from fedaccord.errors import InputError
 
 # Almost every cell: what is read as such goes fast, and to the same number.
 PLAIN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
+# What a table means where it leaves these of an agent open.
+UNSAID = {"limit": math.inf, "minimum": 0.0, "cost": 1.0}
 
 
 @dataclass(frozen=True)
@@ -137,14 +141,20 @@ def number(text: str, what: str) -> float:
     return value
 
 
-def constant(sheet: Sheet, name: str, agents: Sequence[str], owners: Sequence[str]) -> list[float]:
-    """Give the one number that each agent has in a column; NaN where it has none.
+def own_numbers(sheet: Sheet, names: Sequence[str], agents: Sequence[str]) -> dict[str, Vector]:
+    """Give by column the one number that each agent has in it.
 
-    sheet: the file.
-    name: the column.
+    Where an agent has none it is what UNSAID has, or NaN.
+
+    sheet: the file, which names an agent in every row.
+    names: the columns, whether the file has them or not.
     agents: whose numbers to give.
-    owners: the agent of every row.
     """
+    owners = sheet.column("agent")
+    return {name: np.array(_constant(sheet, name, agents, owners)) for name in names}
+
+
+def _constant(sheet: Sheet, name: str, agents: Sequence[str], owners: Sequence[str]) -> list[float]:
     found: dict[str, float] = {}
     for row, (owner, cell) in enumerate(zip(owners, sheet.column(name), strict=True)):
         if not cell:
@@ -155,4 +165,5 @@ def constant(sheet: Sheet, name: str, agents: Sequence[str], owners: Sequence[st
                 f"the {name} of {owner} is {found[owner]:g} in one line of {sheet.path} and "
                 f"{value:g} in line {sheet.lines[row]}: an agent has one {name}; correct one"
             )
-    return [found.get(agent, math.nan) for agent in agents]
+    otherwise = UNSAID.get(name, math.nan)
+    return [found.get(agent, otherwise) for agent in agents]

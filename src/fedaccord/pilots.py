@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._arrays import Matrix, Vector, as_numbers, check_finite, frozen
 from fedaccord._files import replace_file
-from fedaccord._tables import Sheet, constant, first_line, number, read_sheet
+from fedaccord._tables import Sheet, first_line, number, own_numbers, read_sheet
 from fedaccord.allocation import closest
 from fedaccord.errors import InputError
 
@@ -228,8 +228,7 @@ class PilotTable:
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not which part of what it has"
             )
-        owners = sheet.column("agent")
-        own = {name: np.array(constant(sheet, name, agents, owners)) for name in CONSTANT}
+        own = own_numbers(sheet, CONSTANT, agents)
         try:
             return cls(
                 agents,
@@ -237,9 +236,9 @@ class PilotTable:
                 accuracies,
                 goals=own["goal"],
                 validation=own["validation"],
-                limits=np.where(np.isnan(own["limit"]), np.inf, own["limit"]),
-                minimums=np.nan_to_num(own["minimum"], nan=0.0),
-                costs=np.nan_to_num(own["cost"], nan=1.0),
+                limits=own["limit"],
+                minimums=own["minimum"],
+                costs=own["cost"],
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None

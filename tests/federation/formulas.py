@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+from federation.made_up import AnyEngine
 
 from fedaccord.federation.engines import Finished
 from fedaccord.federation.history import History
@@ -31,7 +32,7 @@ class Paper:
         return SimpleNamespace(clients=clients, fingerprint=f"deal {trial}")
 
 
-class Formula:
+class Formula(AnyEngine):
     """An engine that answers by a formula.
 
     paper: the source.
@@ -42,15 +43,6 @@ class Formula:
 
     def __init__(self, paper, rule, stops_after=None):
         self.paper, self.rule, self.stops_after, self.made = paper, rule, stops_after, []
-
-    def __call__(self, source, *, workers):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
     def finished(self, runs):
         for run in runs:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from federation.made_up import MadeUp, made_up
+from federation.made_up import AnyEngine, MadeUp, made_up
 from hypothesis import given
 from hypothesis import strategies as st
 from planning.frontiers import contender, frontier, shared_fate, three
@@ -135,20 +135,11 @@ def test_an_algorithm_goes_by_what_was_promised_whoever_cuts(monkeypatch):
 # Runs are kept.
 
 
-class Interrupting:
+class Interrupting(AnyEngine):
     """Lets some runs through, and then is interrupted."""
 
     def __init__(self, engine, after):
         self.engine, self.after = engine, after
-
-    def __call__(self, source, *, workers):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
     def finished(self, runs):
         for one in self.engine.finished(runs):

@@ -10,6 +10,7 @@ from training_results import HOSTILE, lenient, strict
 from fedaccord.planning.contenders import Frontier
 from fedaccord.planning.frontier import Stage
 from fedaccord.report import frontier as tables
+from fedaccord.report.live import shown_live
 
 pytest.importorskip("matplotlib")
 
@@ -121,7 +122,7 @@ def test_a_stage_shows_what_is_under_way_and_how_far():
 
 def test_off_a_terminal_stages_are_told_otherwise(capsys):
     told = []
-    with tables.live_stages(told.append) as show:
+    with shown_live(tables.stage_display, told.append) as show:
         show(Stage("pilots", 1, 2))
     assert [stage.what for stage in told] == ["pilots"]
 

@@ -398,7 +398,7 @@ def test_on_a_terminal_progress_is_shown_and_taken_away(monkeypatch: pytest.Monk
     monkeypatch.setattr(live, "Console", Terminal)
     Terminal.kept = io.StringIO()
     told_otherwise: list[Progress] = []
-    with live.live_audit(told_otherwise.append) as show:
+    with live.shown_live(live.audit_display, told_otherwise.append) as show:
         show(progress())
     assert told_otherwise == []
     with live.counted("scoring points") as told:
@@ -412,7 +412,7 @@ def test_on_a_terminal_progress_is_shown_and_taken_away(monkeypatch: pytest.Monk
 
 def test_off_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     told_otherwise: list[Progress] = []
-    with live.live_audit(told_otherwise.append) as show:
+    with live.shown_live(live.audit_display, told_otherwise.append) as show:
         show(now := progress())
     assert told_otherwise == [now]
     with live.counted("scoring points") as told:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from federation.made_up import AnyEngine
 
 from fedaccord.federation import allotment, building, engines, pretraining
 from fedaccord.federation import difficulty as difficulty_module
@@ -341,20 +342,11 @@ class MadeUpSource:
     fingerprint = "made up"
 
 
-class MadeUpEngine:
+class MadeUpEngine(AnyEngine):
     """Makes no run: accuracies and samples by round and agent come from a rule."""
 
     def __init__(self, rule) -> None:
         self.rule, self.made = rule, 0
-
-    def __call__(self, source, *, workers):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
 
     def finished(self, runs):
         for run in runs:

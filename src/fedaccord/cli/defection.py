@@ -11,7 +11,6 @@ from fedaccord._json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
-    Interrupted,
     ReportFile,
     app,
     check_report,
@@ -19,10 +18,8 @@ from fedaccord.cli.base import (
     write_report,
 )
 from fedaccord.cli.configs import (
-    CACHE,
     CacheFolder,
     ConfigFile,
-    building_of,
     check_folder,
     chosen_algorithms,
     numbers,
@@ -36,7 +33,10 @@ from fedaccord.cli.runs import (
     Results,
     Workers,
     chosen_engine,
-    kept_so_far,
+    complain_of_versions,
+    kept_on_interrupt,
+    some_runs,
+    source_of,
 )
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text
@@ -115,8 +115,7 @@ def audit_defection(
     check_folder(results, "--results")
     check_report(report, keep=config_file)
     make_engine, workers = chosen_engine(engine, workers, address)
-    folder = Path(results).parent / CACHE if cache is None else Path(cache)
-    source = building_of(config, folder).source(settings.seed)
+    source = source_of(config, settings.seed, results=results, cache=cache)
     count = _Count(results, at_most=_may_be_fewer(settings, prescribed))
     found = _audited(source, algorithms, settings, prescribed, workers, make_engine, results, count)
     _tell(found, report, as_json=as_json)
@@ -148,7 +147,7 @@ class _Count:
         if not self._told:
             up_to = "up to " if self._at_most else ""
             apart = "" if self._file_is_new else f", less those that are in {self._results} already"
-            complain(f"{up_to}{_runs(progress.total)} to make{apart}")
+            complain(f"{up_to}{some_runs(progress.total)} to make{apart}")
         self._told = True
 
     def update(self, progress: Progress) -> None:
@@ -163,11 +162,9 @@ class _Count:
         if reused == count:
             there = "it was" if count == 1 else "all of them were"
         already = f"; {there} there already" if reused else ""
-        return f"{_runs(count)} {'is' if count == 1 else 'are'} kept in {self._results}{already}"
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count:,} runs"
+        return (
+            f"{some_runs(count)} {'is' if count == 1 else 'are'} kept in {self._results}{already}"
+        )
 
 
 def _read_plan(settings: AuditSettings) -> Allocation | None:
@@ -190,32 +187,29 @@ def _audited(
 ) -> DefectionAudit:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
     from fedaccord.federation.defection import defection_curves
-    from fedaccord.report.live import live_audit
+    from fedaccord.report.live import audit_display, shown_live
 
-    try:
-        with live_audit(count.say) as show:
+    with kept_on_interrupt(results), shown_live(audit_display, count.say) as show:
 
-            def progress(now: Progress) -> None:
-                count.update(now)
-                show(now)
+        def progress(now: Progress) -> None:
+            count.update(now)
+            show(now)
 
-            return defection_curves(
-                source,
-                algorithms,
-                levels=settings.levels,
-                trials=settings.trials,
-                protocol=settings.protocol,
-                plan=plan,
-                defectors=settings.defectors,
-                width=settings.width,
-                seed=settings.seed,
-                workers=workers,
-                engine=engine,
-                store=results,
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(kept_so_far(results)) from None
+        return defection_curves(
+            source,
+            algorithms,
+            levels=settings.levels,
+            trials=settings.trials,
+            protocol=settings.protocol,
+            plan=plan,
+            defectors=settings.defectors,
+            width=settings.width,
+            seed=settings.seed,
+            workers=workers,
+            engine=engine,
+            store=results,
+            progress=progress,
+        )
 
 
 def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
@@ -225,9 +219,7 @@ def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
         emit_text(json_text(found.to_dict()))
     else:
         _emit_tables(found)
-    if len(found.versions) > 1:
-        versions = "; ".join(found.versions)
-        complain(f"the runs were made with {len(found.versions)} different versions: {versions}")
+    complain_of_versions(found.versions)
 
 
 def _emit_tables(found: DefectionAudit) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,6 @@ from fedaccord._json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
-    Interrupted,
     ReportFile,
     app,
     check_report,
@@ -19,10 +17,8 @@ from fedaccord.cli.base import (
     write_report,
 )
 from fedaccord.cli.configs import (
-    CACHE,
     CacheFolder,
     ConfigFile,
-    building_of,
     check_folder,
     chosen_algorithms,
     numbers,
@@ -36,8 +32,11 @@ from fedaccord.cli.runs import (
     Results,
     Workers,
     chosen_engine,
+    complain_of_versions,
     kept_in_all,
-    kept_so_far,
+    kept_on_interrupt,
+    some_runs,
+    source_of,
 )
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text
@@ -113,9 +112,8 @@ def frontier(
     check_folder(results, "--results")
     check_report(report, keep=config_file)
     make_engine, workers = chosen_engine(engine, workers, address)
-    folder = Path(results).parent / CACHE if cache is None else Path(cache)
     own_seed = config.audit.seed if settings.seed is None else settings.seed
-    source = building_of(config, folder).source(own_seed)
+    source = source_of(config, own_seed, results=results, cache=cache)
     found = _compared(source, algorithms, plans, settings, own_seed, workers, make_engine, results)
     _tell(found, report, as_json=as_json)
     complain(kept_in_all(results))
@@ -152,8 +150,7 @@ class _Told:
         """Say once that a stage has begun."""
         what = stage.what.partition(":")[0]
         if what != self._before:
-            runs = "1 run" if stage.total == 1 else f"{stage.total:,} runs"
-            complain(f"{what}: up to {runs}")
+            complain(f"{what}: up to {some_runs(stage.total)}")
         self._before = what
 
 
@@ -169,30 +166,28 @@ def _compared(
 ) -> Frontier:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
     from fedaccord.planning.frontier import compare_algorithms
-    from fedaccord.report.frontier import live_stages
+    from fedaccord.report.frontier import stage_display
+    from fedaccord.report.live import shown_live
 
-    try:
-        with live_stages(_Told().say) as show:
-            return compare_algorithms(
-                source,
-                algorithms,
-                plans=plans,
-                levels=settings.levels,
-                trials=settings.trials,
-                defectors=settings.defectors,
-                seed=seed,
-                baseline=settings.baseline,
-                pilots=settings.pilots,
-                seeking=settings.seeking,
-                probability=settings.probability,
-                prefer=settings.prefer,
-                workers=workers,
-                engine=engine,
-                store=results,
-                progress=show,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(kept_so_far(results)) from None
+    with kept_on_interrupt(results), shown_live(stage_display, _Told().say) as show:
+        return compare_algorithms(
+            source,
+            algorithms,
+            plans=plans,
+            levels=settings.levels,
+            trials=settings.trials,
+            defectors=settings.defectors,
+            seed=seed,
+            baseline=settings.baseline,
+            pilots=settings.pilots,
+            seeking=settings.seeking,
+            probability=settings.probability,
+            prefer=settings.prefer,
+            workers=workers,
+            engine=engine,
+            store=results,
+            progress=show,
+        )
 
 
 def _tell(found: Frontier, report: str | None, *, as_json: bool) -> None:
@@ -204,6 +199,4 @@ def _tell(found: Frontier, report: str | None, *, as_json: bool) -> None:
         from fedaccord.report.frontier import frontier_parts
 
         emit(*frontier_parts(found))
-    if len(found.versions) > 1:
-        versions = "; ".join(found.versions)
-        complain(f"the runs were made with {len(found.versions)} different versions: {versions}")
+    complain_of_versions(found.versions)

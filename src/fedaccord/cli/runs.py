@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
+from fedaccord.cli.base import Interrupted
+from fedaccord.cli.configs import CACHE, building_of
 from fedaccord.errors import InputError
+from fedaccord.report.terminal import complain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from fedaccord.federation.engines import Engine
+    from fedaccord.federation.config import Config
+    from fedaccord.federation.engines import Engine, Source
 
 RESULTS = "fedaccord.sqlite"
 
@@ -54,21 +60,49 @@ def chosen_engine(
     return engines[name], cores() if workers is None and name == "local" else workers
 
 
-def kept_so_far(results: str) -> str:
-    """Say after Ctrl-C how many runs a file keeps, and how to go on."""
-    # Counted in the file itself: a run may have been committed and not yet been told of.
-    count = _count(results)
-    runs = "run is" if count == 1 else "runs are"
-    return (
-        f"interrupted: {count:,} finished {runs} kept in {results}; the same command goes on from "
-        "there"
-    )
+def source_of(config: Config, seed: int, *, results: str, cache: str | None) -> Source:
+    """Give a config's federation.
+
+    config: read from a file, or the built-in one.
+    seed: of its deals.
+    results: the file that keeps runs.
+    cache: the folder for scores and weights; beside the results where it is None.
+    """
+    return building_of(config, cache or Path(results).parent / CACHE).source(seed)
+
+
+@contextmanager
+def kept_on_interrupt(results: str) -> Iterator[None]:
+    """Have Ctrl-C say how many runs a file keeps, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # Counted in the file itself: a run may have been committed and not yet been told of.
+        count = _count(results)
+        runs = "run is" if count == 1 else "runs are"
+        raise Interrupted(
+            f"interrupted: {count:,} finished {runs} kept in {results}; the same command goes on "
+            "from there"
+        ) from None
+
+
+def complain_of_versions(versions: Sequence[str]) -> None:
+    """Say so where runs that are compared were not all made with the same versions."""
+    if len(versions) > 1:
+        complain(
+            f"the runs were made with {len(versions)} different versions: {'; '.join(versions)}"
+        )
+
+
+def some_runs(count: int) -> str:
+    """Say how many runs there are."""
+    return "1 run" if count == 1 else f"{count:,} runs"
 
 
 def kept_in_all(results: str) -> str:
     """Say at the end how many runs a file keeps."""
     count = _count(results)
-    return f"{'1 run is' if count == 1 else f'{count:,} runs are'} kept in {results}"
+    return f"{some_runs(count)} {'is' if count == 1 else 'are'} kept in {results}"
 
 
 def _count(results: str) -> int:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fedaccord.cli.base import Interrupted
-from fedaccord.cli.configs import CACHE, building_of, check_folder, chosen_algorithms, read_config
-from fedaccord.cli.runs import chosen_engine, kept_so_far
+from fedaccord.cli.configs import check_folder, chosen_algorithms, read_config
+from fedaccord.cli.runs import chosen_engine, kept_on_interrupt, source_of
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fedaccord.federation.engines import Source
     from fedaccord.games.fitting import Measurement
     from fedaccord.games.histograms import Histograms
     from fedaccord.games.linear import LinearGame
@@ -259,30 +257,26 @@ def from_federation(
     title, algorithm = next(iter(chosen_algorithms(config, names, path=path).items()))
     check_folder(training.results, "--results")
     make_engine, workers = chosen_engine(training.engine, training.workers, training.address)
-    beside = Path(training.results).parent / CACHE
-    source: Source = building_of(config, training.cache or beside).source(seed)
+    source = source_of(config, seed, results=training.results, cache=training.cache)
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
     from fedaccord.planning.piloted import from_federation as measured
     from fedaccord.report.live import counted
 
     count = _Count(training.results, title)
-    try:
-        with counted(f"training pilots of {title}") as show:
-            return measured(
-                source,
-                algorithm,
-                budget=training.budget,
-                goals=asked,
-                seed=seed,
-                store=training.results,
-                workers=workers,
-                engine=make_engine,
-                progress=count.telling(show),
-                histograms=prior,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(kept_so_far(training.results)) from None
+    with kept_on_interrupt(training.results), counted(f"training pilots of {title}") as show:
+        return measured(
+            source,
+            algorithm,
+            budget=training.budget,
+            goals=asked,
+            seed=seed,
+            store=training.results,
+            workers=workers,
+            engine=make_engine,
+            progress=count.telling(show),
+            histograms=prior,
+        )
 
 
 class _Count:

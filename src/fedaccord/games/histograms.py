@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._arrays import Matrix, Vector, as_numbers, check_finite, frozen
-from fedaccord._tables import Sheet, constant, first_line, number, read_sheet
+from fedaccord._tables import Sheet, first_line, number, own_numbers, read_sheet
 from fedaccord.allocation import closest
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
@@ -192,7 +192,7 @@ class Histograms:
         agents = tuple(dict.fromkeys(owners))
         read = _read_long if {"label", "count"} <= set(sheet.columns) else _read_wide
         labels, counts = read(sheet, agents)
-        own = {name: np.array(constant(sheet, name, agents, owners)) for name in OWN}
+        own = own_numbers(sheet, OWN, agents)
         try:
             return cls(
                 agents,
@@ -200,9 +200,9 @@ class Histograms:
                 counts,
                 needs=own["need"],
                 goals=own["goal"],
-                limits=np.where(np.isnan(own["limit"]), np.inf, own["limit"]),
-                minimums=np.nan_to_num(own["minimum"], nan=0.0),
-                costs=np.nan_to_num(own["cost"], nan=1.0),
+                limits=own["limit"],
+                minimums=own["minimum"],
+                costs=own["cost"],
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -186,17 +183,3 @@ def stage_display(stage: Stage) -> RenderableType:
     bar.add_row(ProgressBar(max(stage.total, 1), min(stage.done, stage.total), width=BAR))
     words = line(f"{stage.done:,} of {stage.total:,} runs")
     return Group(line(stage.what), bar, words)
-
-
-@contextlib.contextmanager
-def live_stages(otherwise: Callable[[Stage], None]) -> Iterator[Callable[[Stage], None]]:
-    """Show how far a comparison is, as it is told.
-
-    otherwise: what is told of it off a terminal, where nothing is shown.
-    """
-    console = Console(stderr=True)
-    if sys.stderr is None or not console.is_terminal:
-        yield otherwise
-        return
-    with Live(console=console, transient=True, refresh_per_second=4) as live:
-        yield lambda stage: live.update(stage_display(stage))

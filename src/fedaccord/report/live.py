@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.defection import Known, Progress
 
 BAR = 40
+News = TypeVar("News")
 
 
 def audit_display(progress: Progress) -> RenderableType:
@@ -54,11 +55,12 @@ def _so_far(cell: Known) -> str:
 
 
 @contextlib.contextmanager
-def live_audit(
-    otherwise: Callable[[Progress], None],
-) -> Iterator[Callable[[Progress], None]]:
-    """Show an audit's progress as it is told.
+def shown_live(
+    display: Callable[[News], RenderableType], otherwise: Callable[[News], None]
+) -> Iterator[Callable[[News], None]]:
+    """Show how far things are as it is told.
 
+    display: lays out what is told.
     otherwise: what is told of it off a terminal, where nothing is shown.
     """
     console = Console(stderr=True)
@@ -66,7 +68,7 @@ def live_audit(
         yield otherwise
         return
     with Live(console=console, transient=True, refresh_per_second=4) as live:
-        yield lambda progress: live.update(audit_display(progress))
+        yield lambda news: live.update(display(news))
 
 
 @contextlib.contextmanager
