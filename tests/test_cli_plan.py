@@ -122,6 +122,7 @@ def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
     assert result.code == 1
     assert result.stdout.startswith("There is no plan: University wants an accuracy of 0.97")
     assert "out of reach" in result.stdout and not plan.exists()
+    assert result.stdout.count("University wants an accuracy of 0.97") == 1
     assert "nothing was saved" in result.stderr
 
 

@@ -261,6 +261,17 @@ def test_a_plan_is_what_the_second_protocol_prescribes(tiny: Path) -> None:
     assert found["algorithms"]["FedAvg"]["total_samples"] == 20
 
 
+def test_under_the_first_protocol_a_plan_is_followed_as_far_as_points_go(tiny: Path) -> None:
+    plan = write(tiny.with_name("plan.json"), {"contributions": [10, 20]})
+    run("audit", tiny, "--workers", 1, "--plan", plan, "--algorithm", "FedAvg")
+    with contextlib.closing(sqlite3.connect("fedaccord.sqlite")) as file:
+        brought = {
+            tuple(json.loads(row)) for (row,) in file.execute("SELECT contributions FROM runs")
+        }
+    # Half of 32 points are enough for 10, and not for 20.
+    assert brought == {(10, 20), (10, 16)}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -275,7 +286,7 @@ def test_a_plan_is_what_the_second_protocol_prescribes(tiny: Path) -> None:
         (("--workers", "1000000"), ("workers", "cores")),
         (("--engine", "cloud"), ("--engine", "local")),
         (("--protocol", "P3"), ("--protocol", "P1, P2")),
-        (("--plan", "plan.json"), ("P2",)),
+        (("--plan", "plan.json"), ("north",)),
         (("--plan", "none.json", "--protocol", "P2"), ("none.json",)),
         (("--plan", "plan.json", "--protocol", "P2"), ("north",)),
         (("--defectors", "all"), ("--defectors", "each, random")),

@@ -38,7 +38,6 @@ from fedaccord.cli.runs import (
     some_runs,
     source_of,
 )
-from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, emit, emit_text
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ Protocol = Annotated[
     str | None, typer.Option(help="P1: part of its data. P2: part of what is asked of it.")
 ]
 Plan = Annotated[
-    str | None, typer.Option(metavar="ALLOCATION.(json|csv)", help="What P2 asks of each agent.")
+    str | None, typer.Option(metavar="ALLOCATION.(json|csv)", help="What is asked of each agent.")
 ]
 
 
@@ -111,7 +110,7 @@ def audit_defection(
         width=width,
         seed=seed,
     )
-    prescribed = _read_plan(settings)
+    prescribed = _read_plan(settings.plan)
     check_folder(results, "--results")
     check_report(report, keep=config_file)
     make_engine, workers = chosen_engine(engine, workers, address)
@@ -167,12 +166,10 @@ class _Count:
         )
 
 
-def _read_plan(settings: AuditSettings) -> Allocation | None:
+def _read_plan(path: str | None) -> Allocation | None:
     from fedaccord.allocation import Allocation
 
-    if settings.plan is not None and settings.protocol != "P2":
-        raise InputError('a plan is for the protocol "P2"; leave it out, or add --protocol P2')
-    return None if settings.plan is None else Allocation.load(settings.plan)
+    return None if path is None else Allocation.load(path)
 
 
 def _audited(

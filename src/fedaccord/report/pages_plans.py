@@ -27,7 +27,13 @@ from fedaccord.report.pictures_plans import (
     tradeoffs_table,
     tradeoffs_told,
 )
-from fedaccord.report.plans import mean_cut, shares_sentences, shown_agents, tradeoffs_sentence
+from fedaccord.report.plans import (
+    doubtful,
+    mean_cut,
+    shares_sentences,
+    shown_agents,
+    tradeoffs_sentence,
+)
 from fedaccord.report.words_games import count
 
 TONES: Mapping[Outcome, Tone] = {
@@ -257,9 +263,9 @@ def _curves_section(plan: Plan) -> Section | None:
 
 def _doubts_section(plan: Plan) -> Section:
     parts: list[Part] = []
-    if plan.doubts:
+    if sentences := doubtful(plan):
         parts.append(Mark("There is reason to doubt the fit.", "unsure"))
-        parts.append(Listing(tuple(doubt.sentence for doubt in plan.doubts)))
+        parts.append(Listing(sentences))
     elif plan.measurement is not None:
         parts.append("Nothing in the pilots speaks against the fit.")
     else:

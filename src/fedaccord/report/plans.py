@@ -298,10 +298,16 @@ def reach_table(plan: Plan) -> Sheet:
     return sheet
 
 
+def doubtful(plan: Plan) -> tuple[str, ...]:
+    """Give what is doubted, in sentences that the verdict does not have already."""
+    return tuple(one.sentence for one in plan.doubts if one.sentence not in plan.verdict)
+
+
 def _doubts(plan: Plan) -> Iterator[Text]:
     for sentence in plan.assumed:
         yield line(sentence, "yellow")
-    for doubt in plan.doubts[:DOUBTS]:
-        yield line(f"Doubt: {doubt.sentence}", "yellow")
-    if len(plan.doubts) > DOUBTS:
-        yield line(f"And {len(plan.doubts) - DOUBTS} more doubts; --json lists them.", "yellow")
+    sentences = doubtful(plan)
+    for sentence in sentences[:DOUBTS]:
+        yield line(f"Doubt: {sentence}", "yellow")
+    if len(sentences) > DOUBTS:
+        yield line(f"And {len(sentences) - DOUBTS} more doubts; --json lists them.", "yellow")
