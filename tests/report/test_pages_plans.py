@@ -84,7 +84,8 @@ def test_accuracies_and_chances_on_the_page_are_those_of_the_plan():
     for agent, name in enumerate(NAMES):
         assert float(found[name][1]) == plan.goals[agent]
         assert float(found[name][3]) == pytest.approx(plan.accuracy.values[agent], abs=5e-4)
-        assert float(found[name][-1]) == pytest.approx(plan.satisfied[agent], abs=5e-4)
+        assert float(found[name][-1]) == pytest.approx(plan.satisfied[agent], abs=1e-3)
+        assert float(found[name][-1]) < 1
 
 
 def test_who_gives_nothing_cannot_give_less():

@@ -127,7 +127,8 @@ def chances_table(plan: Plan) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for agent in listed_agents(plan):
         mean, run = _estimate(plan.accuracy, agent), _estimate(plan.runs, agent)
-        reached = None if plan.satisfied is None else float(plan.satisfied[agent])
+        # What is not certain does not read as if it were.
+        reached = None if plan.satisfied is None else min(float(plan.satisfied[agent]), 0.999)
         goal = None if plan.goals is None else float(plan.goals[agent])
         expected = None if mean is None else mean.value
         aim = float(plan.aims[agent])
