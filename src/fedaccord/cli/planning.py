@@ -129,18 +129,8 @@ def make(
         return 1
     plan = _made(found, probability, prefer, start, time_limit, assumed)
     _keep(plan, saved)
-    pages = "fedaccord.report.pages_plans"
     named = {"Planned from": subject, "Histograms": histograms}
-    files = file_facts(report, {what: path for what, path in named.items() if path is not None})
-    write_report(
-        report, lambda: imported(pages).plan_page(plan, command=command_line(), files=files)
-    )
-    if as_json:
-        emit_text(json_text(plan.to_dict()))
-    else:
-        from fedaccord.report.plans import plan_parts
-
-        emit(*plan_parts(plan))
+    _tell(plan, report, {k: path for k, path in named.items() if path is not None}, as_json=as_json)
     return 0 if plan.outcome.key == "planned" else 1
 
 
@@ -261,3 +251,17 @@ def _keep(plan: Plan, saved: dict[str, str | None]) -> None:
             complain(f"there is no plan, so nothing was saved to {path}")
         else:
             plan.save(path)
+
+
+def _tell(plan: Plan, report: str | None, named: dict[str, str], *, as_json: bool) -> None:
+    pages = "fedaccord.report.pages_plans"
+    files = file_facts(report, named)
+    write_report(
+        report, lambda: imported(pages).plan_page(plan, command=command_line(), files=files)
+    )
+    if as_json:
+        emit_text(json_text(plan.to_dict()))
+    else:
+        from fedaccord.report.plans import plan_parts
+
+        emit(*plan_parts(plan))
