@@ -132,6 +132,15 @@ def test_an_algorithm_goes_by_what_was_promised_whoever_cuts(monkeypatch):
     assert {run.algorithm.commitment for run in engine.made} == {(10, 20, 0)}
 
 
+def test_too_few_rounds_for_a_pledge_are_told_before_any_pilot(monkeypatch):
+    engine = made_up(monkeypatch, pledges_bind)
+    algorithms = {"FedAvg": FedAvg(), "first": FedAvg(), "short": Pledged(rounds=2, batch_size=1)}
+    plans = {"first": "measured", "short": "sought"}
+    with pytest.raises(InputError, match=r"^short: .*let rounds be"):
+        compare_algorithms(MadeUp(), algorithms, plans=plans, trials=2, levels=(0.25,))
+    assert not engine.made
+
+
 # Runs are kept.
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
@@ -101,6 +103,7 @@ def compare_algorithms(
     _check_level(design, goals)
     words = {name: (plans or {}).get(name, PLANS[0]) for name in design.algorithms}
     given = _given(design, words, plans or {})
+    _check_startable(design, set(words) - set(given))
     with contextlib.ExitStack() as stack:
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
@@ -199,6 +202,16 @@ def _given(
     with_plan = {name: one.plan for name, one in found.items() if one.plan is not None}
     checked_plans(design, with_plan)
     return found
+
+
+def _check_startable(design: Design, names: Collection[str]) -> None:
+    """Refuse what could not be trained with everybody's points, before any plan is made."""
+    for name, algorithm in design.algorithms.items():
+        if name in names:
+            try:
+                algorithm.begin(np.array(design.points))
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
 
 
 def _loaded(name: str, path: str | Path) -> Allocation:
