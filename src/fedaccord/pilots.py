@@ -112,6 +112,11 @@ class PilotTable:
         return len(self.agents)
 
     @property
+    def finishing(self) -> float:
+        """The part of the pilots in which anybody's accuracy is known; others failed altogether."""
+        return float((~np.isnan(self.accuracies).all(axis=1)).mean())
+
+    @property
     def has_goals(self) -> bool:
         """Whether every agent has a goal."""
         return not bool(np.isnan(self.goals).any())

@@ -1,11 +1,14 @@
 """The algorithms' pieces: weights and counts over rounds worked by hand, settings checked."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import write
 
 from fedaccord import InputError
 from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
@@ -102,6 +105,54 @@ def test_constants_of_a_derived_algorithm_tell_its_versions_apart() -> None:
 
     assert patient(1).to_dict() == patient(1).to_dict()
     assert patient(1).to_dict() != patient(50).to_dict()
+
+
+def test_defaults_lists_and_mixins_tell_versions_apart_too() -> None:
+    def versions(number: int) -> list[FedAvg]:
+        class Defaults(FedAvg):
+            def evaluates(self, n: int, every: int = number) -> bool:
+                return n % every == 0
+
+        class Listed(FedAvg):
+            table = [number, {number: "b"}, np.array([number])]  # noqa: RUF012
+
+        class Mixin:
+            def more(self) -> int:
+                return number + 1 if number == 1 else number
+
+            amount = number
+
+        class Mixed(FedAvg, Mixin):
+            pass
+
+        return [Defaults(), Listed(), Mixed()]
+
+    for one, same, other in zip(versions(1), versions(1), versions(2), strict=True):
+        assert one.to_dict() == same.to_dict()
+        assert one.to_dict() != other.to_dict()
+
+
+def test_a_derived_algorithm_is_known_again_in_another_process(tmp_path: Path) -> None:
+    script = write(
+        tmp_path / "own.py",
+        "from fedaccord.federation.algorithms import FedAvg\n"
+        "class Own(FedAvg):\n"
+        "    words = {'some', 'more', 'words'}\n"
+        "    def evaluates(self, n):\n"
+        "        return str(n) in {'one', 'two', 'three', 'four'}\n"
+        "print(Own().to_dict()['code'])\n",
+    )
+    codes = {
+        subprocess.run(
+            [sys.executable, script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(codes) == 1
 
 
 def test_settings_that_would_be_ignored_for_want_of_a_decorator_are_refused() -> None:

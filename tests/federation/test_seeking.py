@@ -188,10 +188,21 @@ def test_the_budget_is_kept_and_the_plan_does_all_the_same(budget, trials, seed)
     benefits = np.array([[1, 0.5, 0.1], [0.5, 1, 0.3], [0.2, 0.1, 1]])
     needs = np.array([300, 250, 120])
     paper = Paper([400] * 3, (needs / 1000).tolist())
+    told = []
     found, engine = sought(
-        paper, linear(benefits), budget=budget, trials=trials, checks=20, seed=seed
+        *(paper, linear(benefits)),
+        budget=budget,
+        trials=trials,
+        checks=20,
+        seed=seed,
+        progress=told.append,
     )
     assert found.runs == len(engine.made) <= budget
+    assert told[-1].done == found.runs
+    if found.verified is not None:
+        # Where there is room for more than the plan itself, everybody's cut is looked at.
+        looked_at = min(cut.satisfied.trials for cut in found.verified.cuts)
+        assert looked_at > 0 or found.verified.all_satisfied.trials <= len(found.verified.cuts)
     assert (benefits @ found.contributions >= needs - 1e-9).all()
     assert len({run.key for run in engine.made}) == len(engine.made)
 

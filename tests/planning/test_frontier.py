@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from federation.formulas import Formula, Paper
 from federation.made_up import AnyEngine, MadeUp, made_up
+from federation.small import small_federation
 from hypothesis import given
 from hypothesis import strategies as st
 from planning.frontiers import contender, frontier, shared_fate, three
@@ -16,14 +18,24 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms import FedAvg, MwFed
 from fedaccord.federation.defection import defection_curves
 from fedaccord.federation.design import PLANNING
+from fedaccord.federation.halves import HALVES, Halved
 from fedaccord.federation.piloting import run_pilots
 from fedaccord.federation.pledges import Pledged
+from fedaccord.federation.store import RunStore
 from fedaccord.planning.contenders import Frontier, Goals, Reached
 from fedaccord.planning.frontier import compare_algorithms
 
 # What MadeUp's clients have is 10, 20 and 40 points; half of what they bring is used.
 PLAN = Allocation([10, 20, 0], ["north", "south", "west"])
 BOTH = {"FedAvg": FedAvg(), "PLEDGED": Pledged()}
+
+
+class Dealt(MadeUp):
+    """The same, with other points in every trial."""
+
+    def deal(self, trial):
+        clients = [SimpleNamespace(validation_labels=[0] * 9)] * 3
+        return SimpleNamespace(clients=clients, fingerprint=f"deal {trial}")
 
 
 def pledges_bind(run, client):
@@ -137,8 +149,61 @@ def test_too_few_rounds_for_a_pledge_are_told_before_any_pilot(monkeypatch):
     algorithms = {"FedAvg": FedAvg(), "first": FedAvg(), "short": Pledged(rounds=2, batch_size=1)}
     plans = {"first": "measured", "short": "sought"}
     with pytest.raises(InputError, match=r"^short: .*let rounds be"):
-        compare_algorithms(MadeUp(), algorithms, plans=plans, trials=2, levels=(0.25,))
+        compare_algorithms(Dealt(), algorithms, plans=plans, trials=2, levels=(0.25,))
     assert not engine.made
+
+
+def test_where_points_are_given_plans_are_judged_on_others_than_chose_them():
+    federation = small_federation(requirement=0.4)
+    algorithm = FedAvg(rounds=8, batch_size=8, learning_rate=0.05)
+    options = {"trials": 2, "levels": (0.25,), "seeking": 24, "pilots": 11, "seed": 3}
+    first, second = (Halved(federation, half, seed=3).fingerprint for half in HALVES)
+    for plan in ("sought", "measured"):
+        with RunStore() as store:
+            both = {"FedAvg": algorithm, "planned": algorithm}
+            found = compare_algorithms(
+                federation, both, plans={"planned": plan}, store=store, **options
+            )
+            audited = store.kept(second, trials=range(2))
+            assert audited and store.kept(first, trials=range(PLANNING, 10_000_000))
+            assert not store.kept(first, trials=range(2))
+            assert not store.kept(federation.fingerprint, trials=range(10_000_000))
+        assert found.source == second
+
+
+def test_a_plan_that_asks_nobody_for_anything_is_not_compared():
+    paper = Paper([200] * 3, [0.3] * 3, 400)
+    engine = Formula(paper, lambda run: [0.9, 0.91, 0.92])
+    found = compare_algorithms(
+        *(paper, {"FedAvg": FedAvg(), "planned": FedAvg()}),
+        plans={"planned": "measured"},
+        trials=2,
+        levels=(0.25,),
+        engine=engine,
+    )
+    assert [one.name for one in found.contenders] == ["FedAvg"]
+    assert found.unplanned["planned"].startswith("Nobody needs to give anything")
+
+
+def test_how_seeking_ended_is_told_as_it_was():
+    def rule(run):
+        """Each wants to give where the other does as it does not: no plan is stable."""
+        first, second = run.contributions
+        return [
+            0.9 if first >= 50 or second < 25 else 0.1,
+            0.9 if second >= 50 or first >= 25 else 0.1,
+        ]
+
+    paper = Paper([50, 50], [0.5, 0.5])
+    found = compare_algorithms(
+        *(paper, {"FedAvg": FedAvg(), "EQ": FedAvg()}),
+        plans={"EQ": "sought"},
+        trials=2,
+        levels=(0.25,),
+        seeking=5_000,
+        engine=Formula(paper, rule),
+    )
+    assert "best responses went in a circle" in found.contender("EQ").story
 
 
 # Runs are kept.
@@ -215,7 +280,7 @@ def planned(monkeypatch):
         return SimpleNamespace(
             algorithm=Pledged(passes=4).committed((10, 20, 0)),
             plan=PLAN,
-            settled=True,
+            ending="settled",
             total=30,
             contributors=("north", "south"),
             runs=55,
@@ -231,7 +296,7 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     engine = made_up(monkeypatch, pledges_bind)
     told = []
     found = compare_algorithms(
-        MadeUp(),
+        Dealt(),
         {"FedAvg": FedAvg(), "P": Pledged(passes=6), "EQ": Pledged(passes=9)},
         plans={"P": "measured", "EQ": "sought"},
         trials=2,
@@ -255,9 +320,8 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     assert found.contender("P").p2.settings["passes"] == 6
     assert found.contender("EQ").contributions == (10, 20, 0)
     assert [c.planning_runs for c in found.contenders] == [0, 39, 55]
-    assert found.contender("EQ").story == (
-        "EQ-FED found 30 points of 2 agents: nobody's best response is further than a step away."
-    )
+    story = found.contender("EQ").story
+    assert story.startswith("EQ-FED found 30 points of 2 agents. How it ended: nobody's best")
     assert [s.what for s in told][:2] == ["pilots of P", "EQ-FED for EQ: grow"]
     assert all(run.base_seed == 5 for run in engine.made)
 
@@ -265,10 +329,6 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
 def test_going_on_plans_by_the_same_pilots_whatever_audits_have_left(
     monkeypatch, planned, tmp_path
 ):
-    class Dealt(MadeUp):
-        def deal(self, trial):
-            return SimpleNamespace(clients=[SimpleNamespace(validation_labels=[0] * 9)] * 3)
-
     def measured(source, algorithm, *, progress, **options):
         return SimpleNamespace(table=run_pilots(source, algorithm, **options))
 
@@ -300,7 +360,7 @@ def test_who_has_no_plan_is_named_with_the_reason_and_the_others_are_compared(mo
 
     monkeypatch.setattr("fedaccord.planning.piloted.from_federation", out_of_reach)
     found = compare_algorithms(
-        MadeUp(), BOTH, plans={"PLEDGED": "measured"}, trials=2, levels=(0.25,)
+        Dealt(), BOTH, plans={"PLEDGED": "measured"}, trials=2, levels=(0.25,)
     )
     assert [one.name for one in found.contenders] == ["FedAvg"]
     assert found.unplanned == {"PLEDGED": "south wants 0.99; the nearest that can be had is 0.8"}
@@ -311,12 +371,12 @@ def test_a_game_without_a_plan_is_no_contender(monkeypatch, planned):
     none = SimpleNamespace(contributions=None, verdict="There is no plan: all is lost.")
     monkeypatch.setattr("fedaccord.planning.plan.make_plan", lambda measurement, **options: none)
     found = compare_algorithms(
-        MadeUp(), BOTH, plans={"PLEDGED": "measured"}, trials=2, levels=(0.25,)
+        Dealt(), BOTH, plans={"PLEDGED": "measured"}, trials=2, levels=(0.25,)
     )
     assert found.unplanned == {"PLEDGED": "There is no plan: all is lost."}
     with pytest.raises(InputError, match="no plan for PLEDGED, the baseline: There is no plan"):
         compare_algorithms(
-            MadeUp(),
+            Dealt(),
             BOTH,
             plans={"PLEDGED": "measured"},
             trials=2,

@@ -1,4 +1,4 @@
-"""The committed comparison of digits: it is of the config that lies there, and adds up."""
+"""The committed comparisons: they are of the configs that lie there, and add up."""
 
 import json
 from pathlib import Path
@@ -8,18 +8,24 @@ import pytest
 from fedaccord.federation.config import Config
 from fedaccord.planning.contenders import Frontier
 
-DIGITS = Path(__file__).parents[2] / "experiments" / "digits"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+CONFIGS = ("digits/frontier.toml", "blum2021/frontier.toml", "sixteen/sixteen.toml")
 # What a plan puts into an algorithm's settings: what was pledged, and how many passes it takes.
 BY_THE_PLAN = {"commitment", "passes"}
 
 
+@pytest.fixture(scope="module", params=CONFIGS)
+def config(request):
+    return EXPERIMENTS / request.param
+
+
 @pytest.fixture(scope="module")
-def committed():
-    return json.loads((DIGITS / "results" / "frontier.json").read_text(encoding="utf-8"))
+def committed(config):
+    return json.loads((config.parent / "results" / "frontier.json").read_text(encoding="utf-8"))
 
 
-def test_the_committed_comparison_is_of_the_committed_config(committed):
-    config = Config.load(DIGITS / "frontier.toml")
+def test_the_committed_comparison_is_of_the_committed_config(config, committed):
+    config = Config.load(config)
     plans = {name: Path(plan).name for name, plan in config.plans.items()}
     assert {n: c["plan"] for n, c in committed["contenders"].items()} == plans
     assert not committed["unplanned"]

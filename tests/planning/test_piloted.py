@@ -96,6 +96,40 @@ class Cut(KnownEngine):
             yield made
 
 
+class Failing(KnownEngine):
+    """Training that diverges in two trials of five."""
+
+    def told(self, run, client):
+        return [np.nan, np.nan] if run.trial % 5 < 2 else super().told(run, client)
+
+
+def test_pilots_that_fail_say_that_one_more_run_may():
+    found = measured(Failing(), budget=44)
+    failed = np.isnan(found.table.accuracies).all(axis=1).mean()
+    assert 0.3 < failed < 0.5
+    plan = make_plan(found, probability=0.9)
+    assert plan.outcome is Outcome.LESS_SURE
+    assert plan.everyone.value <= 1 - failed
+    assert (plan.satisfied <= 1 - failed).all()
+    assert all((chances <= 1 - failed).all() for chances in plan.cuts.values())
+    assert [doubt.kind for doubt in plan.doubts].count("failed-pilots") == 1
+    # What is reached where training does come to an end is known all the same.
+    contributions = np.array([150.0, 80.0, 120.0])
+    assert found.game.accuracies(contributions) == pytest.approx(
+        accuracies(contributions), abs=0.02
+    )
+
+
+def test_of_pilots_with_the_same_points_and_luck_one_counts(tmp_path):
+    file = tmp_path / "runs.sqlite"
+    first = measured(budget=44, store=file)
+    other = measured(budget=44, goals=[0.5, 0.5, 0.5], store=file)
+    assert not np.array_equal(first.table.contributions, other.table.contributions)
+    # Its last third lies elsewhere, in the trials that the other's was made in.
+    assert len(other.table) == 44
+    assert len(measured(budget=44, seed=1, store=file).table) == 88
+
+
 @pytest.mark.parametrize("after", [5, 22, 27])
 def test_an_interrupted_measurement_goes_on_where_it_was(after, tmp_path):
     """Among the first pilots, between them and the aimed ones, and among those."""

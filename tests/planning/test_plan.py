@@ -139,7 +139,7 @@ def test_a_small_limit_leaves_less_certainty_and_goals_that_can_be_had():
     assert (plan.attainable < GOALS).any()
     lowered = make_plan(plan.measurement.with_goals(np.floor(plan.attainable * 500) / 500))
     assert lowered.outcome is Outcome.PLANNED
-    assert "0.95" in plan.verdict and "comes nearest" in plan.verdict
+    assert "0.95" in plan.verdict and "the nearest, or" in plan.verdict
 
 
 # Which equilibrium.
@@ -344,7 +344,7 @@ def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_las
     assert plan.outcome is Outcome.LESS_SURE
     assert plan.contributions.sum() < plan.game.limits.sum()
     assert plan.ceiling.value - 0.015 <= plan.everyone.value <= plan.ceiling.value + 1e-9
-    assert "within the limits" in plan.verdict and "comes nearest" in plan.verdict
+    assert "within the limits" in plan.verdict and "the nearest, or" in plan.verdict
 
 
 def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
@@ -357,6 +357,21 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
     for agent in range(4):
         doubted = [d for d in plan.doubts if d.agent == agent and d.kind == "extrapolation"]
         assert len(doubted) == (plan.game.requirements[agent] > tried[agent])
+
+
+def test_going_alone_takes_whole_samples_too():
+    plan = make_plan(LinearGame([[1.0]], [88.2]))
+    assert plan.contributions.tolist() == [89]
+    assert "about as many as if each went alone" in plan.verdict
+
+
+def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
+    curves = [[0.05, 2.0, 30.0, 0.4]] * 2
+    game = MeasuredGame(np.eye(2), curves, [0.78, 0.7], margins=[0.05, 0.0], limits=[500, 500])
+    assert game.nearest_goals()[0] > 0.78
+    plan = make_plan(game)
+    assert plan.outcome is Outcome.UNREACHABLE
+    assert "wants an accuracy of 0.83, and would reach 0.78" in plan.verdict
 
 
 def test_a_plan_that_asks_more_than_going_alone_says_so():

@@ -21,6 +21,14 @@ def test_in_the_same_world_it_is_the_same_equilibrium():
     assert followed(BENEFITS[None], NEEDS[None], *FREE, chosen)[0] == pytest.approx(chosen)
 
 
+@pytest.mark.parametrize("most", [1e6, np.inf])
+def test_whoever_is_out_of_reach_gives_all_it_can_whatever_others_have(most):
+    benefits = np.array([[[1.0, 0.5], [0.5, 1.0]]])
+    needs, limits = np.array([[np.inf, 1000.0]]), np.array([100.0, most])
+    rows = followed(benefits, needs, np.zeros(2), limits, np.array([50.0, 975.0]))
+    assert rows[0] == pytest.approx([100.0, 950.0])
+
+
 def test_of_twins_the_one_who_gives_is_followed_into_other_worlds():
     twins = np.ones((3, 2, 2))
     needs = np.array([[3.0, 3.0], [4.0, 4.0], [5.0, 5.0]])

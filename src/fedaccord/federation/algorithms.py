@@ -19,9 +19,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from types import CodeType, FunctionType
+from types import CodeType, EllipsisType, FunctionType, NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -247,27 +247,41 @@ def _is_ours(kind: type) -> bool:
 
 
 def _code(kind: type) -> str:
-    """Give a digest of what a class and those it is derived from define: methods and constants."""
-    digest = hashlib.sha256()
+    """Give a digest of what a class and those it is derived from define: methods and constants.
+
+    It is the same in every process. What methods call outside the class is not in it.
+    """
+    found: list[tuple[Any, ...]] = []
     for owner in kind.__mro__:
-        if _is_ours(owner):
-            break
+        if _is_ours(owner) or owner is object:
+            continue
         for name, member in vars(owner).items():
-            found = getattr(member, "fget", getattr(member, "__func__", member))
-            if isinstance(found, FunctionType):
-                _add_code(digest, found.__code__)
-            elif isinstance(found, bool | int | float | str | tuple) and not name.startswith("__"):
-                digest.update(repr((name, found)).encode())
-    return digest.hexdigest()
+            wrapped = (getattr(member, key, None) for key in ("fget", "__func__", "func"))
+            held = next((one for one in wrapped if one is not None), member)
+            if isinstance(held, FunctionType):
+                given = (held.__defaults__, held.__kwdefaults__)
+                found.append((name, _plain(held.__code__), _plain(given)))
+            elif not name.startswith("__"):
+                found.append((name, _plain(held)))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-def _add_code(digest: Any, code: CodeType) -> None:
-    digest.update(repr((code.co_name, code.co_code, code.co_names)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _add_code(digest, constant)
-        else:
-            digest.update(repr(constant).encode())
+def _plain(value: Any) -> Any:
+    """Give code and constants in a form that is written alike in every process."""
+    if isinstance(value, CodeType):
+        return (value.co_name, value.co_code, value.co_names, _plain(value.co_consts))
+    if isinstance(value, tuple | list):
+        return (type(value).__name__, [_plain(one) for one in value])
+    if isinstance(value, set | frozenset):
+        return (type(value).__name__, sorted(repr(_plain(one)) for one in value))
+    if isinstance(value, Mapping):
+        return ("dict", [(_plain(k), _plain(v)) for k, v in value.items()])
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.shape, _plain(value.tolist()))
+    if isinstance(value, bool | int | float | complex | str | bytes | NoneType | EllipsisType):
+        return value
+    # Whatever else there is may be written with its place in memory.
+    return type(value).__name__
 
 
 def _check_is_dataclass(kind: type) -> None:

@@ -108,10 +108,9 @@ def run_pilots(
     """Train with chosen contributions, and give the table of what everybody had in the end.
 
     Pilots that are in the store are not made again. What else the store has of the same source
-    and algorithm, of trials that no audit counts, comes on top of the budget, unless told
-    otherwise. Goals do not matter
-    to pilots of an algorithm that does not look at them: they can be changed, and all pilots of
-    the design stay.
+    and algorithm, of other trials that no audit counts, comes on top of the budget, one pilot of
+    each trial, unless told otherwise. Goals do not matter to pilots of an algorithm that does not
+    look at them: they can be changed, and all pilots of the design stay.
 
     source: a federation, or what deals one to each trial.
     algorithm: whose plan is to be made; pilots tell of no other.
@@ -198,14 +197,21 @@ class _Pilots:
         }
 
     def find(self, sources: Sequence[Source]) -> None:
-        """Take in all else that the store has to tell, of trials that no audit counts."""
+        """Take in all else that the store has to tell, of trials that no audit counts.
+
+        Pilots of one trial have the same points and the same luck: of each trial one is taken.
+        """
         uncounted = range(PLANNING, AIMED + MOST_PILOTS)
+        taken = {(run.base_seed, run.trial) for run, _ in self._known.values()}
         for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
             for brought, seed, trial in self._store.kept(fingerprint, trials=uncounted):
                 run = self._run(fingerprint, brought, seed, trial)
+                if (seed, trial) in taken:
+                    continue
                 # None where the run was another algorithm's.
-                if run.key not in self._known and (outcome := self._store.get(run)) is not None:
+                if (outcome := self._store.get(run)) is not None:
                     self._known[run.key] = (run, outcome)
+                    taken.add((seed, trial))
 
     def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
         """Give what is known as a table."""

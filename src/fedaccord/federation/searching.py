@@ -80,6 +80,8 @@ class Bench:
 
     def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
         """Give what came of runs, if the account is no higher than so many with them."""
+        if not runs:
+            return []
         new = list({run.key: run for run in runs if run.key not in self.known}.values())
         account = self.account
         if account.made + len(new) > most:
@@ -151,7 +153,8 @@ class Search:
             theta, ending = self._cheapest(), "budget"
         self._most = self._upto
         confirmed = self._confirmed(theta)
-        return confirmed, ending if self._is_near(confirmed, theta) else "raised"
+        stayed = ending != "settled" or self._is_near(confirmed, theta)
+        return confirmed, ending if stayed else "raised"
 
     def _fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
         """Let all respond to each other until nobody moves further than a step."""

@@ -210,17 +210,19 @@ def _verified(
     """Count how often all are satisfied with a plan, and each contributor if it cuts."""
     account = bench.account
 
-    def outcomes(cases: list[Contributions]) -> list[list[Outcome]]:
+    def outcomes(cases: list[Contributions], room: int) -> list[list[Outcome]]:
         """Make as many trials of all cases as there is room for."""
-        trials = min(checks, (account.budget - account.made) // max(1, len(cases)))
+        trials = min(checks, room // max(1, len(cases)))
         numbers = range(VERIFYING, VERIFYING + trials)
         runs = [bench.run(algorithm, case, trial) for trial in numbers for case in cases]
         made = bench.outcomes(runs, "verify", most=account.budget)
         return [made[n : n + len(cases)] for n in range(0, len(made), max(1, len(cases)))]
 
-    full = [trial[0] for trial in outcomes([theta])]
     cuts = [(i, level) for i, n in enumerate(theta) if n for level in levels]
-    less = outcomes([cut(theta, i, level) for i, level in cuts])
+    left = account.budget - account.made
+    # One trial of all cuts tells more than one more of nothing but the plan.
+    full = [trial[0] for trial in outcomes([theta], left - len(cuts) if left > len(cuts) else left)]
+    less = outcomes([cut(theta, i, level) for i, level in cuts], account.budget - account.made)
     if not full:
         return None, np.zeros((0, len(theta)))
     who = np.array([outcome.satisfied for outcome in full])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedaccord.games.fitting import AgentFit, Measurement
 
 Kind: TypeAlias = Literal[
+    "failed-pilots",
     "too-few-pilots",
     "negative-transfer",
     "saturation-below-goal",
@@ -60,6 +61,7 @@ def doubts_of(measurement: Measurement) -> tuple[Doubt, ...]:
     measurement: the fit to judge.
     """
     return (
+        *_failed(measurement),
         *_too_few(measurement),
         *_negative(measurement),
         *_saturation(measurement),
@@ -67,6 +69,19 @@ def doubts_of(measurement: Measurement) -> tuple[Doubt, ...]:
         *_poor(measurement),
         *_flat(measurement),
     )
+
+
+def _failed(measurement: Measurement) -> Iterator[Doubt]:
+    table = measurement.table
+    failed = round((1 - table.finishing) * len(table))
+    if failed:
+        yield Doubt(
+            None,
+            "failed-pilots",
+            f"{failed:,} of {len(table):,} pilots have no accuracies, as those in which training "
+            "diverged: one more run is taken to fail as often, and to satisfy nobody then. Smaller "
+            "steps may help.",
+        )
 
 
 def _too_few(measurement: Measurement) -> Iterator[Doubt]:

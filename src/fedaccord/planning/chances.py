@@ -6,7 +6,8 @@ Each resample of the fit is a world that may be the true one, all of them equall
 
 with a_i the accuracy that the curve promises and s_i the scatter of single runs round it. Runs
 scatter independently from agent to agent; where they go up and down together, all are satisfied
-together more often than is said here.
+together more often than is said here. Where some pilots failed altogether, as training that
+diverges does, one more run fails as often, and satisfies nobody then.
 """
 
 from __future__ import annotations
@@ -101,18 +102,21 @@ class Chances:
     noise: how far single runs scatter round the curve in each world, standard deviations, B x k.
     benefits: W of each world, B x k x k.
     curves: the parameters of each agent's curve in each world, B x k x 4.
+    finishing: the part of all runs in which training comes to an end that can be measured.
     """
 
     goals: Vector
     noise: Matrix
     benefits: Stack
     curves: Stack
+    finishing: float = 1.0
 
     @classmethod
     def of(cls, measurement: Measurement) -> Chances:
         """Take the resamples of a fit."""
         drawn = measurement.resamples
-        return cls(measurement.goals, drawn.noise, drawn.benefits, drawn.curves)
+        finishing = measurement.table.finishing
+        return cls(measurement.goals, drawn.noise, drawn.benefits, drawn.curves, finishing)
 
     def needs(self, margins: Vector) -> Matrix:
         """Give the effective samples that goals and margins take in each world, B x k."""
@@ -124,7 +128,7 @@ class Chances:
 
     def reached(self, accuracies: Matrix) -> Matrix:
         """Give the probability that one run reaches the goal, where the curve promises these."""
-        return _above(accuracies - self.goals, self.noise)
+        return self.finishing * _above(accuracies - self.goals, self.noise)
 
     def satisfied(self, contributions: Vector) -> Matrix:
         """Give the probability that each agent is satisfied in one run, in each world."""
@@ -132,7 +136,8 @@ class Chances:
 
     def everyone(self, contributions: Vector) -> Vector:
         """Give the probability that all are satisfied in one run, in each world."""
-        return np.asarray(self.satisfied(contributions).prod(axis=1))
+        ahead = self.accuracies(contributions) - self.goals
+        return self.finishing * np.asarray(_above(ahead, self.noise).prod(axis=1))
 
     def could_cut(self, contributions: Vector, level: float) -> Vector:
         """Give the probability that an agent is satisfied after a cut that nobody else makes.

@@ -21,9 +21,11 @@ from fedaccord.federation.algorithms import Algorithm, FedAvg
 from fedaccord.federation.config import PLANS
 from fedaccord.federation.curves import DefectionAudit
 from fedaccord.federation.defection import Progress, defection_curves
-from fedaccord.federation.design import LEVELS, Design, checked_plans, designed
+from fedaccord.federation.design import LEVELS, PLANNING, Design, checked_plans, designed
 from fedaccord.federation.engines import Engine, Source
+from fedaccord.federation.halves import Halved, deals_anew
 from fedaccord.federation.running import EngineMaker, workplace
+from fedaccord.federation.sought import ENDINGS
 from fedaccord.federation.store import RunStore
 from fedaccord.planning.contenders import Contender, Frontier, Goals
 
@@ -97,7 +99,8 @@ def compare_algorithms(
     """
     started = time.perf_counter()
     asked = dict[str, Any](levels=levels, trials=trials, defectors=defectors, width=None, seed=seed)
-    design = designed(source, algorithms, protocol="P2", **asked)
+    choosing, judging = _split(source, plans or {}, seed)
+    design = designed(judging, algorithms, protocol="P2", **asked)
     goals = goals or Goals()
     base = _baseline(design, baseline)
     _check_level(design, goals)
@@ -109,13 +112,13 @@ def compare_algorithms(
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
         told = progress or (lambda stage: None)
         wanted = {"probability": probability, "prefer": prefer}
-        planner = _Planner(source, design, place, told, goals, pilots, seeking, wanted)
+        planner = _Planner(source, choosing, design, place, told, goals, pilots, seeking, wanted)
         made = {n: given.get(n) or planner.made(n, str(words[n])) for n in design.algorithms}
         missing = {name: one for name, one in made.items() if isinstance(one, str)}
         ready = {name: one for name, one in made.items() if not isinstance(one, str)}
         if base in missing:
             raise InputError(f"there is no plan for {base}, the baseline: {missing[base]}")
-        p1, p2 = _audited(source, design, ready, asked, place, told)
+        p1, p2 = _audited(judging, ready, asked, place, told)
     return Frontier(
         contenders=tuple(
             Contender(
@@ -159,6 +162,15 @@ class _Made:
     plan: Allocation | None
     story: str = ""
     runs: int = 0
+
+
+def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Source, Source]:
+    """Give what plans are made by and what they are judged by: points that did not choose them."""
+    chosen = any(isinstance(plan, str) and plan in PLANS[2:] for plan in plans.values())
+    if not chosen or deals_anew(source, 0, PLANNING):
+        return source, source
+    # The halves that EQ-FED chooses and verifies by.
+    return Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
 
 
 def _baseline(design: Design, name: str | None) -> str:
@@ -233,6 +245,7 @@ class _Planner:
     """Makes the plans that take training.
 
     source: what to plan for.
+    choosing: the same, as pilots may see it.
     design: of the comparison.
     place: where runs are made and kept.
     told: is told how far things are.
@@ -242,6 +255,7 @@ class _Planner:
     """
 
     source: Source
+    choosing: Source
     design: Design
     place: Mapping[str, Any]
     told: Callable[[Stage], None]
@@ -265,7 +279,7 @@ class _Planner:
 
         what = f"pilots of {name}"
         measurement = from_federation(
-            self.source,
+            self.choosing,
             algorithm,
             budget=self.pilots,
             seed=self.design.seed,
@@ -277,7 +291,7 @@ class _Planner:
         )
         levels = [level for level in self.design.levels if level < 1]
         plan = make_plan(measurement, levels=levels, seed=self.design.seed, **self.wanted)
-        if plan.contributions is None:
+        if plan.contributions is None or not plan.contributions.any():
             return plan.verdict
         return _Made(algorithm, plan.allocation, plan.verdict, len(measurement.table.contributions))
 
@@ -299,16 +313,13 @@ class _Planner:
             progress=tell,
             **self.place,
         )
-        settled = "nobody's best response is further than a step away"
-        if not found.settled:
-            settled = "the budget ended before nobody had a better response"
         given = f"{found.total:,} points of {len(found.contributors):,} agents"
-        return _Made(found.algorithm, found.plan, f"EQ-FED found {given}: {settled}.", found.runs)
+        story = f"EQ-FED found {given}. How it ended: {ENDINGS[found.ending]}."
+        return _Made(found.algorithm, found.plan, story, found.runs)
 
 
 def _audited(
     source: Source,
-    design: Design,
     ready: Mapping[str, _Made],
     asked: Mapping[str, Any],
     place: Mapping[str, Any],

@@ -398,11 +398,10 @@ def _unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
         return subject.unreachable
     if not isinstance(subject, MeasuredGame):
         return ()
-    nearest = subject.nearest_goals()
-    short = np.flatnonzero(nearest < subject.goals + subject.margins - TIDY)
+    nearest, aims = subject.nearest_goals(), subject.goals + subject.margins
+    short = np.flatnonzero(nearest < aims - TIDY)
     return tuple(
-        Unreachable(i, subject.name(i), float(subject.goals[i]), float(nearest[i]))
-        for i in short.tolist()
+        Unreachable(i, subject.name(i), float(aims[i]), float(nearest[i])) for i in short.tolist()
     )
 
 

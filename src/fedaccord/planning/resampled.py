@@ -48,13 +48,13 @@ def settled(
     benefits, needs, minimums, limits: of one game; a need may be infinite where there is a limit.
     start: where to begin.
     """
-    # Enough to keep whoever cannot reach its goal at its limit, whatever the others give.
-    most = float(np.where(np.isfinite(limits), limits, 0.0).sum() * benefits.max() + 1)
-    wanted = np.where(np.isfinite(needs), needs, 2 * most)
-    theta = np.clip(start, minimums, limits)
-    settle(benefits, wanted, minimums, limits, theta, np.argsort(-start, kind="stable"))
+    # Whoever cannot reach its goal gives all it can, whatever the others give.
+    least = np.where(np.isfinite(needs), minimums, limits)
+    wanted = np.where(np.isfinite(needs), needs, 0.0)
+    theta = np.clip(start, least, limits)
+    settle(benefits, wanted, least, limits, theta, np.argsort(-start, kind="stable"))
     response = theta + (wanted - benefits @ theta) / benefits.diagonal()
-    off = np.abs(np.clip(response, minimums, limits) - theta).max()
+    off = np.abs(np.clip(response, least, limits) - theta).max()
     return theta if off <= LOOSE * (float(wanted.max()) or 1.0) else None
 
 

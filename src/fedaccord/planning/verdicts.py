@@ -88,7 +88,8 @@ def _has_costs(plan: Plan) -> bool:
 
 
 def _saved(plan: Plan) -> str:
-    alone = plan.game.total(plan.game.alone)
+    # In whole samples, as the plan is.
+    alone = plan.game.total(np.ceil(plan.game.alone - 1e-6))
     saved = alone - plan.game.total(np.asarray(plan.contributions))
     if not math.isfinite(alone) or alone <= 0:
         return ""
@@ -141,8 +142,9 @@ def _less_sure(plan: Plan) -> str:
     best = chance(plan.everyone.value) if plan.everyone is not None else "unknown"
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = (
-        f"No stable plan{limits} lets all reach their goals in one run with probability {asked}; "
-        f"the one that comes nearest, or within {NEAR:g} of it, has {best} and asks {_asked(plan)}"
+        f"No stable plan{limits} was found that lets all reach their goals in one run with "
+        f"probability {asked}; the nearest, or within {NEAR:g} of it, has {best} and asks "
+        f"{_asked(plan)}"
     )
     if plan.ceiling is not None:
         said += f"; if all gave all they can it would be {chance(plan.ceiling.value)}"
