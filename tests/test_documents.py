@@ -110,7 +110,9 @@ def words_in(picture):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [("three_hospitals", "1,200"), ("defection", "MW-FED")], ids=lambda w: w
+    ("name", "word"),
+    [("three_hospitals", "1,200"), ("defection", "MW-FED"), ("frontier", "EQ-FED")],
+    ids=lambda w: w,
 )
 def test_the_figures_are_those_their_scripts_draw(name, word, tmp_path):
     pytest.importorskip("matplotlib")
@@ -120,12 +122,14 @@ def test_the_figures_are_those_their_scripts_draw(name, word, tmp_path):
     assert words_in(fresh) == words_in(DOCS / "figures" / f"{name}.svg")
 
 
-def test_the_curves_of_the_figure_are_those_of_the_committed_audit():
+@pytest.mark.parametrize(("name", "source"), [("defection", "AUDIT"), ("frontier", "RESULTS")])
+def test_the_curves_of_a_figure_are_those_of_the_committed_results(name, source):
     """Curves have no words, so the picture names what it was drawn from."""
-    picture = (DOCS / "figures" / "defection.svg").read_text(encoding="utf-8")
-    script = figure_script("defection")
-    assert script.AUDIT.is_file()
-    assert f"drawn from sha256 {script.digest(script.AUDIT)}" in picture
+    picture = (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    script = figure_script(name)
+    file = getattr(script, source)
+    assert file.is_file()
+    assert f"drawn from sha256 {script.digest(file)}" in picture
 
 
 def written_share(share):

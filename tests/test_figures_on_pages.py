@@ -73,7 +73,7 @@ def share_in(share):
     ("heading", "file", "rows"),
     [
         ("Digits", "digits/results/frontier.json", 5),
-        ("EMNIST", "blum2021/results/frontier.json", 5),
+        ("EMNIST", "blum2021/results/frontier.json", 6),
         ("Sixteen agents", "sixteen/results/frontier.json", 4),
     ],
 )
