@@ -82,7 +82,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(
         raise AssertionError("work was begun")
 
     Path("folder.html").mkdir()
-    for module in ("training", "defection"):
+    for module in ("training", "runs"):
         monkeypatch.setattr(f"fedaccord.cli.{module}.building_of", worked)
     command, *options = COMMANDS[name]
     assert_refused(run(command, tiny, *options, "--report", report), word)
