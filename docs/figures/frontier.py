@@ -7,32 +7,23 @@ The numbers are those of experiments/blum2021/results/frontier.json, which
 (pip install '.[report]').
 """
 
-import hashlib
 import json
 from pathlib import Path
 
+from marked import RESULTS, save
+
 from fedaccord.planning.contenders import Frontier
 
-HERE = Path(__file__).parent
-RESULTS = HERE.parents[1] / "experiments" / "blum2021" / "results" / "frontier.json"
+SOURCE = RESULTS / "blum2021" / "results" / "frontier.json"
 
 
-def digest(source):
-    """Give what the picture is marked with, to see that it is of these results."""
-    return hashlib.sha256(source.read_bytes()).hexdigest()
-
-
-def draw(path, source=RESULTS):
+def draw(path, source=SOURCE):
     """Draw the figure to a file."""
-    from fedaccord.report.drawing import figure_of, styled
     from fedaccord.report.figures_frontier import plot_frontier
 
     found = Frontier.from_dict(json.loads(source.read_text(encoding="utf-8")))
-    mark = f"drawn from sha256 {digest(source)}"
-    metadata = {"Date": None, "Description": mark} if Path(path).suffix == ".svg" else None
-    with styled():
-        figure_of(plot_frontier(found)).savefig(path, metadata=metadata, dpi=150)
+    save(plot_frontier, found, source, path)
 
 
 if __name__ == "__main__":
-    draw(HERE / "frontier.svg")
+    draw(Path(__file__).with_suffix(".svg"))

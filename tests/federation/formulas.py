@@ -85,3 +85,12 @@ def noisy(rule, deviation, validation):
         return random.binomial(validation, np.clip(learnt, 0, 1)) / validation
 
     return drawn
+
+
+def circular(run):
+    """Each wants to give where the other does as it does not: no plan is stable."""
+    first, second = run.contributions
+    return [
+        0.9 if first >= 50 or second < 25 else 0.1,
+        0.9 if second >= 50 or first >= 25 else 0.1,
+    ]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from federation.formulas import Formula, Paper
+from federation.formulas import Formula, Paper, circular
 from federation.made_up import AnyEngine, MadeUp, made_up
 from federation.small import small_federation
 from hypothesis import given
@@ -186,14 +186,6 @@ def test_a_plan_that_asks_nobody_for_anything_is_not_compared():
 
 
 def test_how_seeking_ended_is_told_as_it_was():
-    def rule(run):
-        """Each wants to give where the other does as it does not: no plan is stable."""
-        first, second = run.contributions
-        return [
-            0.9 if first >= 50 or second < 25 else 0.1,
-            0.9 if second >= 50 or first >= 25 else 0.1,
-        ]
-
     paper = Paper([50, 50], [0.5, 0.5])
     found = compare_algorithms(
         *(paper, {"FedAvg": FedAvg(), "EQ": FedAvg()}),
@@ -201,7 +193,7 @@ def test_how_seeking_ended_is_told_as_it_was():
         trials=2,
         levels=(0.25,),
         seeking=5_000,
-        engine=Formula(paper, rule),
+        engine=Formula(paper, circular),
     )
     assert "best responses went in a circle" in found.contender("EQ").story
 

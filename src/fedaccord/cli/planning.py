@@ -117,8 +117,7 @@ def make(
     _check_wanted(probability, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
-    for read in (subject, histograms):
-        _check_files(saved, report, keep=read)
+    _check_files(saved, report, keep=(subject, histograms))
     kind = kind_of(subject)
     _check_fit(kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _seed(kind, subject, seed)
@@ -129,8 +128,7 @@ def make(
         return 1
     plan = _made(found, probability, prefer, start, time_limit, assumed)
     _keep(plan, saved)
-    named = {"Planned from": subject, "Histograms": histograms}
-    _tell(plan, report, {k: path for k, path in named.items() if path is not None}, as_json=as_json)
+    _tell(plan, report, {"Planned from": subject, "Histograms": histograms}, as_json=as_json)
     return 0 if plan.outcome.key == "planned" else 1
 
 
@@ -147,12 +145,15 @@ def _check_wanted(probability: float, prefer: str, time_limit: float) -> None:
         raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
 
 
-def _check_files(saved: dict[str, str | None], report: str | None, *, keep: str | None) -> None:
+def _check_files(
+    saved: dict[str, str | None], report: str | None, *, keep: tuple[str | None, ...]
+) -> None:
     """Refuse files that cannot be written before any time goes into their content."""
-    for option, path in saved.items():
-        if path is not None:
-            check_destination(path, SUFFIXES[option], keep=keep, option=option)
-    check_report(report, keep=keep)
+    for read in keep:
+        for option, path in saved.items():
+            if path is not None:
+                check_destination(path, SUFFIXES[option], keep=read, option=option)
+        check_report(report, keep=read)
     files = [str(Path(path).resolve()) for path in (*saved.values(), report) if path is not None]
     if len(set(files)) < len(files):
         raise InputError("two options name the same file to write; name two files")
@@ -253,9 +254,9 @@ def _keep(plan: Plan, saved: dict[str, str | None]) -> None:
             plan.save(path)
 
 
-def _tell(plan: Plan, report: str | None, named: dict[str, str], *, as_json: bool) -> None:
+def _tell(plan: Plan, report: str | None, named: dict[str, str | None], *, as_json: bool) -> None:
     pages = "fedaccord.report.pages_plans"
-    files = file_facts(report, named)
+    files = file_facts(report, {what: path for what, path in named.items() if path is not None})
     write_report(
         report, lambda: imported(pages).plan_page(plan, command=command_line(), files=files)
     )

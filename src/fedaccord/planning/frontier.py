@@ -121,14 +121,7 @@ def compare_algorithms(
         p1, p2 = _audited(judging, ready, asked, place, told)
     return Frontier(
         contenders=tuple(
-            Contender(
-                name=name,
-                plan=_word(words[name]),
-                story=one.story,
-                planning_runs=one.runs,
-                p1=p1.curve(name),
-                p2=p2.curve(name),
-            )
+            Contender(name, _word(words[name]), one.story, one.runs, p1.curve(name), p2.curve(name))
             for name, one in ready.items()
         ),
         unplanned=missing,
