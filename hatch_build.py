@@ -1,7 +1,7 @@
 """Compile the native block while the package is being built, and pack the paper's numbers.
 
 Without a C++ compiler the build goes on: the package then trains with torch, and
-fedaccord.federation.native.why_not() says why. Run by hand, after a change of the source:
+fedaccord.federation.models.fused.why_not() says why. Run by hand, after a change of the source:
 
     python hatch_build.py
 """
@@ -52,7 +52,7 @@ def _compile() -> str | None:
     flags = list(FLAGS)
     if platform.machine().lower() in ("x86_64", "amd64"):
         flags += ["-mavx2", "-mfma"]
-    # By this fedaccord.federation.native tells whether the library is of the source beside it.
+    # By this models/fused.py tells whether the library is of the source beside it.
     digest = hashlib.sha256()
     for file in sorted(FOLDER.glob("*.[ch]pp")):
         digest.update(file.read_bytes())

@@ -46,8 +46,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fedaccord.federation.clients import Federation
-from fedaccord.federation.config import Config
-from fedaccord.federation.draws import Draws
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.training.sampler import Draws
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "engines.json"

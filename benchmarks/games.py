@@ -36,9 +36,9 @@ from rich.table import Table
 from scipy import sparse
 
 from fedaccord import CoverageGame, DiscoveryGame, LinearGame, solve_optimal, solve_stable
-from fedaccord._files import replace_file
-from fedaccord.equilibria._kernels import sweep_gram
-from fedaccord.equilibria.best_response import relative_regret
+from fedaccord._io.atomic import replace_file
+from fedaccord.equilibria.linear.best_response import relative_regret
+from fedaccord.equilibria.linear.kernels import sweep_gram
 
 RESULTS = Path(__file__).parent / "results" / "games.json"
 POINTS_AN_AGENT = 50

@@ -34,17 +34,17 @@ from rich.console import Console
 from rich.table import Table
 
 from fedaccord.errors import InputError
-from fedaccord.federation import native
-from fedaccord.federation.algorithms import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.data import load_data
-from fedaccord.federation.engines import LocalEngine
+from fedaccord.federation.data.dataset import load_data
+from fedaccord.federation.data.pretraining import PretrainedWeights, pretrain
 from fedaccord.federation.history import History
-from fedaccord.federation.models import Engine, model_factory
-from fedaccord.federation.plain import train_plainly
-from fedaccord.federation.pretraining import PretrainedWeights, pretrain
-from fedaccord.federation.store import Run
-from fedaccord.federation.training import train
+from fedaccord.federation.models import fused as native
+from fedaccord.federation.models.networks import Engine, model_factory
+from fedaccord.federation.runs.engines import LocalEngine
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.loop import train
+from fedaccord.federation.training.reference import train_plainly
 
 RESULTS = Path(__file__).parent / "results" / "training.json"
 SEED = 20212

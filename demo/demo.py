@@ -16,9 +16,9 @@ from fedaccord import compare_algorithms, make_plan, write_game
 from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
-from fedaccord.federation.building import Building
-from fedaccord.federation.streams import derived_seed
-from fedaccord.planning.piloted import from_federation
+from fedaccord.federation.config.build import Building
+from fedaccord.federation.training.rng import derived_seed
+from fedaccord.planning.from_federation import from_federation
 from fedaccord.report.frontier import costs_table, goals_table
 from fedaccord.report.page import joined
 from fedaccord.report.pages_frontier import frontier_page

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fedaccord.games.learning import accuracies_of
-from fedaccord.pilots import PilotTable
+from fedaccord.games.learning_curve import accuracies_of
+from fedaccord.measurement.pilots import PilotTable
 
 NAMES = ("University", "City", "Rural", "Coast")
 BENEFITS = np.array(

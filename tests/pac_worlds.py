@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from fedaccord.games.worlds import World
+from fedaccord.games.pac.worlds import World
 
 
 def cycle_worlds(d=1):

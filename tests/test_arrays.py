@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedaccord import _files
-from fedaccord._arrays import (
+from fedaccord._checks import (
     as_numbers,
     check_finite,
     exact_numbers,
@@ -19,7 +18,8 @@ from fedaccord._arrays import (
     read_fraction,
     simplest_fraction,
 )
-from fedaccord._files import read_text, replace_file
+from fedaccord._io import atomic as _files
+from fedaccord._io.atomic import read_text, replace_file
 from fedaccord.errors import InputError
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -17,7 +17,7 @@ from known_hospitals import CURVES, pilots
 from processes import PATIENCE, until
 
 from fedaccord.allocation import Allocation
-from fedaccord.pilots import PilotTable
+from fedaccord.measurement.pilots import PilotTable
 
 HISTOGRAMS = """agent,healthy,mild,severe,need
 University,300,500,200,1440

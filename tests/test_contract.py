@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.base import Interval, Status
 from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.result import Interval, Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.linear import DiscoveryGame, LinearGame

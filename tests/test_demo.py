@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from planning.frontiers import three
+from frontiers import three
 from rich.console import Console
 
 ROOT = Path(__file__).parents[1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord.federation.config import Config
+from fedaccord.federation.config.load import Config
 from fedaccord.reproduce import running
 from fedaccord.reproduce.defecting import double_sets
 

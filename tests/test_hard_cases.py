@@ -28,7 +28,7 @@ from fedaccord import (
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
 from fedaccord.games.files import game_from_dict, read_game
-from fedaccord.games.pac_sampled import SampledPacGame
+from fedaccord.games.pac.sampled import SampledPacGame
 
 
 def test_tiny_costs_do_not_end_an_integer_program_early():

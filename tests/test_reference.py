@@ -10,12 +10,12 @@ import pytest
 import typer.main
 
 from fedaccord.cli import app
-from fedaccord.federation import difficulty
-from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.config import PLANS, SECTIONS
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.registry import KINDS
+from fedaccord.federation.config.load import PLANS, SECTIONS
+from fedaccord.federation.data import difficulty
 from fedaccord.federation.history import COLUMNS
-from fedaccord.federation.kinds import KINDS
-from fedaccord.federation.store import SCHEMA
+from fedaccord.federation.runs.store import SCHEMA
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
 COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search")

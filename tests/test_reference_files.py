@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from fedaccord import pilots
 from fedaccord.cli import app
-from fedaccord.games import histograms
+from fedaccord.measurement import histograms, pilots
 
 PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "file-formats.md").read_text(
     encoding="utf-8"

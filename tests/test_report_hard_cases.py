@@ -10,7 +10,7 @@ from commands import TWO_HOSPITALS, assert_refused, run, run_process, write
 from fedaccord import LinearGame, audit
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
-from fedaccord.federation.config import Config
+from fedaccord.federation.config.load import Config
 from fedaccord.report import plot_chart, plot_spare
 
 pytest.importorskip("matplotlib")

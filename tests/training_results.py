@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from fedaccord.federation.curves import DefectionAudit, summed_up
-from fedaccord.federation.difficulty import Scores
+from fedaccord.federation.data.difficulty import Scores
+from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+from fedaccord.federation.defection.curves import DefectionAudit, summed_up
 from fedaccord.federation.history import History
-from fedaccord.federation.pretraining import Draw, PretrainedWeights
-from fedaccord.federation.store import Outcome
+from fedaccord.federation.runs.store import Outcome
 
 HOSTILE = (
     "<script>alert(1)</script>",

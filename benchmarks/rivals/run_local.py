@@ -11,14 +11,14 @@ import numpy as np
 import torch
 import work
 
-from fedaccord.federation import native
-from fedaccord.federation.algorithms import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.engines import LocalEngine
-from fedaccord.federation.layers import Dropout
-from fedaccord.federation.models import model_factory
-from fedaccord.federation.store import Run
-from fedaccord.federation.training import train
+from fedaccord.federation.models import fused as native
+from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.models.networks import model_factory
+from fedaccord.federation.runs.engines import LocalEngine
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.loop import train
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from marked import RESULTS, save
 
-from fedaccord.planning.contenders import Frontier
+from fedaccord.frontier.result import Frontier
 
 SOURCE = RESULTS / "blum2021" / "results" / "frontier.json"
 

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fedaccord._files import replace_file
-from fedaccord.federation.algorithms import Solo
-from fedaccord.federation.building import Building
-from fedaccord.federation.config import Config
-from fedaccord.federation.solo import SoloCurves, solo_curves
-from fedaccord.federation.store import RunStore
+from fedaccord._io.atomic import replace_file
+from fedaccord.federation.algorithms.base import Solo
+from fedaccord.federation.config.build import Building
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.defection.solo import SoloCurves, solo_curves
+from fedaccord.federation.runs.store import RunStore
 
 HERE = Path(__file__).parent
 CALIBRATION = 1_000_000

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedaccord._files import replace_file
+from fedaccord._io.atomic import replace_file
 from fedaccord.federation import Config
-from fedaccord.federation.solo import SoloCurves, solo_curves
+from fedaccord.federation.defection.solo import SoloCurves, solo_curves
 from fedaccord.reproduce.alone import digits_alone
 from fedaccord.reproduce.defecting import double_sets
 

@@ -26,13 +26,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
-from fedaccord._arrays import Matrix, Vector
-from fedaccord._files import replace_file
-from fedaccord.federation.piloting import pilot_design
-from fedaccord.games.fitting import Measurement
-from fedaccord.games.learning import needs_of
-from fedaccord.planning.chances import spread, spread_of
-from fedaccord.planning.resampled import followed
+from fedaccord._checks import Matrix, Vector
+from fedaccord._io.atomic import replace_file
+from fedaccord.federation.pilots import pilot_design
+from fedaccord.games.learning_curve import needs_of
+from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.bootstrap import followed
+from fedaccord.planning.probabilities import spread, spread_of
 
 HERE = Path(__file__).parent
 REPETITIONS = 200

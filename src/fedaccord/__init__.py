@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from fedaccord._lazy import lazily
 from fedaccord.allocation import Allocation
 from fedaccord.audit import Answer, Audit, audit
-from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Certified, Refuted, Unknown
+from fedaccord.games.well_behaved import Certified, Refuted, Unknown
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.dynamics import Path, best_response_dynamics
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         support_payments,
     )
     from fedaccord.equilibria.envy_free import solve_envy_free
-    from fedaccord.equilibria.exhaustive import all_envy_free, all_equilibria
+    from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
     from fedaccord.equilibria.optimal import solve_optimal
     from fedaccord.equilibria.prices import (
         Price,
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
         everyone_must_contribute,
         is_diagonally_dominant,
     )
+    from fedaccord.frontier.compare import compare_algorithms
+    from fedaccord.frontier.result import Contender, Frontier, Goals
     from fedaccord.games.coverage import CoverageGame
-    from fedaccord.games.doubts import Doubt
     from fedaccord.games.files import read_game, write_game
-    from fedaccord.games.fitting import Measurement, fit_curves
     from fedaccord.games.function import FunctionGame
-    from fedaccord.games.histograms import Histograms
-    from fedaccord.games.learning import LearningCurve
+    from fedaccord.games.learning_curve import LearningCurve
     from fedaccord.games.linear import DiscoveryGame, LinearGame
     from fedaccord.games.measured import MeasuredGame
-    from fedaccord.games.pac import PacGame
-    from fedaccord.pilots import PilotTable
-    from fedaccord.planning.base import Plan
-    from fedaccord.planning.contenders import Contender, Frontier, Goals
-    from fedaccord.planning.frontier import compare_algorithms
-    from fedaccord.planning.piloted import from_federation
+    from fedaccord.games.pac.exact import PacGame
+    from fedaccord.measurement.diagnostics import Doubt
+    from fedaccord.measurement.fit import Measurement, fit_curves
+    from fedaccord.measurement.histograms import Histograms
+    from fedaccord.measurement.pilots import PilotTable
+    from fedaccord.planning.from_federation import from_federation
     from fedaccord.planning.plan import make_plan
+    from fedaccord.planning.result import Plan
 
 __version__ = "0.1.0"
 
@@ -129,8 +129,8 @@ _HOMES = {
     "requirement_prices": "fedaccord.equilibria.economics",
     "support_payments": "fedaccord.equilibria.economics",
     "solve_envy_free": "fedaccord.equilibria.envy_free",
-    "all_envy_free": "fedaccord.equilibria.exhaustive",
-    "all_equilibria": "fedaccord.equilibria.exhaustive",
+    "all_envy_free": "fedaccord.equilibria.general.exhaustive",
+    "all_equilibria": "fedaccord.equilibria.general.exhaustive",
     "solve_optimal": "fedaccord.equilibria.optimal",
     "Price": "fedaccord.equilibria.prices",
     "price_of_anarchy": "fedaccord.equilibria.prices",
@@ -143,25 +143,25 @@ _HOMES = {
     "everyone_must_contribute": "fedaccord.equilibria.structure",
     "is_diagonally_dominant": "fedaccord.equilibria.structure",
     "CoverageGame": "fedaccord.games.coverage",
-    "Doubt": "fedaccord.games.doubts",
+    "Doubt": "fedaccord.measurement.diagnostics",
     "read_game": "fedaccord.games.files",
     "write_game": "fedaccord.games.files",
-    "Measurement": "fedaccord.games.fitting",
-    "fit_curves": "fedaccord.games.fitting",
+    "Measurement": "fedaccord.measurement.fit",
+    "fit_curves": "fedaccord.measurement.fit",
     "FunctionGame": "fedaccord.games.function",
-    "Histograms": "fedaccord.games.histograms",
-    "LearningCurve": "fedaccord.games.learning",
+    "Histograms": "fedaccord.measurement.histograms",
+    "LearningCurve": "fedaccord.games.learning_curve",
     "DiscoveryGame": "fedaccord.games.linear",
     "LinearGame": "fedaccord.games.linear",
     "MeasuredGame": "fedaccord.games.measured",
-    "PacGame": "fedaccord.games.pac",
-    "PilotTable": "fedaccord.pilots",
-    "Plan": "fedaccord.planning.base",
-    "Contender": "fedaccord.planning.contenders",
-    "Frontier": "fedaccord.planning.contenders",
-    "Goals": "fedaccord.planning.contenders",
-    "compare_algorithms": "fedaccord.planning.frontier",
-    "from_federation": "fedaccord.planning.piloted",
+    "PacGame": "fedaccord.games.pac.exact",
+    "PilotTable": "fedaccord.measurement.pilots",
+    "Plan": "fedaccord.planning.result",
+    "Contender": "fedaccord.frontier.result",
+    "Frontier": "fedaccord.frontier.result",
+    "Goals": "fedaccord.frontier.result",
+    "compare_algorithms": "fedaccord.frontier.compare",
+    "from_federation": "fedaccord.planning.from_federation",
     "make_plan": "fedaccord.planning.plan",
 }
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector, as_numbers, check_finite, frozen
-from fedaccord._files import read_text, replace_file
-from fedaccord._json import read_json
+from fedaccord._checks import Vector, as_numbers, check_finite, frozen
+from fedaccord._io.atomic import read_text, replace_file
+from fedaccord._io.json import read_json
 from fedaccord.errors import InputError
 
 # Comparing spellings takes time: more names than this are not looked through.

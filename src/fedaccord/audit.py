@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector, frozen
+from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game

@@ -6,7 +6,7 @@ from report.plans import HOSTILE, ring, solved
 from selenium.common.exceptions import NoAlertPresentException
 
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Interval
+from fedaccord.equilibria.result import Interval
 from fedaccord.games.linear import LinearGame
 from fedaccord.report.pages_games import check_page, solve_page
 

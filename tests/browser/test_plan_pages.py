@@ -5,7 +5,7 @@ from known_hospitals import pilots
 from report.plans import HOSTILE
 from selenium.common.exceptions import NoAlertPresentException
 
-from fedaccord.games.fitting import fit_curves
+from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
 from fedaccord.report.pages_plans import plan_page
 

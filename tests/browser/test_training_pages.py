@@ -17,7 +17,7 @@ from training_results import (
     weights,
 )
 
-from fedaccord.federation.difficulty import Bands
+from fedaccord.federation.data.difficulty import Bands
 from fedaccord.report.pages_training import (
     audit_page,
     difficulty_page,

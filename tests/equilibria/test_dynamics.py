@@ -11,7 +11,7 @@ from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.errors import InputError
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.pac import PacGame
+from fedaccord.games.pac.exact import PacGame
 
 ASYMMETRIC = LinearGame([[1, 0, 1], [1, 1, 0], [0, 1, 1]], [1, 1, 1])
 

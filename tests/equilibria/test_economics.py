@@ -5,15 +5,15 @@ import pytest
 from linear_games import PAPER_LIKE, flower, random_game
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.base import Deadline, Interval, Solution, Status
-from fedaccord.equilibria.best_response import find_fixed_point
 from fedaccord.equilibria.economics import (
     carried_over,
     leave_one_out,
     requirement_prices,
     support_payments,
 )
+from fedaccord.equilibria.linear.best_response import find_fixed_point
 from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 from federation.made_up import AnyEngine
 
-from fedaccord.federation.engines import Finished
 from fedaccord.federation.history import History
+from fedaccord.federation.runs.engines import Finished
 
 # So many that chance in counting them does not matter.
 COUNTLESS = 10**14

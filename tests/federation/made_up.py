@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from fedaccord.federation import engines
-from fedaccord.federation.engines import Finished
 from fedaccord.federation.history import History
+from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import Finished
 
 NAMES = ("north", "south", "west")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from processes import QUIET, free_port, processes, told, until
 
-from fedaccord.federation.processes import ONE_THREAD
+from fedaccord.federation.runs.processes import ONE_THREAD
 
 RAY = Path(sys.executable).with_name("ray")
 SETTINGS = {

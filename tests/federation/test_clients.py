@@ -8,10 +8,10 @@ from torch import nn
 
 from fedaccord import InputError
 from fedaccord.federation import clients
-from fedaccord.federation.algorithms import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.layers import Dropout
-from fedaccord.federation.training import train
+from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.training.loop import train
 
 POINTS = blobs(9, 0.0, seed=0)
 

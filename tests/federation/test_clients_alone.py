@@ -9,15 +9,15 @@ from federation.small import OwnMean, blobs, small_federation
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedaccord.federation import native
-from fedaccord.federation.algorithms import FedAvg, MwFed
+from fedaccord.federation.algorithms.base import FedAvg, MwFed
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.draws import Draws
-from fedaccord.federation.layers import Dropout
-from fedaccord.federation.models import model_factory
-from fedaccord.federation.plain import train_plainly
-from fedaccord.federation.steps import client_gradient, local_update, new_optimizer
-from fedaccord.federation.training import client_streams, train
+from fedaccord.federation.models import fused as native
+from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.models.networks import model_factory
+from fedaccord.federation.training.loop import client_streams, train
+from fedaccord.federation.training.reference import train_plainly
+from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.steps import client_gradient, local_update, new_optimizer
 
 
 def dropped_layers():

@@ -6,8 +6,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.flower import drawn_points
+from fedaccord.federation.training.sampler import goal_rows
 
 
 class NumpyClient:

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, TensorDataset
 from fedaccord.federation import Federation
 from fedaccord.federation.clients import Client
 from fedaccord.federation.flower import AlgorithmStrategy, client_app
-from fedaccord.federation.training import current_weights
+from fedaccord.federation.training.loop import current_weights
 
 LOSS = "train-loss"
 

@@ -15,12 +15,12 @@ from federation.small import small_federation, two_layers
 
 from fedaccord.federation import FedAvg
 from fedaccord.federation.clients import Federation
-from fedaccord.federation.config import Config
-from fedaccord.federation.draws import Draws
-from fedaccord.federation.engines import RunError, Source
+from fedaccord.federation.config.load import Config
 from fedaccord.federation.flower import protocol, simulation
 from fedaccord.federation.flower.simulation import FlowerEngine
-from fedaccord.federation.store import Run
+from fedaccord.federation.runs.engines import RunError, Source
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.sampler import Draws
 
 CHAPTER = 1000
 

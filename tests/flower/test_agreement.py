@@ -22,9 +22,9 @@ from fedaccord.federation import (
     RelievedMwFed,
     train,
 )
-from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import AlgorithmStrategy
-from fedaccord.federation.models import SmallNet
+from fedaccord.federation.models.networks import SmallNet
 
 SEED = 5
 

@@ -19,9 +19,9 @@ from numpy.testing import assert_array_equal
 
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import flower
-from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.release import HoldBack
 from fedaccord.federation.flower import AlgorithmStrategy, Pledged, Release
-from fedaccord.federation.releasing import HoldBack
 
 
 class Leaves(Algorithm):

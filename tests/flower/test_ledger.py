@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from fedaccord import Allocation
 from fedaccord.cli import app
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation import algorithms
+from fedaccord.federation.algorithms import base as algorithms
+from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.members import in_order, named_members, selected, whole_quotas
 from fedaccord.federation.flower.protocol import ALL_POINTS
-from fedaccord.federation.releasing import Release
 
 NAMES = ("north", "south", "west")
 

@@ -33,12 +33,12 @@ from processes import needs_proc, processes, told, until
 
 from fedaccord.errors import InputError
 from fedaccord.federation import FedAvg, HoldBack, MwFed, Pledged, Release, Solo
-from fedaccord.federation.defection import defection_curves
-from fedaccord.federation.engines import ENGINES, LocalEngine, RunError, made, reply
+from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.flower import simulation
 from fedaccord.federation.flower.simulation import Clients, FlowerEngine, Simulation
-from fedaccord.federation.running import check_is_asked_for
-from fedaccord.federation.store import Run
+from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, made, reply
+from fedaccord.federation.runs.execute import check_is_asked_for
+from fedaccord.federation.runs.store import Run
 
 # Chapters of the source that all tests of the one simulation share.
 EASIER, DIGITS, DROPOUT, OTHER_SEED, FORGETFUL = range(5)

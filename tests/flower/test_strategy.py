@@ -25,7 +25,7 @@ from flwr.serverapp import strategy as flwr_strategy
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation import algorithms
+from fedaccord.federation.algorithms import base as algorithms
 from fedaccord.federation.flower import AlgorithmStrategy, FedAvg, MwFed, PlannedFedAvg
 from fedaccord.federation.flower.roster import NodesError
 

@@ -7,8 +7,8 @@ import pytest
 
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Unknown
 from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.games.well_behaved import Unknown
 
 EYE = np.eye(2)
 

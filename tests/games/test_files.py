@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fedaccord._json import json_text, read_json
+from fedaccord._io import npz as _npz
+from fedaccord._io.json import json_text, read_json
 from fedaccord.errors import FedaccordError, InputError, UnreachableError
-from fedaccord.games import _npz, files
+from fedaccord.games import files
 from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.files import game_from_dict, read_game, write_game

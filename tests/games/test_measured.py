@@ -19,7 +19,7 @@ from fedaccord import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.files import game_from_dict
-from fedaccord.games.learning import LearningCurve
+from fedaccord.games.learning_curve import LearningCurve
 from fedaccord.games.measured import MeasuredGame, nearest_goals
 
 BENEFITS = [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]]

@@ -10,13 +10,13 @@ import pytest
 from federation.real_data import real_file
 
 from fedaccord.allocation import Allocation
-from fedaccord.federation.building import Building
-from fedaccord.federation.config import Config
-from fedaccord.federation.piloting import PILOTS, pilot_design
-from fedaccord.federation.store import Run
-from fedaccord.federation.training import train
-from fedaccord.games.histograms import Histograms
-from fedaccord.pilots import PilotTable
+from fedaccord.federation.config.build import Building
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.pilots import PILOTS, pilot_design
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.loop import train
+from fedaccord.measurement.histograms import Histograms
+from fedaccord.measurement.pilots import PilotTable
 
 HEART = Path(__file__).parents[2] / "experiments" / "heart"
 DATA = "heart-disease-4-sites.csv"

@@ -8,8 +8,8 @@ import pytest
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.choosing import Equilibria
 from fedaccord.planning.margins import FINE, NEAR, Aim, game_at_limits, least_margin
+from fedaccord.planning.selection import Equilibria
 
 GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
 NOISE = np.array([0.01, 0.02])

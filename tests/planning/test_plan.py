@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError, UnsolvedError
-from fedaccord.games.fitting import fit_curves
-from fedaccord.games.learning import accuracies_of
+from fedaccord.games.learning_curve import accuracies_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.pilots import PilotTable
-from fedaccord.planning.chances import Chances
+from fedaccord.measurement.fit import fit_curves
+from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan, whole_samples
+from fedaccord.planning.probabilities import Chances
 from fedaccord.report.plans import shares_sentences
 
 THREE = LinearGame(

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from fedaccord.allocation import Allocation
-from fedaccord.federation.config import Config
-from fedaccord.federation.piloting import pilot_design
-from fedaccord.games.fitting import fit_curves
-from fedaccord.pilots import PilotTable
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.pilots import pilot_design
+from fedaccord.measurement.fit import fit_curves
+from fedaccord.measurement.pilots import PilotTable
 
 SIXTEEN = Path(__file__).parents[2] / "experiments" / "sixteen"
 

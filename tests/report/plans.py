@@ -4,9 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Interval, Solution, Status
 from fedaccord.equilibria.prices import Price
-from fedaccord.games.catalog import build
+from fedaccord.equilibria.result import Interval, Solution, Status
+from fedaccord.games.catalog.entries import build
 from fedaccord.games.linear import LinearGame
 
 HOSTILE = ("<script>alert(1)</script>", "x" * 200, "$x$ and $\\frac{", "=cmd()", "\u202etab\there")

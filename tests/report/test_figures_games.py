@@ -13,9 +13,9 @@ from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 from scipy import sparse
 
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Interval, Status
+from fedaccord.equilibria.result import Interval, Status
 from fedaccord.errors import InputError
-from fedaccord.games.catalog import build
+from fedaccord.games.catalog.entries import build
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame

@@ -19,8 +19,8 @@ from training_results import (
 )
 
 from fedaccord.errors import InputError
-from fedaccord.federation.difficulty import Bands
-from fedaccord.federation.pretraining import Draw
+from fedaccord.federation.data.difficulty import Bands
+from fedaccord.federation.data.pretraining import Draw
 from fedaccord.report import figures_training as figures
 from fedaccord.report.drawing import figure_of
 

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from planning.frontiers import contender, frontier, shared_fate, three
+from frontiers import contender, frontier, shared_fate, three
 from rich.console import Console
 from training_results import HOSTILE, lenient, strict
 
-from fedaccord.planning.contenders import Frontier
-from fedaccord.planning.frontier import Stage
+from fedaccord.frontier.compare import Stage
+from fedaccord.frontier.result import Frontier
 from fedaccord.report import frontier as tables
 from fedaccord.report.live import shown_live
 

@@ -9,12 +9,12 @@ import pytest
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.base import Interval, Status
 from fedaccord.equilibria.prices import Price
-from fedaccord.games.catalog import ENTRIES, build
+from fedaccord.equilibria.result import Interval, Status
+from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.pac_sampled import SampledPacGame
+from fedaccord.games.pac.sampled import SampledPacGame
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
 from fedaccord.report.words_checks import check_answers, check_verdict

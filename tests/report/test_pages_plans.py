@@ -11,11 +11,11 @@ import pytest
 from known_hospitals import NAMES, pilots
 from report.plans import HOSTILE
 
-from fedaccord.games.doubts import Doubt
-from fedaccord.games.fitting import fit_curves
 from fedaccord.games.linear import LinearGame
-from fedaccord.planning.base import Plan
+from fedaccord.measurement.diagnostics import Doubt
+from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
+from fedaccord.planning.result import Plan
 from fedaccord.report.cells import table_csv
 from fedaccord.report.figures_plans import plot_learning, plot_prospects, plot_tradeoffs
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table

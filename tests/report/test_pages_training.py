@@ -18,8 +18,8 @@ from training_results import (
     weights,
 )
 
-from fedaccord.federation.difficulty import Bands
-from fedaccord.federation.pretraining import Draw
+from fedaccord.federation.data.difficulty import Bands
+from fedaccord.federation.data.pretraining import Draw
 from fedaccord.report.answers import least_enough
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_training import (

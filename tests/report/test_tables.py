@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.linear import LinearGame
 from fedaccord.report import tables
 

@@ -8,12 +8,12 @@ import pytest
 from commands import assert_visible
 from rich.console import Console
 
-from fedaccord.federation.curves import DefectionAudit, summed_up
-from fedaccord.federation.defection import Known, Progress
+from fedaccord.federation.data.pretraining import Draw
+from fedaccord.federation.defection.audit import Known, Progress
+from fedaccord.federation.defection.curves import DefectionAudit, summed_up
+from fedaccord.federation.defection.intervals import Proportion
 from fedaccord.federation.history import History
-from fedaccord.federation.intervals import Proportion
-from fedaccord.federation.pretraining import Draw
-from fedaccord.federation.store import Outcome
+from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import live, training
 
 HOSTILE = "[bold]\x1b[31mx\u202e" + "y" * 60

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from federation.made_up import AnyEngine
 
-from fedaccord.federation import allotment, building, engines, pretraining
-from fedaccord.federation import difficulty as difficulty_module
-from fedaccord.federation.algorithms import FedAvg, MwFed, Solo
-from fedaccord.federation.config import Config
-from fedaccord.federation.difficulty import Trials
-from fedaccord.federation.engines import Finished
+from fedaccord.federation.algorithms import allotment
+from fedaccord.federation.algorithms.base import FedAvg, MwFed, Solo
+from fedaccord.federation.config import build as building
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.data import difficulty as difficulty_module
+from fedaccord.federation.data import pretraining
+from fedaccord.federation.data.difficulty import Trials
+from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+from fedaccord.federation.defection.solo import SoloCurves
 from fedaccord.federation.history import History
-from fedaccord.federation.pretraining import Draw, PretrainedWeights
-from fedaccord.federation.solo import SoloCurves
+from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import Finished
 from fedaccord.reproduce import alone, bench, defecting, estimates, preparing, printed
 from fedaccord.reproduce import difficulty as difficulty_rows
 from fedaccord.reproduce.bench import Bench, Data, described
@@ -325,7 +328,7 @@ def test_digits_trained_alone_miss_the_goal_with_half_and_runs_are_kept(
 def test_digits_trained_alone_without_the_cut_fail(
     few_digits: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedaccord.federation import solo
+    from fedaccord.federation.defection import solo
 
     monkeypatch.setattr(solo, "all_cut", lambda source, level: tuple(source.points.tolist()))
     assert row("solo-levels", tmp_path).verdict is Verdict.FAILS
@@ -465,7 +468,7 @@ def test_wide_intervals_do_not_make_shares_the_papers(planted, rule, trials: int
 
 
 def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedaccord.federation import design
+    from fedaccord.federation.defection import design
 
     monkeypatch.setattr(design, "cut", lambda full, client, level: full)
     assert planted("defection").verdict is Verdict.FAILS

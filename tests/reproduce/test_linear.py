@@ -9,8 +9,8 @@ import pytest
 from claim_rows import row
 
 from fedaccord.audit import Answer
-from fedaccord.equilibria.base import Status
 from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.reproduce import corners, linear, structure, weights
 from fedaccord.reproduce.claims import Verdict

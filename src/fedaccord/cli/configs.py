@@ -18,9 +18,9 @@ from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain
 
 if TYPE_CHECKING:
-    from fedaccord.federation.algorithms import Algorithm
-    from fedaccord.federation.building import Building, Counter
-    from fedaccord.federation.config import Config
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.config.build import Building, Counter
+    from fedaccord.federation.config.load import Config
 
 CACHE = "fedaccord.cache"
 
@@ -40,7 +40,7 @@ CacheFolder = Annotated[
 
 def read_config(path: str | None) -> Config:
     """Read a config, or give the built-in one."""
-    from fedaccord.federation.config import Config
+    from fedaccord.federation.config.load import Config
 
     return Config.default() if path is None else Config.load(path)
 
@@ -69,9 +69,9 @@ def chosen_algorithms(
     names: what was asked for; all of the config's where left out.
     path: where the config is from, None for the built-in one.
     """
-    from fedaccord.federation.config import read_algorithms
-    from fedaccord.federation.kinds import KINDS
-    from fedaccord.federation.settings import check_known
+    from fedaccord.federation.algorithms.registry import KINDS
+    from fedaccord.federation.config.load import read_algorithms
+    from fedaccord.federation.config.settings import check_known
 
     if not names:
         return config.algorithms
@@ -85,7 +85,7 @@ def chosen_algorithms(
 
 def _training_section(path: str | None) -> Any:
     """Read what all algorithms of a config share, out of a file that has been checked."""
-    from fedaccord.federation.config import DEFAULT, read_tables
+    from fedaccord.federation.config.load import DEFAULT, read_tables
 
     builtin = resources.files("fedaccord.federation") / DEFAULT
     if path is None:
@@ -118,9 +118,9 @@ def building_of(config: Config, cache: str | Path) -> Building:
     config: what to make.
     cache: the folder for scores and weights.
     """
-    module = imported("fedaccord.federation.building")
+    module = imported("fedaccord.federation.config.build")
     if config.model.name == "paper" and config.model.engine == "auto":
-        reason = imported("fedaccord.federation.native").why_not()
+        reason = imported("fedaccord.federation.models.fused").why_not()
         if reason is not None:
             complain(reason)
     building: Building = module.Building(config, cache=cache, stage=_stage)

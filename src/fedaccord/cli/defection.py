@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fedaccord.allocation import Allocation
-    from fedaccord.federation.algorithms import Algorithm
-    from fedaccord.federation.config import AuditSettings
-    from fedaccord.federation.curves import DefectionAudit
-    from fedaccord.federation.defection import Progress
-    from fedaccord.federation.engines import Engine, Source
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.config.load import AuditSettings
+    from fedaccord.federation.defection.audit import Progress
+    from fedaccord.federation.defection.curves import DefectionAudit
+    from fedaccord.federation.runs.engines import Engine, Source
 
 
 Names = Annotated[
@@ -183,7 +183,7 @@ def _audited(
     count: _Count,
 ) -> DefectionAudit:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
-    from fedaccord.federation.defection import defection_curves
+    from fedaccord.federation.defection.audit import defection_curves
     from fedaccord.report.live import audit_display, shown_live
 
     with kept_on_interrupt(results), shown_live(audit_display, count.say) as show:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
@@ -44,11 +44,11 @@ from fedaccord.report.terminal import complain, emit, emit_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fedaccord.federation.algorithms import Algorithm
-    from fedaccord.federation.config import Config, FrontierSettings
-    from fedaccord.federation.engines import Engine, Source
-    from fedaccord.planning.contenders import Frontier
-    from fedaccord.planning.frontier import Stage
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.config.load import Config, FrontierSettings
+    from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.frontier.compare import Stage
+    from fedaccord.frontier.result import Frontier
 
 Names = Annotated[
     list[str] | None,
@@ -165,7 +165,7 @@ def _compared(
     results: str,
 ) -> Frontier:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
-    from fedaccord.planning.frontier import compare_algorithms
+    from fedaccord.frontier.compare import compare_algorithms
     from fedaccord.report.frontier import stage_display
     from fedaccord.report.live import shown_live
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from fedaccord.audit import Audit
-    from fedaccord.equilibria.base import Solution
+    from fedaccord.equilibria.result import Solution
     from fedaccord.games.base import Game
-    from fedaccord.games.catalog import Entry
+    from fedaccord.games.catalog.entries import Entry
 
 CONCEPTS = ("optimal", "stable", "envy-free")
 VERDICTS = ("feasible", "stable", "envy-free")
@@ -162,7 +162,7 @@ def _prices(solutions: dict[str, Solution]) -> dict[str, Any]:
 def _answered(solution: Solution, found: Audit | None) -> bool:
     """Say whether a concept got an answer, and the audit does not refute it."""
     from fedaccord.audit import Answer
-    from fedaccord.equilibria.base import Status
+    from fedaccord.equilibria.result import Status
 
     if found is None:
         return solution.status is not Status.FAILED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
@@ -37,9 +37,9 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
 
 if TYPE_CHECKING:
-    from fedaccord.games.fitting import Measurement
     from fedaccord.games.linear import LinearGame
-    from fedaccord.planning.base import Plan
+    from fedaccord.measurement.fit import Measurement
+    from fedaccord.planning.result import Plan
 
 # What files that are saved may end in.
 SUFFIXES = {"--save": (".json", ".csv"), "--save-game": (".json",), "--save-pilots": (".csv",)}

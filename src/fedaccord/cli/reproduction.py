@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._files import replace_file
-from fedaccord._json import json_text, read_json
+from fedaccord._io.atomic import replace_file
+from fedaccord._io.json import json_text, read_json
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
 from fedaccord.cli.base import AsJson, Interrupted, ReportFile, app, check_report, command_line

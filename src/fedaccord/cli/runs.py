@@ -19,8 +19,8 @@ from fedaccord.report.terminal import complain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.engines import Engine, Source
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.runs.engines import Engine, Source
 
 RESULTS = "fedaccord.sqlite"
 
@@ -47,11 +47,11 @@ def chosen_engine(
     workers: how many runs at a time, as it was asked for.
     address: of a Ray cluster.
     """
-    engines = imported("fedaccord.federation.engines").ENGINES
+    engines = imported("fedaccord.federation.runs.engines").ENGINES
     if name not in engines:
         raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
     if name == "ray":
-        imported("fedaccord.federation.ray_engine").checked_request(workers, address)
+        imported("fedaccord.federation.runs.ray").checked_request(workers, address)
         return partial(engines[name], address=address), workers
     if address is not None:
         raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
@@ -106,5 +106,5 @@ def kept_in_all(results: str) -> str:
 
 
 def _count(results: str) -> int:
-    with imported("fedaccord.federation.store").RunStore(results) as store:
+    with imported("fedaccord.federation.runs.store").RunStore(results) as store:
         return len(store)

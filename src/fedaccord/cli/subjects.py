@@ -15,9 +15,9 @@ from fedaccord.report.terminal import complain, progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fedaccord.games.fitting import Measurement
-    from fedaccord.games.histograms import Histograms
     from fedaccord.games.linear import LinearGame
+    from fedaccord.measurement.fit import Measurement
+    from fedaccord.measurement.histograms import Histograms
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 
@@ -99,8 +99,8 @@ def kind_of(path: str | None) -> Kind:
         return "config"
     if path.endswith(".json"):
         return "game"
-    from fedaccord.games.histograms import is_histograms
-    from fedaccord.pilots import is_pilot_table
+    from fedaccord.measurement.histograms import is_histograms
+    from fedaccord.measurement.pilots import is_pilot_table
 
     if is_pilot_table(path):
         return "pilots"
@@ -115,7 +115,7 @@ def kind_of(path: str | None) -> Kind:
 
 def histograms_in(path: str) -> Histograms:
     """Read label histograms."""
-    from fedaccord.games.histograms import Histograms
+    from fedaccord.measurement.histograms import Histograms
 
     return Histograms.load(path)
 
@@ -133,8 +133,8 @@ def from_pilots(
     prior: label histograms beside it.
     seed: of the resamples.
     """
-    from fedaccord.games.fitting import fit_curves
-    from fedaccord.pilots import PilotTable
+    from fedaccord.measurement.fit import fit_curves
+    from fedaccord.measurement.pilots import PilotTable
 
     table = PilotTable.load(path)
     if goals is not None:
@@ -260,7 +260,7 @@ def from_federation(
     source = source_of(config, seed, results=training.results, cache=training.cache)
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
-    from fedaccord.planning.piloted import from_federation as measured
+    from fedaccord.planning.from_federation import from_federation as measured
     from fedaccord.report.live import counted
 
     count = _Count(training.results, title)

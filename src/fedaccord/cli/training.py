@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._json import json_text
+from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.base import (
     AsJson,
@@ -33,8 +33,8 @@ from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit, emit_text, progress
 
 if TYPE_CHECKING:
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.difficulty import Bands, Scores
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.data.difficulty import Bands, Scores
 
 
 @app.command()
@@ -80,8 +80,8 @@ def train(
     check_report(report, keep=config_file)
     federation = building_of(config, cache or CACHE).source(start).deal(trial)
 
-    from fedaccord.federation.streams import derived_seed
-    from fedaccord.federation.training import train as run
+    from fedaccord.federation.training.loop import train as run
+    from fedaccord.federation.training.rng import derived_seed
 
     with progress(f"training {settings.rounds:,} rounds of {name}"):
         # The seed that an audit has for this trial, so that a run of one can be looked at.
@@ -158,7 +158,7 @@ def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
 
 
 def _bands(config: Config) -> Bands:
-    from fedaccord.federation.difficulty import Bands
+    from fedaccord.federation.data.difficulty import Bands
 
     return Bands(config.agents.hard, config.agents.easy)
 

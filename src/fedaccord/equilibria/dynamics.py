@@ -9,8 +9,8 @@ from typing import Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import SMALLEST, Matrix, Vector, as_numbers, check_finite, frozen
-from fedaccord.equilibria.base import Deadline
+from fedaccord._checks import SMALLEST, Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord.equilibria.result import Deadline
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 

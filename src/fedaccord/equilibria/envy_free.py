@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedaccord._arrays import Vector
-from fedaccord.equilibria.base import (
+from fedaccord._checks import Vector
+from fedaccord.equilibria.equal import equal_allocation
+from fedaccord.equilibria.linear.envy_free import envy_free_linear
+from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.result import (
     Deadline,
     Interval,
     Solution,
     Status,
     answered,
 )
-from fedaccord.equilibria.equal import equal_allocation
-from fedaccord.equilibria.linear_envy import envy_free_linear
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.base import Game
 from fedaccord.games.envy import has_no_envy
@@ -58,7 +58,8 @@ def solve_envy_free(
 
 
 def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
-    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.equilibria import coverage
+    from fedaccord.equilibria.general import exhaustive
     from fedaccord.games.coverage import CoverageGame
 
     equal = equal_allocation(game)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.games.base import Game
 
 

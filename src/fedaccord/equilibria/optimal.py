@@ -6,15 +6,15 @@ import dataclasses
 
 import numpy as np
 
-from fedaccord.equilibria import linear_optimal as linear
-from fedaccord.equilibria.base import (
+from fedaccord.equilibria.general.optimal import general_optimal
+from fedaccord.equilibria.linear import optimal as linear
+from fedaccord.equilibria.linear.multiplicative_weights import multiplicative_weights_optimal
+from fedaccord.equilibria.result import (
     Deadline,
     Solution,
     Status,
     answered,
 )
-from fedaccord.equilibria.general_optimal import general_optimal
-from fedaccord.equilibria.linear_weights import multiplicative_weights_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -53,7 +53,8 @@ def solve_optimal(
 
 
 def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
-    from fedaccord.equilibria import coverage, exhaustive
+    from fedaccord.equilibria import coverage
+    from fedaccord.equilibria.general import exhaustive
     from fedaccord.games.coverage import CoverageGame
 
     if method == "exhaustive":

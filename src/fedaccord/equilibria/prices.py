@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.errors import InputError
 
 

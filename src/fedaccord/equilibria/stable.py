@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector, as_numbers, check_finite
-from fedaccord.equilibria import linear_stable as linear
-from fedaccord.equilibria.base import Deadline, Interval, Select, Solution, Status, answered
+from fedaccord._checks import Vector, as_numbers, check_finite
+from fedaccord.equilibria.linear import stable as linear
+from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status, answered
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -68,7 +68,8 @@ def _dispatch(
     game: Game, method: str, select: Select, tolerance: float, deadline: Deadline,
     start: Vector | None,
 ) -> Solution:  # fmt: skip
-    from fedaccord.equilibria import coverage, enclosures, exhaustive
+    from fedaccord.equilibria import coverage
+    from fedaccord.equilibria.general import enclosures, exhaustive
     from fedaccord.games.coverage import CoverageGame
 
     small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
@@ -93,7 +94,7 @@ def _dispatch(
 
 def _can_enclose(game: Game) -> bool:
     """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
-    from fedaccord.equilibria.enclosures import MOST_AGENTS
+    from fedaccord.equilibria.general.enclosures import MOST_AGENTS
 
     reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
     exact = not game.is_integer and game.utility_doubt == 0
@@ -147,7 +148,7 @@ def _linear_integer(
     1/2 theta' W theta - (mu + diag(W)/2)' theta, or keeps it and lowers the total.
     """
     from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-    from fedaccord.equilibria.exhaustive import exhaustive_stable
+    from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 
     exact = None
     if game.size <= linear.MILP_LIMIT:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fedaccord._arrays import Indices, frozen
-from fedaccord.equilibria.base import Deadline, Solution
+from fedaccord._checks import Indices, frozen
 from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.result import Deadline, Solution
 from fedaccord.errors import InputError
 from fedaccord.games.distributions import is_sparse
 from fedaccord.games.linear import DiscoveryGame, LinearGame

@@ -9,37 +9,37 @@ from typing import TYPE_CHECKING
 from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
-    from fedaccord.federation.algorithms import Algorithm, FedAvg, MwFed, Solo
+    from fedaccord.federation.algorithms.base import Algorithm, FedAvg, MwFed, Solo
+    from fedaccord.federation.algorithms.pledged import Pledged
+    from fedaccord.federation.algorithms.release import HoldBack, Release, RelievedMwFed
     from fedaccord.federation.clients import Client, Federation
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.curves import (
-        DefectionAudit,
-        DefectionCurve,
-        DefectionLevel,
-        Satisfaction,
-    )
-    from fedaccord.federation.data import Dataset, load_data
-    from fedaccord.federation.dealing import Dealer, SiteDealer
-    from fedaccord.federation.defection import Known, Progress, defection_curves
-    from fedaccord.federation.difficulty import Bands, Scores, loss_scores, trial_scores
-    from fedaccord.federation.history import History
-    from fedaccord.federation.intervals import Proportion
-    from fedaccord.federation.models import PaperNet, model_factory
-    from fedaccord.federation.piloting import pilot_design, run_pilots
-    from fedaccord.federation.pledges import Pledged
-    from fedaccord.federation.preparation import Preparation
-    from fedaccord.federation.pretraining import (
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.data.dataset import Dataset, load_data
+    from fedaccord.federation.data.difficulty import Bands, Scores, loss_scores, trial_scores
+    from fedaccord.federation.data.preprocessing import Preparation
+    from fedaccord.federation.data.pretraining import (
         Draw,
         PretrainedWeights,
         pretrain,
         search_hyperparameters,
     )
-    from fedaccord.federation.releasing import HoldBack, Release, RelievedMwFed
-    from fedaccord.federation.searching import Seeking
-    from fedaccord.federation.seeking import seek_equilibrium
-    from fedaccord.federation.sought import Sought, Verified
-    from fedaccord.federation.store import RunStore
-    from fedaccord.federation.training import train
+    from fedaccord.federation.defection.audit import Known, Progress, defection_curves
+    from fedaccord.federation.defection.curves import (
+        DefectionAudit,
+        DefectionCurve,
+        DefectionLevel,
+        Satisfaction,
+    )
+    from fedaccord.federation.defection.intervals import Proportion
+    from fedaccord.federation.eqfed.result import Sought, Verified
+    from fedaccord.federation.eqfed.search import Seeking
+    from fedaccord.federation.eqfed.seek import seek_equilibrium
+    from fedaccord.federation.history import History
+    from fedaccord.federation.models.networks import PaperNet, model_factory
+    from fedaccord.federation.partition import Dealer, SiteDealer
+    from fedaccord.federation.pilots import pilot_design, run_pilots
+    from fedaccord.federation.runs.store import RunStore
+    from fedaccord.federation.training.loop import train
 
 __all__ = [
     "Algorithm",
@@ -88,49 +88,49 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Algorithm": "fedaccord.federation.algorithms",
-    "FedAvg": "fedaccord.federation.algorithms",
-    "MwFed": "fedaccord.federation.algorithms",
-    "Solo": "fedaccord.federation.algorithms",
+    "Algorithm": "fedaccord.federation.algorithms.base",
+    "FedAvg": "fedaccord.federation.algorithms.base",
+    "MwFed": "fedaccord.federation.algorithms.base",
+    "Solo": "fedaccord.federation.algorithms.base",
     "Client": "fedaccord.federation.clients",
     "Federation": "fedaccord.federation.clients",
-    "Config": "fedaccord.federation.config",
-    "DefectionAudit": "fedaccord.federation.curves",
-    "DefectionCurve": "fedaccord.federation.curves",
-    "DefectionLevel": "fedaccord.federation.curves",
-    "Satisfaction": "fedaccord.federation.curves",
-    "Dataset": "fedaccord.federation.data",
-    "load_data": "fedaccord.federation.data",
-    "Dealer": "fedaccord.federation.dealing",
-    "SiteDealer": "fedaccord.federation.dealing",
-    "Known": "fedaccord.federation.defection",
-    "Progress": "fedaccord.federation.defection",
-    "defection_curves": "fedaccord.federation.defection",
-    "Bands": "fedaccord.federation.difficulty",
-    "Scores": "fedaccord.federation.difficulty",
-    "loss_scores": "fedaccord.federation.difficulty",
-    "trial_scores": "fedaccord.federation.difficulty",
+    "Config": "fedaccord.federation.config.load",
+    "DefectionAudit": "fedaccord.federation.defection.curves",
+    "DefectionCurve": "fedaccord.federation.defection.curves",
+    "DefectionLevel": "fedaccord.federation.defection.curves",
+    "Satisfaction": "fedaccord.federation.defection.curves",
+    "Dataset": "fedaccord.federation.data.dataset",
+    "load_data": "fedaccord.federation.data.dataset",
+    "Dealer": "fedaccord.federation.partition",
+    "SiteDealer": "fedaccord.federation.partition",
+    "Known": "fedaccord.federation.defection.audit",
+    "Progress": "fedaccord.federation.defection.audit",
+    "defection_curves": "fedaccord.federation.defection.audit",
+    "Bands": "fedaccord.federation.data.difficulty",
+    "Scores": "fedaccord.federation.data.difficulty",
+    "loss_scores": "fedaccord.federation.data.difficulty",
+    "trial_scores": "fedaccord.federation.data.difficulty",
     "History": "fedaccord.federation.history",
-    "Proportion": "fedaccord.federation.intervals",
-    "PaperNet": "fedaccord.federation.models",
-    "model_factory": "fedaccord.federation.models",
-    "pilot_design": "fedaccord.federation.piloting",
-    "run_pilots": "fedaccord.federation.piloting",
-    "Pledged": "fedaccord.federation.pledges",
-    "Preparation": "fedaccord.federation.preparation",
-    "Draw": "fedaccord.federation.pretraining",
-    "PretrainedWeights": "fedaccord.federation.pretraining",
-    "pretrain": "fedaccord.federation.pretraining",
-    "search_hyperparameters": "fedaccord.federation.pretraining",
-    "HoldBack": "fedaccord.federation.releasing",
-    "Release": "fedaccord.federation.releasing",
-    "RelievedMwFed": "fedaccord.federation.releasing",
-    "Seeking": "fedaccord.federation.searching",
-    "seek_equilibrium": "fedaccord.federation.seeking",
-    "Sought": "fedaccord.federation.sought",
-    "Verified": "fedaccord.federation.sought",
-    "RunStore": "fedaccord.federation.store",
-    "train": "fedaccord.federation.training",
+    "Proportion": "fedaccord.federation.defection.intervals",
+    "PaperNet": "fedaccord.federation.models.networks",
+    "model_factory": "fedaccord.federation.models.networks",
+    "pilot_design": "fedaccord.federation.pilots",
+    "run_pilots": "fedaccord.federation.pilots",
+    "Pledged": "fedaccord.federation.algorithms.pledged",
+    "Preparation": "fedaccord.federation.data.preprocessing",
+    "Draw": "fedaccord.federation.data.pretraining",
+    "PretrainedWeights": "fedaccord.federation.data.pretraining",
+    "pretrain": "fedaccord.federation.data.pretraining",
+    "search_hyperparameters": "fedaccord.federation.data.pretraining",
+    "HoldBack": "fedaccord.federation.algorithms.release",
+    "Release": "fedaccord.federation.algorithms.release",
+    "RelievedMwFed": "fedaccord.federation.algorithms.release",
+    "Seeking": "fedaccord.federation.eqfed.search",
+    "seek_equilibrium": "fedaccord.federation.eqfed.seek",
+    "Sought": "fedaccord.federation.eqfed.result",
+    "Verified": "fedaccord.federation.eqfed.result",
+    "RunStore": "fedaccord.federation.runs.store",
+    "train": "fedaccord.federation.training.loop",
 }
 
 __getattr__ = lazily(__name__, _HOMES)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 
 if TYPE_CHECKING:
-    from fedaccord.federation.curves import (
+    from fedaccord.federation.defection.curves import (
         DefectionAudit,
         DefectionCurve,
         DefectionLevel,
         Satisfaction,
     )
+    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.federation.history import History
-    from fedaccord.federation.intervals import Proportion
 
 # With more clients than this a chart of training shows how they spread, not each of them.
 MOST_LINES = 8

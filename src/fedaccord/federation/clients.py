@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedaccord._arrays import Vector, frozen
+from fedaccord._checks import Vector, frozen
 from fedaccord.errors import InputError
-from fedaccord.federation.allotment import Counts
-from fedaccord.federation.layers import dropouts
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.models.layers import dropouts
 
 Points: TypeAlias = tuple[Any, Any]
 Weights: TypeAlias = Mapping[str, NDArray[Any]]

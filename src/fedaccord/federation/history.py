@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Vector
-from fedaccord._files import replace_file
-from fedaccord.federation.allotment import Counts
+from fedaccord._checks import Vector
+from fedaccord._io.atomic import replace_file
+from fedaccord.federation.algorithms.allotment import Counts
 
 COLUMNS = ("round", "client", "samples", "unique", "loss", "accuracy")
 

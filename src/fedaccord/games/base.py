@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import (
+from fedaccord._checks import (
     Indices,
     Matrix,
     Vector,
@@ -21,7 +21,7 @@ from fedaccord._arrays import (
     frozen,
 )
 from fedaccord.errors import ExactnessError, InputError
-from fedaccord.games.behaved import Unknown, WellBehaved
+from fedaccord.games.well_behaved import Unknown, WellBehaved
 
 Strategies: TypeAlias = Literal["real", "integer"]
 

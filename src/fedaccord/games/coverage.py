@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
+from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Certified, Refuted, Unknown, WellBehaved
 from fedaccord.games.distributions import Sparse, checked_distributions, distributions_entry
+from fedaccord.games.well_behaved import Certified, Refuted, Unknown, WellBehaved
 
 # Stands for log(1 - q) where q = 1: exp(m * CERTAIN) is exactly 0 for every m >= 1 and exactly 1
 # for m = 0, as 0^0 = 1 asks, and no product with a count leaves the range of a double.

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from fedaccord._arrays import as_numbers, check_finite, exact_numbers
+from fedaccord._checks import as_numbers, check_finite, exact_numbers
 from fedaccord.errors import InputError
 
 # A scipy.sparse.csr_array; its stubs cannot follow arithmetic on it.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._arrays import Indices, Vector, simplest_fraction
+from fedaccord._checks import Indices, Vector, simplest_fraction
 from fedaccord.errors import ExactnessError
 from fedaccord.games.base import NEAR, Game
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._arrays import LARGEST, SMALLEST, Vector, as_numbers
-from fedaccord._files import replace_file
-from fedaccord._json import json_text, kind, read_json
+from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers
+from fedaccord._io.atomic import replace_file
+from fedaccord._io.json import json_text, kind, read_json
+from fedaccord._io.npz import read_sparse, write_sparse
 from fedaccord.errors import InputError
-from fedaccord.games._npz import read_sparse, write_sparse
 from fedaccord.games.base import Game
 from fedaccord.games.distributions import is_sparse
 
@@ -188,12 +188,12 @@ def _pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
     if "draws" not in data:
         if stray := next((key for key in ("seed", "confidence") if key in data), None):
             raise InputError(f'"{stray}" is for games estimated from draws; add "draws"')
-        from fedaccord.games.pac import PacGame
+        from fedaccord.games.pac.exact import PacGame
 
         return PacGame(data["worlds"], **frame, classifier=classifier)
     if classifier != "bayes":
         raise InputError('"draws" need the classifier "bayes"; leave out "draws" or "classifier"')
-    from fedaccord.games.pac_sampled import SampledPacGame
+    from fedaccord.games.pac.sampled import SampledPacGame
 
     options: dict[str, Any] = {}
     for key in ("draws", "seed"):
@@ -254,7 +254,7 @@ def _listed(value: Any, key: str) -> list[Any]:
 
 def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """Read the learning curves of a measured game, and its margins."""
-    from fedaccord.games.learning import PARTS, LearningCurve
+    from fedaccord.games.learning_curve import PARTS, LearningCurve
 
     items = _listed(data["curves"], "curves")
     if len(items) != len(names):

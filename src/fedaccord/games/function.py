@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Indices, Vector, frozen
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import ExactnessError, FedaccordError, InputError, UnreachableError
 from fedaccord.games.base import Game
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedaccord._arrays import (
+from fedaccord._checks import (
     Indices,
     Matrix,
     Vector,
@@ -22,7 +22,6 @@ from fedaccord._arrays import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Certified, WellBehaved
 from fedaccord.games.distributions import (
     as_sparse,
     check_sparse,
@@ -31,6 +30,7 @@ from fedaccord.games.distributions import (
     exact_row,
     is_sparse,
 )
+from fedaccord.games.well_behaved import Certified, WellBehaved
 
 # Above this many agents no k x k array is made without being asked for.
 DENSE_LIMIT = 5_000

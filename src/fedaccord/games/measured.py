@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.learning import LearningCurve, accuracies_of, curve_rows, needs_of
+from fedaccord.games.learning_curve import LearningCurve, accuracies_of, curve_rows, needs_of
 from fedaccord.games.linear import LinearGame
 
 

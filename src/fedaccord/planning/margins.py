@@ -13,13 +13,13 @@ from functools import cache
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.errors import InputError
-from fedaccord.games.learning import accuracies_of, needs_of
+from fedaccord.games.learning_curve import accuracies_of, needs_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.choosing import Equilibria
-from fedaccord.planning.resampled import settled
+from fedaccord.planning.bootstrap import settled
+from fedaccord.planning.selection import Equilibria
 
 # The first z tried after 0, how far z may go, and how finely it is told.
 FIRST = 0.5

@@ -8,16 +8,17 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fedaccord._arrays import Vector, frozen
+from fedaccord._checks import Vector, frozen
 from fedaccord.audit import audit
-from fedaccord.equilibria.base import Interval, Solution
+from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.errors import InputError
-from fedaccord.games.fitting import Measurement, Unreachable
-from fedaccord.games.learning import accuracies_of
+from fedaccord.games.learning_curve import accuracies_of
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals
-from fedaccord.planning.base import Outcome, Plan, Tradeoff
-from fedaccord.planning.chances import (
+from fedaccord.measurement.fit import Measurement, Unreachable
+from fedaccord.planning.bootstrap import followed, optimal_totals
+from fedaccord.planning.margins import Aim, least_margin
+from fedaccord.planning.probabilities import (
     Chances,
     Estimate,
     Estimates,
@@ -25,9 +26,8 @@ from fedaccord.planning.chances import (
     spread_of,
     within_reach,
 )
-from fedaccord.planning.choosing import Equilibria, find_equilibria
-from fedaccord.planning.margins import Aim, least_margin
-from fedaccord.planning.resampled import followed, optimal_totals
+from fedaccord.planning.result import Outcome, Plan, Tradeoff
+from fedaccord.planning.selection import Equilibria, find_equilibria
 
 __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
 

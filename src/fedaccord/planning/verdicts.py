@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from fedaccord._arrays import Vector
-from fedaccord.games.fitting import Unreachable
+from fedaccord._checks import Vector
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.base import Outcome, Plan
+from fedaccord.measurement.fit import Unreachable
 from fedaccord.planning.margins import NEAR
+from fedaccord.planning.result import Outcome, Plan
 
 # Of more agents than this a sentence names only the first.
 NAMED = 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedaccord.federation.config import PLANS
+from fedaccord.federation.config.load import PLANS
 
 if TYPE_CHECKING:
-    from fedaccord.planning.contenders import Contender, Frontier, Reached
+    from fedaccord.frontier.result import Contender, Frontier, Reached
 
 COUNTS = ("none", "one", "two", "all three")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from fedaccord.report.training import POOR, percent_of
 
 if TYPE_CHECKING:
-    from fedaccord.federation.curves import DefectionAudit, DefectionCurve
-    from fedaccord.federation.intervals import Proportion
+    from fedaccord.federation.defection.curves import DefectionAudit, DefectionCurve
+    from fedaccord.federation.defection.intervals import Proportion
 
 Word: TypeAlias = Literal["yes", "no", "not clear", "not tried"]
 # In which order agents are listed where they are many; levels, at most 1, go on top.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord._arrays import Indices
+from fedaccord._checks import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Transform
 
-    from fedaccord.federation.intervals import Interval, Proportion
-    from fedaccord.planning.contenders import Contender, Frontier
+    from fedaccord.federation.defection.intervals import Interval, Proportion
+    from fedaccord.frontier.result import Contender, Frontier
 
 # Intervals nearer than this part of the axis would cover each other; so far apart they are put, in
 # inches.

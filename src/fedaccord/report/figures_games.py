@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from fedaccord._arrays import Indices, Vector
-from fedaccord.equilibria.base import Interval, Solution
+from fedaccord._checks import Indices, Vector
+from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report import style
 from fedaccord.report.drawing import (

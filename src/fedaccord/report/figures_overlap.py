@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter
 
-from fedaccord._arrays import Indices, Matrix
+from fedaccord._checks import Indices, Matrix
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style

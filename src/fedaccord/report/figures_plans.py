@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from fedaccord._arrays import Matrix, Vector
+from fedaccord._checks import Matrix, Vector
 from fedaccord.errors import InputError
-from fedaccord.games.fitting import Measurement
-from fedaccord.games.learning import accuracies_of
-from fedaccord.planning.base import Plan
-from fedaccord.planning.chances import spread
+from fedaccord.games.learning_curve import accuracies_of
+from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.probabilities import spread
+from fedaccord.planning.result import Plan
 from fedaccord.report import style
 from fedaccord.report.drawing import (
     finish,

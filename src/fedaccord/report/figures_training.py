@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.federation.charts import defection_chart, draws_chart, training_chart
@@ -39,10 +39,10 @@ from matplotlib.ticker import FuncFormatter  # isort: skip
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fedaccord.federation.curves import DefectionAudit
-    from fedaccord.federation.difficulty import Bands, Scores
+    from fedaccord.federation.data.difficulty import Bands, Scores
+    from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+    from fedaccord.federation.defection.curves import DefectionAudit
     from fedaccord.federation.history import History
-    from fedaccord.federation.pretraining import Draw, PretrainedWeights
 
 BINS = 40
 # Scores that reach this many times their median need a logarithmic axis to be seen.

@@ -17,9 +17,9 @@ from fedaccord.report.tables import FEW, MANY, Sheet, line
 from fedaccord.report.training import TallSheet, counted, percent_of, share_text, shortened
 
 if TYPE_CHECKING:
-    from fedaccord.federation.intervals import Interval, Proportion
-    from fedaccord.planning.contenders import Contender, Frontier
-    from fedaccord.planning.frontier import Stage
+    from fedaccord.federation.defection.intervals import Interval, Proportion
+    from fedaccord.frontier.compare import Stage
+    from fedaccord.frontier.result import Contender, Frontier
 
 # Who it is that is counted, where one gives less.
 WHO = {

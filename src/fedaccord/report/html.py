@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from fedaccord._files import replacing
+from fedaccord._io.atomic import replacing
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.cells import laid_out, table_csv

@@ -16,7 +16,7 @@ from fedaccord.report.tables import line
 from fedaccord.report.training import percent_of, span
 
 if TYPE_CHECKING:
-    from fedaccord.federation.defection import Known, Progress
+    from fedaccord.federation.defection.audit import Known, Progress
 
 BAR = 40
 News = TypeVar("News")

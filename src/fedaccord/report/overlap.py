@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Indices, Matrix, Vector
+from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import ExactnessError
 from fedaccord.games.base import Game
 

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fedaccord._files import replace_file
+from fedaccord._io.atomic import replace_file
 from fedaccord.errors import InputError
 
 if TYPE_CHECKING:

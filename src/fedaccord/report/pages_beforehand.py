@@ -14,8 +14,8 @@ from fedaccord.report.page import Cell, Mark, Page, Part, Picture, Section, Tabl
 from fedaccord.report.training import percent
 
 if TYPE_CHECKING:
-    from fedaccord.federation.difficulty import Bands, Scores
-    from fedaccord.federation.pretraining import Draw, PretrainedWeights
+    from fedaccord.federation.data.difficulty import Bands, Scores
+    from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
 
 
 def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str = "") -> Page:

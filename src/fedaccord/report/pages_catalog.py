@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fedaccord.equilibria.base import Interval
+from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
-from fedaccord.games.catalog import Entry
-from fedaccord.games.known import Answers
+from fedaccord.games.catalog.closed_forms import Answers
+from fedaccord.games.catalog.entries import Entry
 from fedaccord.report.facts_games import run_facts
 from fedaccord.report.page import Cell, Mark, Page, Part, Section, Table
 from fedaccord.report.pictures_games import overlap_picture, prices_picture

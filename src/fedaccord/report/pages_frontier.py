@@ -14,8 +14,8 @@ from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Sect
 from fedaccord.report.training import counted, percent_of, share_text
 
 if TYPE_CHECKING:
-    from fedaccord.federation.intervals import Interval, Proportion
-    from fedaccord.planning.contenders import Contender, Frontier, Reached
+    from fedaccord.federation.defection.intervals import Interval, Proportion
+    from fedaccord.frontier.result import Contender, Frontier, Reached
 
 NO_BREAK = "\u00a0"
 SIZE = (7.6, 4.2)

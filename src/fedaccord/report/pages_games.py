@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fedaccord._arrays import Indices, Vector
+from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
 from fedaccord.report.overlap import why_nothing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fedaccord._arrays import Vector
-from fedaccord.planning.base import Outcome, Plan
+from fedaccord._checks import Vector
+from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.verdicts import chance, percent
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts

@@ -42,9 +42,9 @@ from fedaccord.report.training import (
 )
 
 if TYPE_CHECKING:
-    from fedaccord.federation.curves import DefectionAudit, DefectionCurve, DefectionLevel
+    from fedaccord.federation.defection.curves import DefectionAudit, DefectionCurve, DefectionLevel
+    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.federation.history import History
-    from fedaccord.federation.intervals import Proportion
 
 __all__ = ["audit_page", "difficulty_page", "pretrain_page", "search_page", "train_page"]
 

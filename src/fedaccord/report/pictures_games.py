@@ -7,9 +7,9 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from fedaccord._arrays import Indices, Vector
+from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Audit
-from fedaccord.equilibria.base import Interval, Solution
+from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.games.envy import LISTED
 from fedaccord.report.drawing import NARROW

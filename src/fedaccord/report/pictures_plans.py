@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fedaccord.charts import Chart, Line
-from fedaccord.games.fitting import Measurement
-from fedaccord.planning.base import Plan
-from fedaccord.planning.chances import Estimate, Estimates
+from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.probabilities import Estimate, Estimates
+from fedaccord.planning.result import Plan
 from fedaccord.planning.verdicts import chance, percent, samples
 from fedaccord.report.drawing import NARROW
 from fedaccord.report.figures_plans import (

@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from fedaccord.equilibria.base import Status
-from fedaccord.planning.base import Outcome, Plan, Tradeoff
-from fedaccord.planning.chances import Estimate, Estimates
+from fedaccord.equilibria.result import Status
+from fedaccord.planning.probabilities import Estimate, Estimates
+from fedaccord.planning.result import Outcome, Plan, Tradeoff
 from fedaccord.planning.verdicts import accuracy, chance, percent, samples
 from fedaccord.report.tables import FEW, MANY, Sheet, line, price_line
 

@@ -12,9 +12,9 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
-from fedaccord._arrays import Indices, Vector
+from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.equilibria.base import Solution, Status
+from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.terminal import plain
 

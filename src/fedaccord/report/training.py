@@ -16,14 +16,14 @@ from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line, number
 from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
-    from fedaccord.federation.curves import (
+    from fedaccord.federation.data.pretraining import Draw
+    from fedaccord.federation.defection.curves import (
         DefectionAudit,
         DefectionCurve,
         DefectionLevel,
     )
+    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.federation.history import History
-    from fedaccord.federation.intervals import Proportion
-    from fedaccord.federation.pretraining import Draw
 
 # The level that the sentences are about, or the closest to it that was asked for.
 SPOKEN = 0.25

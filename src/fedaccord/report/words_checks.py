@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.report.page import Mark, Tone
 from fedaccord.report.words_games import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedaccord._arrays import Indices, Vector
+from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.equilibria.base import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.page import Mark, Tone
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.reproduce.bench import Bench, Data, bench
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Unavailable, Verdict
 from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
 
 if TYPE_CHECKING:
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.solo import SoloCurves
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.defection.solo import SoloCurves
 
 CLAIMS = Claims()
 
@@ -29,7 +29,7 @@ LEVELS = (1.0, 0.75, 0.5, 0.25)
 
 def digits_alone(config: Config) -> Config:
     """Give the built-in federation with its agents alone, as many samples a round as together."""
-    from fedaccord.federation.algorithms import Solo
+    from fedaccord.federation.algorithms.base import Solo
 
     shared = config.algorithms["FedAvg"]
     solo = Solo(

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.reproduce.claims import Setting, Unavailable
 
 if TYPE_CHECKING:
-    from fedaccord.federation.building import Building
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.curves import DefectionAudit
-    from fedaccord.federation.solo import SoloCurves
-    from fedaccord.federation.store import Outcome
+    from fedaccord.federation.config.build import Building
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.defection.curves import DefectionAudit
+    from fedaccord.federation.defection.solo import SoloCurves
+    from fedaccord.federation.runs.store import Outcome
 
 RUNS = "runs.sqlite"
 CACHE = "cache"
@@ -101,7 +101,7 @@ class Bench:
 
     def described(self) -> dict[str, str]:
         """Tell the data and the network, on which all work depends."""
-        from fedaccord.federation.pretraining import model_digest
+        from fedaccord.federation.data.pretraining import model_digest
 
         return {
             "data": self.building.data.sha256,
@@ -114,8 +114,8 @@ class Bench:
 
         what: for whoever waits.
         """
-        from fedaccord.federation.defection import defection_curves
-        from fedaccord.federation.store import RunStore
+        from fedaccord.federation.defection.audit import defection_curves
+        from fedaccord.federation.runs.store import RunStore
 
         wanted, algorithms = self.config.audit, self.config.algorithms
         source = self.building.source(wanted.seed)
@@ -138,7 +138,7 @@ class Bench:
         what: for whoever waits.
         levels: the parts; the config's where left out.
         """
-        from fedaccord.federation.solo import solo_curves
+        from fedaccord.federation.defection.solo import solo_curves
 
         wanted = self.config.audit
         return solo_curves(
@@ -154,7 +154,7 @@ class Bench:
 
 def _with_outcomes(audit: DefectionAudit, source: Any, config: Config, store: Any) -> Audited:
     """Take every run of an audit out of the store again."""
-    from fedaccord.federation.design import cut, designed
+    from fedaccord.federation.defection.design import cut, designed
 
     wanted = config.audit
     design = designed(
@@ -220,7 +220,7 @@ def bench(
     file: the config of the full scale.
     quick: makes the config of the quick scale out of the built-in one.
     """
-    config_module = imported("fedaccord.federation.config")
+    config_module = imported("fedaccord.federation.config.load")
     if not setting.full:
         config = quick(config_module.Config.default())
         return _prepared(setting, with_section(config, "audit", seed=SEED))
@@ -234,7 +234,7 @@ def bench(
 
 
 def _prepared(setting: Setting, config: Config) -> Bench:
-    building = imported("fedaccord.federation.building").Building(
+    building = imported("fedaccord.federation.config.build").Building(
         config, cache=setting.folder / CACHE
     )
     try:

@@ -12,8 +12,8 @@ import numpy as np
 from fedaccord.games import catalog
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.games.pac import PacGame
-from fedaccord.games.worlds import World
+from fedaccord.games.pac.exact import PacGame
+from fedaccord.games.pac.worlds import World
 from fedaccord.reproduce import draws
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.plain import (

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.games.linear import LinearGame
 
 Amounts: TypeAlias = tuple[Fraction, ...]

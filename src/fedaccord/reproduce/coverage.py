@@ -13,9 +13,9 @@ from math import floor
 
 import numpy as np
 
-from fedaccord._arrays import Matrix, Vector
+from fedaccord._checks import Matrix, Vector
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.base import Status
+from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.coverage import CoverageGame

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.reproduce.bench import Audited, Data, bench, with_section
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of
 
 if TYPE_CHECKING:
-    from fedaccord.federation.config import Config
+    from fedaccord.federation.config.load import Config
 
 CLAIMS = Claims()
 
@@ -156,7 +156,7 @@ def judged_satisfied(
     data: what is learnt.
     expected: the paper's share, and its number of runs.
     """
-    from fedaccord.federation.intervals import wilson
+    from fedaccord.federation.defection.intervals import wilson
 
     runs = expected["runs"]
     theirs = wilson(round(expected["satisfied"] * runs), runs)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.reproduce.bench import Bench, Data, bench
 from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
 
 if TYPE_CHECKING:
-    from fedaccord.federation.data import Dataset
-    from fedaccord.federation.difficulty import Trials
+    from fedaccord.federation.data.dataset import Dataset
+    from fedaccord.federation.data.difficulty import Trials
 
 CLAIMS = Claims()
 
@@ -112,7 +112,7 @@ def difficulty(setting: Setting) -> Finding:
 
 def _as_printed(place: Bench) -> Trials:
     """Run trials as the paper's, on its division of the points."""
-    from fedaccord.federation.difficulty import run_trials
+    from fedaccord.federation.data.difficulty import run_trials
 
     pools = place.building.pools
     assert pools.validation is not None
@@ -128,7 +128,7 @@ def _as_printed(place: Bench) -> Trials:
 
 def _small_pool(place: Bench, small: Small) -> tuple[Trials, Spread]:
     """Score a small pool, and train fresh networks on its harder and on its easier half."""
-    from fedaccord.federation.difficulty import Bands, Scores, mean_by_point, run_trials
+    from fedaccord.federation.data.difficulty import Bands, Scores, mean_by_point, run_trials
 
     sizes = (small.pool, small.holdout, small.holdout)
     pool, holdout, others = place.building.data.split(*sizes, seed=1, rest=False)
@@ -156,7 +156,7 @@ def _small_pool(place: Bench, small: Small) -> tuple[Trials, Spread]:
 
 def _times_on(place: Bench, part: Dataset, holdout: Dataset, small: Small, name: str) -> Vector:
     """Give the batches that fresh networks take to learn from all points of a part."""
-    from fedaccord.federation.difficulty import run_trials
+    from fedaccord.federation.data.difficulty import run_trials
 
     return run_trials(
         *(part, place.building.model),
@@ -177,7 +177,7 @@ def spread_of(made: Trials, pool: int, longer: Estimate, easier: float) -> Sprea
     pool: how many points they score.
     longer, easier: how long fresh networks take.
     """
-    from fedaccord.federation.difficulty import mean_by_point
+    from fedaccord.federation.data.difficulty import mean_by_point
 
     random, count = np.random.default_rng(0), len(made.times)
     dealt = [

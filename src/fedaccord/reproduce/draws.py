@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._arrays import Matrix
+from fedaccord._checks import Matrix
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 

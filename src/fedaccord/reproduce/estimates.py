@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 
 RESAMPLES = 2_000
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.base import Status
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.envy_free import solve_envy_free
+from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Certified
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce import behaviour, draws, rings
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.corners import ExactGame, padded, solve_exactly

@@ -15,9 +15,9 @@ from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
 from fedaccord.reproduce.estimates import mean_of
 
 if TYPE_CHECKING:
-    from fedaccord.federation.config import Config
-    from fedaccord.federation.data import Dataset
-    from fedaccord.federation.pretraining import Draw, Pair
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.data.dataset import Dataset
+    from fedaccord.federation.data.pretraining import Draw, Pair
 
 CLAIMS = Claims()
 
@@ -95,8 +95,8 @@ def _pretrained(place: Bench, epochs: int) -> list[list[tuple[int, float, float]
     The first start is trained for all the epochs, the others for one or so: that is enough to see
     them pass what all the epochs are said to give.
     """
-    from fedaccord.federation.finished import finish
-    from fedaccord.federation.pretraining import pretrain
+    from fedaccord.federation.data.pretraining import pretrain
+    from fedaccord.federation.runs.resumable import finish
 
     wanted, pools = place.config.pretraining, place.building.pools
     # Of digits the pool for validation is small, and the agents' points are not learnt from here.
@@ -143,7 +143,7 @@ def _pretrained(place: Bench, epochs: int) -> list[list[tuple[int, float, float]
 
 def prepared(place: Bench, tested: Dataset | None) -> tuple[Pair, Pair]:
     """Give the points to pre-train on, and others to measure on, as the network takes them."""
-    from fedaccord.federation.preparation import Preparation
+    from fedaccord.federation.data.preprocessing import Preparation
 
     learnt = place.building.pools.pretraining
     assert learnt is not None
@@ -235,8 +235,8 @@ def _tried_again(
 
     The best of 40 owes its place to luck as well; on seeds of their own all have the same.
     """
-    from fedaccord.federation.finished import finish
-    from fedaccord.federation.pretraining import BATCH_SIZES, DivergedError, pretrain
+    from fedaccord.federation.data.pretraining import BATCH_SIZES, DivergedError, pretrain
+    from fedaccord.federation.runs.resumable import finish
 
     train, validation = prepared(place, place.building.pools.validation)
     rate = expected["learning_rate"]

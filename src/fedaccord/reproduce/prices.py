@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.audit import Answer, audit
 from fedaccord.charts import Chart, Line
-from fedaccord.equilibria.base import Interval, Solution
 from fedaccord.equilibria.envy_free import PAIRS_LIMIT, solve_envy_free
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
+from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
-from fedaccord.games.behaved import Certified
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
 from fedaccord.reproduce.plain import Listing, fractions, linear_utility
 

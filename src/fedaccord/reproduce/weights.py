@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fedaccord._arrays import Matrix, Vector
+from fedaccord._checks import Matrix, Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.games import catalog

@@ -31,9 +31,8 @@ from flwr.clientapp import ClientApp
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
 
-from fedaccord._arrays import Indices
+from fedaccord._checks import Indices
 from fedaccord.errors import InputError
-from fedaccord.federation.draws import goal_rows
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import (
     LOG,
@@ -43,9 +42,10 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
-from fedaccord.federation.steps import Batch, client_gradient, local_update
-from fedaccord.federation.streams import derived_seed
-from fedaccord.federation.training import client_streams, is_right
+from fedaccord.federation.training.loop import client_streams, is_right
+from fedaccord.federation.training.rng import derived_seed
+from fedaccord.federation.training.sampler import goal_rows
+from fedaccord.federation.training.steps import Batch, client_gradient, local_update
 
 Points: TypeAlias = Dataset[Any]
 # Takes the network, the samples that were drawn and what the server said; trains the network and

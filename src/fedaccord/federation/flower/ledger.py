@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._arrays import Vector, frozen
+from fedaccord._checks import Vector, frozen
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.allotment import Counts
-from fedaccord.federation.course import Course
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower.members import Requirements, accuracies
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.history import History
+from fedaccord.federation.training.session import Course
 
 
 class Ledger:

@@ -9,7 +9,7 @@ import numpy as np
 from flwr.app import MetricRecord, RecordDict
 
 from fedaccord._lazy import imported
-from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.replies import Arrays, Update
 

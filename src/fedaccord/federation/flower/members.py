@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._arrays import Vector
+from fedaccord._checks import Vector
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.flower.protocol import LARGEST, printable
-from fedaccord.federation.streams import stream
+from fedaccord.federation.training.rng import stream
 
 Requirements = float | Mapping[str, float]
 Plan = Allocation | Mapping[str, float] | str | Path

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedaccord._files import check_replaceable
+from fedaccord._io.atomic import check_replaceable
 from fedaccord.errors import InputError
-from fedaccord.federation import algorithms
-from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.algorithms import base as algorithms
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import Order
-from fedaccord.federation.streams import stream
+from fedaccord.federation.training.rng import stream
 
 
 def chosen_algorithm(

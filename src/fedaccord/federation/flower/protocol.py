@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from fedaccord._arrays import Indices
+from fedaccord._checks import Indices
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import MOST_SAMPLES
-from fedaccord.federation.draws import Draws
+from fedaccord.federation.algorithms.base import MOST_SAMPLES
+from fedaccord.federation.training.sampler import Draws
 
 # The logger that Flower's users see.
 LOG = logging.getLogger("flwr")

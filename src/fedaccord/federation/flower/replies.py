@@ -17,7 +17,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from fedaccord.federation.algorithms import MOST_SAMPLES
+from fedaccord.federation.algorithms.base import MOST_SAMPLES
 from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, printable
 
 Arrays = dict[str, NDArray[Any]]

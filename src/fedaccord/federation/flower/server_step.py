@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedaccord.federation.algorithms import Algorithm
-from fedaccord.federation.course import Course
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower.replies import Arrays
-from fedaccord.federation.steps import aggregated, new_optimizer
+from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.steps import aggregated, new_optimizer
 
 
 class ServerStep:

@@ -35,10 +35,14 @@ from torch.utils.data import TensorDataset
 
 from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
-from fedaccord.federation import engines
-from fedaccord.federation.algorithms import Solo
+from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.clients import Federation
-from fedaccord.federation.engines import (
+from fedaccord.federation.flower import protocol
+from fedaccord.federation.flower.client import Site
+from fedaccord.federation.flower.strategy import AlgorithmStrategy
+from fedaccord.federation.history import History
+from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import (
     Deal,
     Finished,
     LocalEngine,
@@ -48,15 +52,11 @@ from fedaccord.federation.engines import (
     described,
     started,
 )
-from fedaccord.federation.flower import protocol
-from fedaccord.federation.flower.client import Site
-from fedaccord.federation.flower.strategy import AlgorithmStrategy
-from fedaccord.federation.history import History
-from fedaccord.federation.processes import ONE_THREAD, cleaned, new_token, tail
-from fedaccord.federation.ray_engine import QUIET as RAY_QUIET
-from fedaccord.federation.ray_engine import SHORT
-from fedaccord.federation.store import Run
-from fedaccord.federation.training import (
+from fedaccord.federation.runs.processes import ONE_THREAD, cleaned, new_token, tail
+from fedaccord.federation.runs.ray import QUIET as RAY_QUIET
+from fedaccord.federation.runs.ray import SHORT
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.loop import (
     checked_contributions,
     current_weights,
     reproducibly,

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedaccord.federation import algorithms, pledges, releasing
+from fedaccord.federation.algorithms import base as algorithms
+from fedaccord.federation.algorithms import pledged as pledges
+from fedaccord.federation.algorithms import release as releasing
 from fedaccord.federation.flower.members import Plan, Requirements
 from fedaccord.federation.flower.strategy import AlgorithmStrategy
 

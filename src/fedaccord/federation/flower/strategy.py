@@ -28,7 +28,7 @@ from flwr.serverapp.strategy import Result
 
 from fedaccord.allocation import closest
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import options
 from fedaccord.federation.flower.attention import AttentiveGrid
 from fedaccord.federation.flower.ledger import Ledger

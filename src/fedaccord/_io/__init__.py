@@ -1,0 +1,1 @@
+"""Files in and out: one reader and one writer per format."""

@@ -1,0 +1,146 @@
+"""Feasible allocations of coverage games: found, cut back, and bounded from below."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.coverage import scip
+from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
+from fedaccord.equilibria.highs import linear_program
+from fedaccord.equilibria.result import Deadline
+from fedaccord.games.coverage import CoverageGame
+
+# Linear programs over cuts are tried up to this many agents and this many products in a round of
+# cuts; branch and bound by SCIP up to this many entries of Q and steps of all agents together.
+CUTS_LIMIT = 20_000
+CUTS_WORK = 20_000_000
+SCIP_ENTRIES = 150
+SCIP_STEPS = 400
+
+# Real games of at most this many agents are polished by successive linear programs.
+POLISH_LIMIT = 300
+
+
+def lower_bound(game: CoverageGame, best: Vector, deadline: Deadline) -> tuple[float, Vector]:
+    """Bound feasible totals from below; give the bound and a point that comes near it."""
+    if not cut_work_fits(game):
+        return quick_bound(game, best)
+    bound = smooth_bound(game, Deadline(deadline.left / 2), upper=game.total(best))
+    if bound.finished:
+        return bound.lower, bound.contributions
+    lower, direction = quick_bound(game, best)
+    return max(lower, bound.lower), direction
+
+
+def cut_work_fits(game: CoverageGame) -> bool:
+    """Say whether a round of cuts, a product for each pair of agents at each point, is cheap."""
+    degrees = np.bincount(game.distributions.indices).astype(np.float64)
+    return game.size <= CUTS_LIMIT and float(degrees @ degrees) <= CUTS_WORK
+
+
+def plenty(game: CoverageGame) -> Vector:
+    """Give everybody's limit, or where there is none as much as leaves nothing unseen."""
+    starts = game.distributions.indptr[:-1]
+    slowest = np.minimum.reduceat(game.distributions.data, starts)
+    return np.where(np.isfinite(game.limits), game.limits, np.ceil(800 / slowest))
+
+
+def feasible_start(game: CoverageGame) -> Vector:
+    """Give a feasible allocation of a feasible game: one agent after another does what is left."""
+    given = np.array(game.minimums)
+    if game.size <= POLISH_LIMIT:
+        for i in np.argsort(-game.alone, kind="stable").tolist():
+            given[i] = np.clip(game.best_response(i, given), given[i], game.limits[i])
+    else:
+        given = np.clip(game.alone, given, game.limits)
+    if game.is_feasible(given):
+        return given
+    top = np.maximum(given, plenty(game))
+    return trimmed(game, top, None) if game.is_integer else _towards(game, given, top)
+
+
+def _towards(game: CoverageGame, given: Vector, top: Vector) -> Vector:
+    """Give the first feasible point on the way up from given to a feasible top."""
+    low, high = 0.0, 1.0
+    if game.is_feasible(given):
+        return given
+    for _ in range(100):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if game.is_feasible(given + middle * (top - given)):
+            high = middle
+        else:
+            low = middle
+    return np.asarray(given + high * (top - given))
+
+
+def made_feasible(game: CoverageGame, point: Vector, reference: Vector) -> Vector:
+    """Scale a real point up until it is feasible; or move it towards a feasible reference."""
+    point = np.clip(point, game.minimums, game.limits)
+    for _ in range(8):
+        larger = np.minimum(2 * point, game.limits)
+        if game.is_feasible(larger):
+            return _towards(game, point, larger)
+        point = larger
+    return _towards(game, point, np.maximum(point, reference))
+
+
+def trimmed(game: CoverageGame, given: Vector, deadline: Deadline | None) -> Vector:
+    """Let one agent after another give as little as leaves everybody satisfied."""
+    given = np.array(given)
+    if game.size > POLISH_LIMIT:
+        return given
+    for i in np.argsort(-game.costs * given, kind="stable").tolist():
+        if deadline is not None and deadline.passed:
+            break
+        bottom = given.copy()
+        bottom[i] = game.minimums[i]
+        if not game.is_integer:
+            given = _towards(game, bottom, given)
+            continue
+        low, high = game.minimums[i] - 1, given[i]
+        while high - low > 1:
+            bottom[i] = np.floor((low + high) / 2)
+            low, high = (low, bottom[i]) if game.is_feasible(bottom) else (bottom[i], high)
+        given[i] = high
+    return given
+
+
+def polished(game: CoverageGame, given: Vector, deadline: Deadline) -> Vector:
+    """Lower the total of a feasible point by linear programs over steps within a shrinking box."""
+    if game.size > POLISH_LIMIT or not given.any():
+        return given
+    radius = 0.25 * float(given.max())
+    for _ in range(60):
+        if deadline.passed or radius < 1e-9 * float(given.max()):
+            break
+        slack = game.utilities(given) - game.requirements
+        low = np.maximum(game.minimums - given, -radius)
+        high = np.minimum(game.limits - given, radius)
+        slopes, most = -game.jacobian(given), np.maximum(slack, 0.0)
+        answer = linear_program(game.costs, low, high, rows=slopes, most=most)
+        radius /= 2
+        if answer.x is not None:
+            found = made_feasible(game, given + answer.x, given)
+            if game.total(found) < game.total(given) * (1 - 1e-12):
+                given, radius = found, min(2 * radius * 1.5, float(given.max()))
+    return given
+
+
+def cap_by_total(game: CoverageGame, best: Vector) -> Vector:
+    """No agent of a cheaper allocation gives more than the whole of the best total buys."""
+    rest = game.total(best) - game.total(game.minimums)
+    return np.minimum(game.limits, game.minimums + rest / game.costs)
+
+
+def cap_alone(game: CoverageGame) -> Vector:
+    """In an equilibrium nobody gives more than alone: f_i falls as the others give more."""
+    return np.minimum(np.maximum(game.alone, game.minimums), game.limits)
+
+
+def fits_scip(game: CoverageGame, most: Vector) -> bool:
+    """Say whether branch and bound is likely to end, and SCIP is there."""
+    few = len(game.rows) <= SCIP_ENTRIES and float(np.ceil(most).sum()) <= SCIP_STEPS
+    return few and scip.is_available()

@@ -1,0 +1,1 @@
+"""Solvers of linear games, one solution concept per module."""

@@ -1,0 +1,327 @@
+"""The socially optimal allocation of a linear game: LP 1, exactly or with a certificate.
+
+    minimise  c' theta   subject to  W theta >= mu,  low <= theta <= high
+
+HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method approaches it
+(linear_weights.py has another), and any pair (theta, y) gives bounds that prove how closely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.highs import linear_program, mixed_program
+from fedaccord.equilibria.linear.stable import Normalised, normalise
+from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+# Non-zeros of W up to which HiGHS is tried first.
+EXACT_LIMIT = 1_200_000
+
+
+def repaired(game: LinearGame, theta: Vector) -> Vector | None:
+    """Turn nearly feasible contributions into feasible ones at little cost.
+
+    Raising everybody to its best response suffices, as the others' samples only help; so does
+    scaling everything by the worst shortfall; and so does anything between: scale by less, then
+    raise those who are still short.
+    """
+    utility = game.apply(theta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.where(game.requirements > 0, game.requirements / utility, 0.0).max()
+    best: Vector | None = None
+    for scale in np.linspace(1.0, worst, 20) if 1.0 < worst < np.inf else (1.0,):
+        short = np.maximum(game.requirements - scale * utility, 0.0)
+        trial = scale * theta + short / game.own_benefits
+        inside = bool((trial <= game.limits).all())
+        if inside and (best is None or game.total(trial) < game.total(best)):
+            best = trial
+    return _raised(game, theta) if best is None else best
+
+
+def _raised(game: LinearGame, theta: Vector) -> Vector | None:
+    """Raise contributions within limits until nobody is short: own ones, then the best helpers'.
+
+    None where somebody stays short by more than rounding.
+    """
+    theta = np.minimum(theta, game.limits)
+    for agent in np.flatnonzero(game.apply(theta) < game.requirements).tolist():
+        helpers, benefit = game.row(agent)
+        order = np.argsort(-benefit / game.costs[helpers] - 1e300 * (helpers == agent))
+        short = game.requirements[agent] - benefit @ theta[helpers]
+        for j, gain in zip(helpers[order].tolist(), benefit[order].tolist(), strict=True):
+            if short <= 0 or gain == 0:
+                break
+            added = min(short / gain, game.limits[j] - theta[j])
+            theta[j] += added
+            short -= added * gain
+    enough = game.apply(theta) >= game.requirements * (1 - 1e-9)
+    return theta if enough.all() else None
+
+
+def dual_bound(game: LinearGame, prices: Vector) -> float:
+    """Bound every feasible total from below by prices y >= 0 on the requirements.
+
+        c' theta >= mu'y + sum_i min over low_i <= t <= high_i of (c - W'y)_i t
+
+    Where an agent has no limit, prices are first scaled down until W'y <= c for it.
+    """
+    worth = game.apply_transposed(prices)
+    unlimited = np.isinf(game.limits)
+    over = float((worth[unlimited] / game.costs[unlimited]).max(initial=0.0))
+    best = -np.inf
+    for scale in {1.0 / over if over > 0 else 1.0, min(1.0, 1.0 / over) if over > 0 else 1.0}:
+        left = game.costs - scale * worth
+        left[unlimited] = np.maximum(left[unlimited], 0.0)
+        high = np.where(unlimited, 0.0, game.limits)
+        rest = np.where(left >= 0, left * game.minimums, left * high)
+        best = max(best, float(scale * (game.requirements @ prices) + rest.sum()))
+    return max(best, float(game.costs @ game.minimums))
+
+
+def certified(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector | None, Interval]:
+    """Give a feasible allocation near theta and proved bounds on the least total."""
+    feasible = repaired(game, np.clip(theta, game.minimums, game.limits))
+    upper = np.inf if feasible is None else game.total(feasible)
+    return feasible, Interval(min(dual_bound(game, prices), upper), upper)
+
+
+def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution | None:
+    """Solve LP 1 by HiGHS; None where it gives up. The duals are the prices of requirements."""
+    scaled = normalise(game)
+    n = 0
+    if isinstance(game, DiscoveryGame) and game.distributions.nnz * 5 < scaled.benefits.nnz:
+        n = game.distributions.shape[1]
+    cost, rows, right = _lp_parts(game, scaled, n)
+    result = linear_program(
+        cost,
+        np.concatenate([scaled.low, np.zeros(n)]),
+        np.concatenate([scaled.high, np.full(n, np.inf)]),
+        rows=rows,
+        most=right,
+        method="highs-ds" if n == 0 else "highs-ipm",
+        seconds=deadline.left,
+        tolerance=1e-9 if n == 0 else 1e-7,
+    )
+    if result.x is None:
+        return None
+    theta = result.x[: game.size] * scaled.unit
+    duals = np.maximum(-result.duals[: game.size], 0.0)
+    prices = duals * game.costs.max() / game.own_benefits
+    return _answer(game, theta, prices, "highs", tolerance, deadline)
+
+
+def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any, Vector]:
+    """Give LP 1 as cost, rows and right-hand side; lifted by r <= Q' theta where n > 0."""
+    if n == 0 or not isinstance(game, DiscoveryGame):
+        return scaled.costs, -scaled.benefits, -scaled.needs
+    share = sparse.diags_array(1 / game.own_benefits) @ game.distributions
+    rows = sparse.block_array(
+        [[None, -share], [-game.distributions.T, sparse.eye_array(n)]], format="csr"
+    )
+    cost = np.concatenate([scaled.costs, np.zeros(n)])
+    return cost, rows, np.concatenate([-scaled.needs, np.zeros(n)])
+
+
+def _answer(
+    game: LinearGame, theta: Vector, prices: Vector, method: str, tolerance: float,
+    deadline: Deadline,
+) -> Solution:  # fmt: skip
+    feasible, bounds = certified(game, theta, prices)
+    closed = feasible is not None and bounds.relative_gap <= tolerance
+    return Solution(
+        game, "optimal", method,
+        Status.OPTIMAL if closed else Status.LIMIT if feasible is not None else Status.FAILED,
+        bounds, feasible, certificate={"prices": prices}, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """min c'x  s.t.  A x >= b, low <= x <= high, scaled for a first-order method.
+
+    gifts and prices turn scaled primal and dual points into theta and y.
+    """
+
+    forward: Any
+    backward: Any
+    cost: Vector
+    right: Vector
+    low: Vector
+    high: Vector
+    gifts: Any
+    prices: Any
+
+
+def _explicit_program(game: LinearGame) -> _Program:
+    """Scale W to a unit diagonal from both sides."""
+    side = 1 / np.sqrt(game.own_benefits)
+    matrix = sparse.csr_array(
+        sparse.diags_array(side) @ sparse.csr_array(game.benefits) @ sparse.diags_array(side)
+    )
+    transposed = sparse.csr_array(matrix.T)
+    return _Program(
+        forward=lambda x: matrix @ x,
+        backward=lambda y: transposed @ y,
+        cost=side * game.costs, right=side * game.requirements,
+        low=game.minimums / side, high=game.limits / side,
+        gifts=lambda x: side * x, prices=lambda y: side * y,
+    )  # fmt: skip
+
+
+def _lifted_program(game: DiscoveryGame) -> _Program:
+    """Write Q Q' theta >= mu as r <= Q' theta, Q r >= mu: far better conditioned than Q Q'."""
+    k, n = game.distributions.shape
+    side = 1 / np.sqrt(game.own_benefits)
+    rows = sparse.diags_array(side) @ game.distributions
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=0)).ravel())
+    lengths[lengths == 0] = 1.0
+    matrix = sparse.csr_array(rows @ sparse.diags_array(1 / np.sqrt(lengths)))
+    transposed = sparse.csr_array(matrix.T)
+    link = 1 / lengths
+    return _Program(
+        forward=lambda x: np.concatenate([transposed @ x[:k] - link * x[k:], matrix @ x[k:]]),
+        backward=lambda y: np.concatenate([matrix @ y[:n], transposed @ y[n:] - link * y[:n]]),
+        cost=np.concatenate([side * game.costs, np.zeros(n)]),
+        right=np.concatenate([np.zeros(n), side * game.requirements]),
+        low=np.concatenate([game.minimums / side, np.zeros(n)]),
+        high=np.concatenate([game.limits / side, np.full(n, np.inf)]),
+        gifts=lambda x: side * x[:k], prices=lambda y: side * y[n:],
+    )  # fmt: skip
+
+
+def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+    """Approach LP 1 by the primal-dual hybrid gradient method, anchored and restarted.
+
+    Each step mixes the reflected PDHG step with the anchor it last restarted from (Halpern's
+    iteration); restarts come when the step has shrunk enough. Stops when a certificate proves the
+    relative tolerance.
+    """
+    program = _lifted_program(game) if isinstance(game, DiscoveryGame) else _explicit_program(game)
+    state = _Halpern(program)
+    best: Vector | None = None
+    lower, prices, rounds = 0.0, np.zeros(game.size), 0
+    while True:
+        for _ in range(40):
+            state.step()
+        rounds += 40
+        trial = program.prices(state.y)
+        feasible, bounds = certified(game, program.gifts(state.x), trial)
+        if bounds.lower > lower:
+            lower, prices = bounds.lower, trial
+        if feasible is not None and (best is None or bounds.upper < game.total(best)):
+            best = feasible
+        upper = np.inf if best is None else game.total(best)
+        closed = best is not None and upper - lower <= tolerance * upper
+        if closed or deadline.passed:
+            break
+    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
+    return Solution(
+        game, "optimal", "first-order", status, Interval(min(lower, upper), upper), best,
+        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+class _Halpern:
+    """The state of the iteration; x and y are the last PDHG points, which keep to their bounds."""
+
+    def __init__(self, program: _Program) -> None:
+        self.program = program
+        self.x, self.y = np.array(program.low), np.zeros(program.right.size)
+        self.eta = 0.998 / self._norm()
+        length = float(np.linalg.norm(program.right)) or 1.0
+        self.weight = (float(np.linalg.norm(program.cost)) or 1.0) / length
+        self.total = 0
+        self._restart()
+
+    def _norm(self) -> float:
+        vector = np.random.default_rng(0).random(self.x.size)
+        length = 1.0
+        for _ in range(30):
+            vector = self.program.backward(self.program.forward(vector))
+            length = float(np.linalg.norm(vector))
+            vector /= length
+        # Power iteration approaches the norm from below.
+        return float(np.sqrt(length)) * 1.01
+
+    def _restart(self) -> None:
+        forward, backward = self.program.forward(self.x), self.program.backward(self.y)
+        self.anchor = (self.x, self.y, forward, backward)
+        self.at = self.anchor
+        self.count, self.initial, self.last = 0, np.inf, np.inf
+
+    def step(self) -> None:
+        program, eta, weight = self.program, self.eta, self.weight
+        x, y, forward, backward = self.at
+        new_x = np.clip(x - eta / weight * (program.cost - backward), program.low, program.high)
+        new_forward = program.forward(new_x)
+        new_y = np.maximum(y + eta * weight * (program.right - 2 * new_forward + forward), 0.0)
+        new_backward = program.backward(new_y)
+        dx, dy = x - new_x, y - new_y
+        length = weight * (dx @ dx) - 2 * eta * (dy @ (forward - new_forward)) + dy @ dy / weight
+        moved = float(np.sqrt(max(length, 0.0)))
+        share = (self.count + 1) / (self.count + 2)
+        self.at = tuple(
+            share * (2 * new - old) + (1 - share) * fixed
+            for new, old, fixed in zip(
+                (new_x, new_y, new_forward, new_backward), self.at, self.anchor, strict=True
+            )
+        )
+        self.x, self.y = new_x, new_y
+        self.count += 1
+        self.total += 1
+        self._maybe_restart(moved)
+
+    def _maybe_restart(self, moved: float) -> None:
+        if self.count == 1:
+            self.initial = moved
+        shrunk = moved <= 0.2 * self.initial
+        stalled = moved <= 0.8 * self.initial and moved > self.last
+        if self.count > 1 and (shrunk or stalled or self.count >= 0.36 * self.total):
+            dx = float(np.linalg.norm(self.x - self.anchor[0]))
+            dy = float(np.linalg.norm(self.y - self.anchor[1]))
+            if dx > 0 and dy > 0:
+                self.weight = float(np.sqrt(self.weight * dy / dx))
+            self._restart()
+        else:
+            self.last = moved
+
+
+def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+    """Solve LP 1 over the integers by HiGHS."""
+    scaled = normalise(game)
+    result = mixed_program(
+        scaled.costs,
+        scaled.low,
+        scaled.high,
+        rows=[(scaled.benefits, scaled.needs - 1e-9, np.inf)],
+        whole=np.ones(game.size),
+        seconds=deadline.left,
+        gap=tolerance / 10,
+    )
+    if result.x is None:
+        return Solution(
+            game, "optimal", "milp", Status.FAILED, Interval(0.0, np.inf),
+            note=f"The mixed-integer solver said: {result.message}", seconds=deadline.elapsed,
+        )  # fmt: skip
+    theta = np.round(result.x)
+    lower = result.bound * float(game.costs.max())
+    if not game.is_feasible(theta):
+        # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
+        theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)
+    if not game.is_feasible(theta):
+        return Solution(
+            game, "optimal", "milp", Status.FAILED, Interval(max(lower, 0.0), np.inf),
+            note="The mixed-integer solver's answer is not feasible.", seconds=deadline.elapsed,
+        )  # fmt: skip
+    total = game.total(theta)
+    closed = total - lower <= tolerance * total + 1e-9
+    return Solution(
+        game, "optimal", "milp", Status.OPTIMAL if closed else Status.LIMIT,
+        Interval(min(lower, total), total), theta, seconds=deadline.elapsed,
+    )  # fmt: skip

@@ -1,0 +1,257 @@
+"""Solution, its Status and its bounds: what every solver returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+
+from fedaccord._checks import Vector, frozen
+from fedaccord.allocation import Allocation
+from fedaccord.errors import ExactnessError, InputError, UnsolvedError
+from fedaccord.games.base import Game
+
+Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
+# Which of several equilibria: the best, or the worst.
+Select: TypeAlias = Literal["cheapest", "costliest"]
+# The lower and the upper corner of a set of allocations.
+Box: TypeAlias = tuple[Vector, Vector]
+
+
+class Status(Enum):
+    """How a solver ended; the value is the sentence a user reads."""
+
+    OPTIMAL = "Solved: no allocation of this kind has a smaller total, up to the tolerance."
+    LIMIT = "Stopped short of a proof: the allocation is of this kind, its total lies in bounds."
+    INFEASIBLE = "Proved infeasible: not even everybody's limit meets every requirement."
+    NONE_EXISTS = "Proved: no allocation of this kind exists."
+    NOT_ATTAINED = "No allocation has the least total: totals come as near the bound as you like."
+    FAILED = "Failed: no allocation was found, and none was proved impossible."
+
+    @property
+    def key(self) -> str:
+        """The word used in JSON."""
+        return self.name.lower().replace("_", "-")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a Status has no truth value; compare it, as in status is Status.OPTIMAL")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from lower to upper, both included."""
+
+    lower: float
+    upper: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def relative_gap(self) -> float:
+        """How far apart the ends are, relative to the upper one."""
+        return 0.0 if self.upper == self.lower else (self.upper - self.lower) / abs(self.upper)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Give the ends; None where one is unknown."""
+        ends = {"lower": self.lower, "upper": self.upper}
+        return {key: end if np.isfinite(end) else None for key, end in ends.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver claims; audit(solution.game, solution.allocation) proves or refutes it.
+
+    game, concept, method, options: what was asked.
+    status: how it ended.
+    bounds: an interval that holds the least total of any allocation of this kind.
+    contributions: the allocation found, or None.
+    certificate: what backs the claim, by name: dual prices, witnesses, counts.
+    note: one more sentence for the user, where there is something to say.
+    """
+
+    game: Game
+    concept: Concept
+    method: str
+    status: Status
+    bounds: Interval
+    contributions: Vector | None = None
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.contributions is not None:
+            object.__setattr__(self, "contributions", frozen(_tidied(self.contributions)))
+
+    @property
+    def allocation(self) -> Allocation:
+        """The allocation found; raises the status's sentence where there is none."""
+        if self.contributions is None:
+            raise UnsolvedError(" ".join(filter(None, (self.status.value, self.note))))
+        return Allocation(self.contributions, self.game.agents)
+
+    @property
+    def total(self) -> float:
+        """What the allocation found costs; infinite where there is none."""
+        return np.inf if self.contributions is None else self.game.total(self.contributions)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of what computed this."""
+        from importlib.metadata import version
+
+        return {name: version(name) for name in ("fedaccord", "numpy", "scipy")}
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.concept}, {self.status.key}, total {self.total:.6g} in "
+            f"[{self.bounds.lower:.6g}, {self.bounds.upper:.6g}], by {self.method})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the solution for machines; the same for the same input, seconds aside."""
+        given = self.contributions
+        ends = self.bounds.to_dict()
+        return {
+            "status": self.status.key,
+            "contributions": None if given is None else given.tolist(),
+            "total": None if given is None else self.total,
+            "lower_bound": ends["lower"],
+            "upper_bound": ends["upper"],
+            "method": self.method,
+            "note": self.note,
+            "seconds": self.seconds,
+        }
+
+
+def _tidied(contributions: Vector) -> Vector:
+    """Take the solvers' rounding noise off whole numbers, zero among them."""
+    nearest = np.round(contributions)
+    noise = 1e-12 * float(np.abs(contributions).max(initial=0.0))
+    # Adding zero turns a negative zero into zero.
+    return np.where(np.abs(contributions - nearest) <= noise, nearest, contributions) + 0.0
+
+
+class Deadline:
+    """A time limit that parts of a solver share."""
+
+    def __init__(self, seconds: float) -> None:
+        self.started = time.perf_counter()
+        self.limit = seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds left, zero at least."""
+        return max(0.0, self.limit - self.elapsed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is up."""
+        return self.elapsed >= self.limit
+
+
+def answered(
+    game: Game,
+    concept: Concept,
+    options: Mapping[str, Any],
+    *,
+    methods: tuple[str, ...],
+    time_limit: float,
+    solve: Callable[[Deadline], Solution],
+) -> Solution:
+    """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
+    if options["method"] not in methods:
+        raise InputError(f"method must be one of {', '.join(methods)}; got {options['method']!r}")
+    _check_number("tolerance", options["tolerance"], "above 0 and below 1", lambda t: 0 < t < 1)
+    _check_number("time_limit", time_limit, "zero seconds or more", lambda t: t >= 0)
+    deadline = Deadline(time_limit)
+    try:
+        agent = short_at_limits(game)
+        if agent is None:
+            solution = solve(deadline)
+        else:
+            solution = _infeasible(game, concept, agent, options, deadline)
+    except ExactnessError as error:
+        solution = Solution(
+            game, concept, "exact", Status.FAILED, Interval(0.0, np.inf), note=str(error),
+            seconds=deadline.elapsed,
+        )  # fmt: skip
+    if game.utility_doubt > 0:
+        solution = _tempered(solution)
+    return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
+
+
+def _tempered(solution: Solution) -> Solution:
+    """Claim nothing for certain of a game whose utilities are estimates."""
+    return dataclasses.replace(
+        solution,
+        status=Status.FAILED if solution.contributions is None else Status.LIMIT,
+        bounds=Interval(0.0, np.inf),
+        note=" ".join(
+            filter(None, (solution.note, "Utilities are estimates: nothing is proved by them."))
+        ),
+    )
+
+
+def _check_number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    if not isinstance(value, int | float) or not fits(value):
+        raise InputError(f"{name} must be a number, {what}; got {value!r}")
+
+
+def _infeasible(
+    game: Game, concept: Concept, agent: int, options: Mapping[str, Any], deadline: Deadline
+) -> Solution:
+    note = f"{game.name(agent)} stays short: raise somebody's limit or lower its requirement."
+    return Solution(
+        game, concept, "limits", Status.INFEASIBLE, Interval(np.inf, np.inf),
+        certificate={"agent": agent}, options=options, note=note, seconds=deadline.elapsed,
+    )  # fmt: skip
+
+
+def stable_box(game: Game) -> Box:
+    """Give a box that holds every equilibrium.
+
+    In one, theta_i = max(f_i(theta), minimum_i); what i needs only falls as others give more, so
+    f_i(theta) <= f_i(0), the stand-alone need.
+    """
+    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
+    if not np.isfinite(most).all():
+        agent = int(np.argmax(~np.isfinite(most)))
+        raise InputError(
+            f"{game.name(agent)} can neither meet its requirement alone nor has a limit, so no "
+            "box holds all equilibria: give it a limit"
+        )
+    return np.array(game.minimums), most
+
+
+def short_at_limits(game: Game) -> int | None:
+    """Give an agent who is certainly short whatever everybody gives; None where nobody is.
+
+    Without a limit an agent can meet its own requirement alone. One with a limit is certainly short
+    if it is when all limits are reached and nobody without a limit helps it.
+    """
+    limited = np.isfinite(game.limits)
+    if not limited.any():
+        return None
+    alone = np.where(np.isfinite(game.alone), game.alone, 0.0)
+    corner = np.where(limited, game.limits, np.maximum(alone, game.minimums))
+    short = limited & ~game.satisfied(corner)
+    if not game.is_integer:
+        slack = game.utilities(corner) - game.requirements
+        short &= slack < -1e-9 * game.requirements
+    for agent in np.flatnonzero(short).tolist():
+        if limited[game.helpers(agent)].all():
+            return int(agent)
+    return None

@@ -1,0 +1,1 @@
+"""The federated algorithms, one per module."""

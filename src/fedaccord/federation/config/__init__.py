@@ -1,0 +1,1 @@
+"""A federation and its algorithms from a TOML file."""

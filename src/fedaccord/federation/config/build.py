@@ -1,0 +1,340 @@
+"""What a config describes, made: data, pools, difficulty, start weights, and who deals them out.
+
+Scores and weights take seconds to minutes. They are kept in a folder, under a name that is a
+digest of all they depend on, and are read from there the next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from fedaccord.errors import InputError
+from fedaccord.federation.config.load import AgentSettings, Config
+from fedaccord.federation.data.dataset import Dataset, load_data
+from fedaccord.federation.data.difficulty import Bands, Scores, loss_scores, trial_scores
+from fedaccord.federation.data.preprocessing import Preparation
+from fedaccord.federation.data.pretraining import Draw, Pair, PretrainedWeights, pretrain
+from fedaccord.federation.data.pretraining import search_hyperparameters as search
+from fedaccord.federation.models.networks import ModelFactory, model_factory
+from fedaccord.federation.partition import Dealer, SiteDealer
+
+# What is made in fewer seconds of computing is not worth a file.
+WORTH_KEEPING = 10.0
+# Shares of all points that pools get where the config does not say, and the most they get.
+PRETRAINING = (4, 30_000)
+VALIDATION = (10, 10_000)
+# Of the arithmetic of scores and weights: raised when it changes, so that what is kept of the old
+# one is not taken for the new. The names of the first version do not have it: what was kept before
+# there were versions is still found.
+RESULTS = 1
+# How much of the pre-training pool the network that scores by loss is measured on.
+HOLDOUT = 10
+
+# What a config may say of agents that are sites.
+BESIDE_SITES = ("agents.validation", "agents.requirement", "pretraining.weights")
+# How many points each choice of a search sees at least: one pass over a small pool tells nothing.
+SEEN = 10_000
+
+# Told what is under way; gives a context, and in it whom to tell how much is done, of how much.
+Counter: TypeAlias = Callable[[int, int], None]
+Stage: TypeAlias = Callable[[str], contextlib.AbstractContextManager[Counter | None]]
+Kept = TypeVar("Kept", Scores, PretrainedWeights)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pools:
+    """The points of a data set, divided.
+
+    pretraining, validation: disjoint from the agents' points; None for none.
+    agents: what agents are dealt from.
+    """
+
+    pretraining: Dataset | None
+    validation: Dataset | None
+    agents: Dataset
+
+
+class Building:
+    """Makes what a config describes, each part when it is first asked for.
+
+    config: what to make.
+    cache: the folder that keeps scores and weights; None keeps none.
+    stage: told what is under way; says nothing where left out.
+    """
+
+    def __init__(
+        self, config: Config, *, cache: str | Path | None = None, stage: Stage | None = None
+    ) -> None:
+        self.config = config
+        self._cache = None if cache is None else Path(cache)
+        self._stage: Stage = stage or (lambda _: contextlib.nullcontext())
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The data set."""
+        given = dataclasses.asdict(self.config.data)
+        if given["source"] in ("npz", "csv"):
+            given["source"] = _with_suffix(given.pop("path"), given["source"])
+        with self._stage("reading the data"):
+            return load_data(**given)
+
+    @cached_property
+    def model(self) -> ModelFactory:
+        """What makes the network."""
+        wanted = self.config.model
+        return model_factory(
+            wanted.name,
+            self.data.input_shape,
+            len(self.data.classes),
+            engine=wanted.engine,  # type: ignore[arg-type]
+        )
+
+    @cached_property
+    def pools(self) -> Pools:
+        """The points, divided."""
+        if self.data.sites is not None:
+            raise InputError(
+                f"{self.data.source} has sites, which keep their points: there is no pool beside "
+                "them to score or to pre-train on"
+            )
+        wanted = self.config.pools
+        sizes = {
+            "pretraining": _size(wanted.pretraining, len(self.data), PRETRAINING),
+            "validation": _size(wanted.validation, len(self.data), VALIDATION),
+            "agents": wanted.agents or 0,
+        }
+        named = {name: size for name, size in sizes.items() if size}
+        try:
+            parts = (
+                self.data.split(*named.values(), seed=wanted.seed, rest="agents" not in named)
+                if named
+                else (self.data,)
+            )
+        except InputError as error:
+            raise InputError(f"[pools] {error}") from None
+        found = dict(zip(dict.fromkeys([*named, "agents"]), parts, strict=True))
+        return Pools(found.get("pretraining"), found.get("validation"), found["agents"])
+
+    @cached_property
+    def scores(self) -> Scores:
+        """How hard the agents' points are."""
+        wanted, pool = self.config.difficulty, self.pools.agents
+        if wanted.scores is not None:
+            scores = Scores.load(wanted.scores)
+            if scores.pool != pool.sha256:
+                raise InputError(
+                    f"the scores in {wanted.scores} are of other points than this config deals: "
+                    "score these with 'fedaccord difficulty'"
+                )
+            return scores
+        return self.new_scores(wanted.method, wanted.options)
+
+    def new_scores(self, method: str, options: dict[str, Any]) -> Scores:
+        """Score the agents' points, or read the scores that are kept.
+
+        method: "loss" or "trials".
+        options: of the method, those that are not to be its defaults.
+        """
+        pools, seed = self.pools, self.config.pools.seed
+        beside = "pretraining" if method == "loss" else "validation"
+        other = getattr(pools, beside)
+        if other is None:
+            raise InputError(f"difficulty by {method} needs points in [pools] {beside}; give some")
+        what = ("scores", method, options, seed, other.sha256, pools.agents.sha256, self._network)
+        digest = _digest(*what)
+
+        def make(told: Counter | None) -> Scores:
+            if method == "loss":
+                kept = {"holdout": max(1, len(other) // HOLDOUT)}
+                return loss_scores(
+                    pools.agents, self.model, reference=other, seed=seed, **{**kept, **options}
+                )
+            # Further trials go on from those in the file.
+            same = {name: value for name, value in options.items() if name != "trials"}
+            name = f"trials-{_digest(same, *what[3:])}.sqlite"
+            file = None if self._cache is None else self._folder() / name
+            return trial_scores(
+                *(pools.agents, self.model),
+                holdout=other,
+                seed=seed,
+                path=file,
+                progress=told,
+                **options,
+            )
+
+        stage = f"scoring {len(pools.agents):,} points by {method}"
+        return self._kept(f"scores-{digest}.npz", Scores, stage, make)
+
+    @cached_property
+    def weights(self) -> PretrainedWeights | None:
+        """What the network has learnt before; None for nothing."""
+        wanted = self.config.pretraining
+        if wanted.weights is not None:
+            return self._given_weights(wanted.weights)
+        return self.new_weights() if wanted.batches else None
+
+    def _given_weights(self, path: str) -> PretrainedWeights:
+        """Read weights, and refuse those that may have seen the agents' points."""
+        weights, pool = PretrainedWeights.load(path), self.pools.pretraining
+        seen = weights.provenance.get("pool")
+        # Those made elsewhere do not say on what, and are taken.
+        if seen is not None and (pool is None or seen != pool.sha256):
+            raise InputError(
+                f"the weights in {path} were pre-trained on other points than this config keeps "
+                "for it, maybe on its agents': pre-train anew with 'fedaccord pretrain CONFIG', or "
+                "give [pools] as it was then"
+            )
+        return weights
+
+    def new_weights(self) -> PretrainedWeights:
+        """Pre-train the network, or read the weights that are kept."""
+        wanted, pools, seed = self.config.pretraining, self.pools, self.config.pools.seed
+        if pools.pretraining is None:
+            raise InputError("pre-training needs points in [pools] pretraining; give some")
+        options = {k: v for k, v in dataclasses.asdict(wanted).items() if k != "weights"}
+        learnt, measured = pools.pretraining, pools.validation
+        seen = (learnt.sha256, None if measured is None else measured.sha256)
+
+        def make(_: Counter | None) -> PretrainedWeights:
+            (inputs, labels), validation = self._prepared()
+            made = pretrain(self.model, inputs, labels, seed=seed, validation=validation, **options)
+            known = {**made.provenance, "pool": learnt.sha256}
+            return dataclasses.replace(made, provenance=known)
+
+        digest = _digest("weights", options, seed, seen, self._network)
+        stage = f"pre-training on {len(learnt):,} points"
+        return self._kept(f"weights-{digest}.npz", PretrainedWeights, stage, make)
+
+    def search(
+        self, *, draws: int, epochs: float | None, path: str | Path | None, progress: Counter | None
+    ) -> tuple[Draw, ...]:
+        """Try random hyperparameters on the pre-training pool.
+
+        draws, path, progress: as `search_hyperparameters` has them.
+        epochs: how often each choice goes through the pool; enough to see SEEN points where None.
+        """
+        if self.pools.pretraining is None or self.pools.validation is None:
+            raise InputError(
+                "a search needs points in [pools] pretraining and [pools] validation; give some"
+            )
+        train, validation = self._prepared()
+        assert validation is not None
+        return search(
+            *(self.model, train),
+            validation=validation,
+            draws=draws,
+            epochs=max(1.0, SEEN / len(train[1])) if epochs is None else epochs,
+            seed=self.config.pools.seed,
+            path=path,
+            progress=progress,
+        )
+
+    def source(self, seed: int) -> Dealer | SiteDealer:
+        """Give what deals a federation to each trial.
+
+        seed: of the deals.
+        """
+        wanted = self.config.agents
+        if self.data.sites is not None:
+            return self._sites(wanted, seed)
+        hard, easy = Bands(wanted.hard, wanted.easy).pools(self.scores)
+        return Dealer(
+            *(self.pools.agents, hard, easy),
+            model=self.model,
+            mixtures=wanted.mixtures,
+            points=wanted.points,
+            validation=wanted.validation,
+            requirement=wanted.requirement,
+            names=wanted.names,
+            weights=self.weights,
+            seed=seed,
+        )
+
+    def _sites(self, wanted: AgentSettings, seed: int) -> SiteDealer:
+        for name in sorted(self.config.given):
+            section, _, key = name.partition(".")
+            if name in BESIDE_SITES or section not in (
+                "pools",
+                "difficulty",
+                "pretraining",
+                "agents",
+            ):
+                continue
+            raise InputError(
+                f"{self.data.source} has sites, which are the agents and keep all their points: "
+                f"leave out [{section}] {key}"
+            )
+        weights = self.config.pretraining.weights
+        return SiteDealer(
+            self.data,
+            model=self.model,
+            validation=wanted.validation,
+            requirement=wanted.requirement,
+            weights=None if weights is None else PretrainedWeights.load(weights),
+            seed=seed,
+        )
+
+    @property
+    def _network(self) -> list[Any]:
+        return [self.model.name, self.model.input_shape, self.model.classes]
+
+    def _prepared(self) -> tuple[Pair, Pair | None]:
+        """Give the pre-training and the validation pool as the network takes them."""
+        pools = self.pools
+        assert pools.pretraining is not None
+        preparation = Preparation.fit(pools.pretraining.inputs, pools.pretraining.columns)
+
+        def pair(pool: Dataset) -> Pair:
+            return preparation.apply(pool.inputs), pool.labels
+
+        measured = None if pools.validation is None else pair(pools.validation)
+        return pair(pools.pretraining), measured
+
+    def _folder(self) -> Path:
+        assert self._cache is not None
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {self._cache}: {error.strerror}") from None
+        return self._cache
+
+    def _kept(
+        self, name: str, kind: type[Kept], stage: str, make: Callable[[Counter | None], Kept]
+    ) -> Kept:
+        """Read what is kept under a name, or make it, and keep it if that took long."""
+        file = None if self._cache is None else self._cache / name
+        if file is not None and file.exists():
+            return kind.load(file)
+        started = time.process_time()
+        with self._stage(stage) as told:
+            made = make(told)
+        if file is not None and time.process_time() - started >= WORTH_KEEPING:
+            # Where nothing can be written, it is made again the next time: no reason to stop now.
+            with contextlib.suppress(InputError):
+                self._folder()
+                made.save(file)
+        return made
+
+
+def _size(wanted: int | None, points: int, usual: tuple[int, int]) -> int:
+    part, most = usual
+    return min(points // part, most) if wanted is None else wanted
+
+
+def _with_suffix(path: str, kind: str) -> str:
+    if not path.lower().endswith(f".{kind}"):
+        raise InputError(f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}')
+    return path
+
+
+def _digest(*parts: Any) -> str:
+    named = parts if RESULTS == 1 else (RESULTS, *parts)
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]

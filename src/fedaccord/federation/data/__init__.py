@@ -1,0 +1,1 @@
+"""Data that federations are made of."""

@@ -1,0 +1,374 @@
+"""The audit of defection: is a client that gives less than it should still satisfied?
+
+Every trial trains the federation with everybody's full contribution, and again with one client's
+cut to each level. All runs of a trial have the same data and the same seed, so that only the cut
+tells them apart.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedaccord.allocation import Allocation
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.defection.curves import (
+    Contributions,
+    DefectionAudit,
+    DefectionCurve,
+    Trial,
+    all_satisfied,
+    at_end,
+    defectors_satisfied,
+    summed_up,
+)
+from fedaccord.federation.defection.design import (
+    LEVELS,
+    PLANNING,
+    PLANNING_TRIALS,
+    Design,
+    checked_plans,
+    designed,
+)
+from fedaccord.federation.defection.intervals import Proportion, clustered
+from fedaccord.federation.runs.engines import Engine, RunError, Source
+from fedaccord.federation.runs.execute import (
+    check_is_asked_for,
+    check_none_is_lost,
+    with_remedy,
+    workplace,
+)
+from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
+
+# A cell is not stopped early before this many trials: by chance the first few often agree.
+FEWEST_TRIALS = 5
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known so far of one algorithm at one level.
+
+    algorithm: its name.
+    level: of the defector.
+    satisfied: how often the defector was, in the trials finished up to the first that is not.
+    stopped: whether that is narrow enough to leave it there.
+    """
+
+    algorithm: str
+    level: float
+    satisfied: Proportion
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit is.
+
+    done: runs finished, those found in the store among them.
+    reused: those found in the store.
+    total: runs in all, as far as can be told: fewer if cells stop early.
+    running: runs under way.
+    seconds: since the audit began.
+    left: seconds until the end, as far as can be told; None before the first run has finished.
+    planning: whether these are the runs that find the contributions to prescribe.
+    known: the table so far.
+    """
+
+    done: int
+    reused: int
+    total: int
+    running: int
+    seconds: float
+    left: float | None
+    planning: bool
+    known: tuple[Known, ...]
+
+
+def defection_curves(
+    source: Source,
+    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
+    *,
+    levels: Sequence[float] = LEVELS,
+    trials: int = 20,
+    protocol: str = "P1",
+    plan: Allocation | Mapping[str, Allocation] | None = None,
+    defectors: str = "each",
+    width: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    engine: str | Callable[..., Engine] = "local",
+    store: RunStore | str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> DefectionAudit:
+    """Train with one client's contribution cut, and count how often it is satisfied all the same.
+
+        P1:  client i has L * points_i left and brings those, everybody else all its points
+        P2:  client i brings L * theta_i, everybody else theta_j, the contribution prescribed
+
+    rounded to whole points, at least one. Where a plan prescribes theta under P1 as well, i brings
+    the smaller of theta_i and L * points_i, everybody else theta_j. A client of whom nothing is
+    asked (theta_i = 0) cannot defect: the random client may be it, the random contributor may not.
+
+    An algorithm that goes by what clients have promised is told all of theta, whoever cuts.
+
+    With a width a level stops after the fewest trials, five or more, whose interval for the
+    random client is as narrow; looking so often makes the intervals hold a little less often than
+    they say.
+
+    source: a federation, or what deals one to each trial.
+    algorithms: to be compared; give a dict to name them, where two are of one kind.
+    levels: L, above 0 and at most 1.
+    trials: how many times everything is done, at most.
+    protocol: "P1" or "P2".
+    plan: theta, for all algorithms or by the algorithm's name. An algorithm that has none is held
+        under P1 to all points, and under P2 to its own: the different points it used of each
+        client, on average over trials that are not among those counted.
+    defectors: "each" client in every trial, or one at "random", every client equally often.
+    width: how narrow an interval is enough.
+    seed: of everything random.
+    workers: how many runs at a time; where left out one, or on Ray one per CPU of the cluster.
+    engine: where the runs are made: "local", in Flower's simulation ("flower") or on Ray ("ray");
+        or what makes an engine of a source and workers=, such as RayEngine with an address.
+    store: a file of finished runs, or a RunStore; runs that are in it are not made again.
+    progress: called with how far things are whenever a run starts or finishes.
+    """
+    started = time.perf_counter()
+    design = designed(
+        source,
+        algorithms,
+        levels=levels,
+        trials=trials,
+        protocol=protocol,
+        defectors=defectors,
+        width=width,
+        seed=seed,
+    )
+    prescribed = checked_plans(design, plan)
+    with workplace(source, engine=engine, workers=workers, store=store) as (machine, runs):
+        work = _Work(design, machine, runs, progress)
+        full = work.completed(prescribed)
+        cells = work.score(full)
+    return DefectionAudit(
+        protocol=protocol,
+        defectors=defectors,
+        clients=design.names,
+        curves=tuple(_curve(design, name, full[name], cells) for name in design.algorithms),
+        trials=trials,
+        width=width,
+        seed=seed,
+        versions=_versions(cells),
+        source=design.fingerprint,
+        requirements=tuple(float(r) for r in source.requirements),
+        reused=work.reused,
+        run_seconds=_run_seconds(cells),
+        seconds=time.perf_counter() - started,
+    )
+
+
+class _Cell:
+    """The trials of one algorithm at one level, counted in order up to the first unfinished."""
+
+    def __init__(self, design: Design, algorithm: str, level: float, full: Contributions) -> None:
+        self.algorithm = algorithm
+        self.level = level
+        self.finished: list[Trial] = []
+        self.stopped = False
+        self.satisfied = clustered(np.zeros((0, 1)))
+        self._design = design
+        self._full = full
+        self._next = self.runs(0)
+
+    def runs(self, trial: int) -> list[tuple[int, Run]]:
+        """List who defects in a trial, and the run that shows what comes of it."""
+        design, full = self._design, self._full
+        return [
+            (i, design.run(self.algorithm, design.defecting(full, i, self.level), trial, full=full))
+            for i in design.cutting(trial, full)
+        ]
+
+    def advance(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Count the trials that are finished now; the order in which runs end does not matter."""
+        while not self.ended and all(run.key in outcomes for _, run in self._next):
+            self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
+            self.satisfied = defectors_satisfied(self.finished, self._design.drawn)
+            enough = len(self.finished) >= FEWEST_TRIALS and self._design.width is not None
+            self.stopped = enough and self._widest() <= (self._design.width or 0)
+            if not self.ended:
+                self._next = self.runs(len(self.finished))
+
+    @property
+    def ended(self) -> bool:
+        return self.stopped or len(self.finished) == self._design.trials
+
+    def left(self, outcomes: Mapping[str, Outcome]) -> int:
+        """Count the runs to come, unless it stops early, that no other cell makes."""
+        if self.ended:
+            return 0
+        own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
+        to_come = (self._design.trials - len(self.finished)) * len(set(own))
+        return to_come - sum(key in outcomes for key in set(own))
+
+    def _widest(self) -> float:
+        if self.level < 1:
+            return self.satisfied.width
+        return max(self.satisfied.width, all_satisfied(self.finished, at_end).width)
+
+
+class _Work:
+    """Makes the runs that are not in the store, and keeps account."""
+
+    def __init__(
+        self,
+        design: Design,
+        engine: Engine,
+        store: RunStore,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.reused = 0
+        self._design = design
+        self._engine = engine
+        self._store = store
+        self._progress = progress
+        self._started = time.perf_counter()
+        self._outcomes: dict[str, Outcome] = {}
+        self._under_way: set[str] = set()
+        self._seconds: dict[str, list[float]] = {name: [] for name in design.algorithms}
+        self._cells: list[_Cell] = []
+        self._plans: list[tuple[str, Run]] = []
+
+    def completed(self, plans: Mapping[str, Contributions]) -> dict[str, Contributions]:
+        """Give what each algorithm is held to: its plan, all points, or what it uses of them."""
+        full = {name: plans.get(name, self._design.points) for name in self._design.algorithms}
+        without = [name for name in full if name not in plans]
+        if self._design.protocol == "P1" or not without:
+            return full
+        # Until the plans are known the work that follows them is guessed from full contributions.
+        self._cells = self._new_cells(full)
+        trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
+        wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in without}
+        self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
+        self._make(iter(self._plans))
+        self._plans = []
+        return full | {name: self._points_used(runs) for name, runs in wanted.items()}
+
+    def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
+        """Make the runs of all cells, one trial after the other."""
+        self._cells = self._new_cells(full)
+        self._make(self._wanted())
+        return self._cells
+
+    def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
+        # Full contribution always is a cell: it tells whether all are satisfied.
+        levels = (1.0, *(level for level in self._design.levels if level != 1))
+        return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
+
+    def _points_used(self, runs: Sequence[Run]) -> Contributions:
+        used = np.mean([self._outcomes[run.key].unique for run in runs], axis=0)
+        return tuple(int(n) for n in np.ceil(used))
+
+    def _wanted(self) -> Iterator[tuple[str, Run]]:
+        for trial in range(self._design.trials):
+            for cell in self._cells:
+                if not cell.stopped:
+                    yield from ((cell.algorithm, run) for _, run in cell.runs(trial))
+
+    def _make(self, wanted: Iterator[tuple[str, Run]]) -> None:
+        names: dict[str, str] = {}
+        missing = self._missing(wanted, names)
+        try:
+            for finished in self._engine.finished(missing):
+                run, history = finished.run, finished.history
+                check_is_asked_for(run, history)
+                outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
+                self._under_way.discard(run.key)
+                self._take(names[run.key], run, outcome)
+                self._report()
+            check_none_is_lost(len(self._under_way) + sum(1 for _ in missing))
+        except RunError as error:
+            raise with_remedy(error, self._store) from error
+
+    def _missing(self, wanted: Iterator[tuple[str, Run]], names: dict[str, str]) -> Iterator[Run]:
+        """Pass on the runs that are not in the store, nor under way for another cell."""
+        for name, run in wanted:
+            if run.key in self._outcomes or run.key in self._under_way:
+                continue
+            stored = self._store.get(run)
+            if stored is not None:
+                self.reused += 1
+                self._take(name, run, stored)
+            else:
+                names[run.key] = name
+                self._under_way.add(run.key)
+                self._report()
+                yield run
+
+    def _take(self, name: str, run: Run, outcome: Outcome) -> None:
+        self._outcomes[run.key] = outcome
+        self._seconds[name].append(outcome.seconds)
+        for cell in self._cells:
+            cell.advance(self._outcomes)
+
+    def _report(self) -> None:
+        if self._progress is None:
+            return
+        left = dict.fromkeys(self._design.algorithms, 0)
+        for name, run in self._plans:
+            left[name] += run.key not in self._outcomes
+        for cell in self._cells:
+            left[cell.algorithm] += cell.left(self._outcomes)
+        self._progress(
+            Progress(
+                done=len(self._outcomes),
+                reused=self.reused,
+                # Runs under way of cells that stopped since are still to come.
+                total=len(self._outcomes) + max(sum(left.values()), len(self._under_way)),
+                running=len(self._under_way),
+                seconds=time.perf_counter() - self._started,
+                left=self._time_left(left),
+                planning=bool(self._plans),
+                known=tuple(
+                    Known(cell.algorithm, cell.level, cell.satisfied, cell.stopped)
+                    for cell in self._cells
+                ),
+            )
+        )
+
+    def _time_left(self, left: Mapping[str, int]) -> float | None:
+        every = [seconds for runs in self._seconds.values() for seconds in runs]
+        if not every:
+            return None
+        # The median: a worker's first run is slow. An algorithm that has not run yet is taken to
+        # be as slow as those that have.
+        usual = {name: statistics.median(runs or every) for name, runs in self._seconds.items()}
+        work = sum(count * usual[name] for name, count in left.items())
+        # As many at a time as now: nodes of a cluster come and go.
+        return work / max(1, len(self._under_way))
+
+
+def _curve(
+    design: Design, name: str, full: Contributions, cells: Sequence[_Cell]
+) -> DefectionCurve:
+    return summed_up(
+        name,
+        design.held_to(name, full).to_dict(),
+        full,
+        clients=design.names,
+        levels=design.levels,
+        trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
+        drawn=design.drawn,
+    )
+
+
+def _versions(cells: Sequence[_Cell]) -> tuple[str, ...]:
+    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
+    return tuple(sorted({outcome.versions for outcome in counted}))
+
+
+def _run_seconds(cells: Sequence[_Cell]) -> float:
+    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
+    return sum(outcome.seconds for outcome in {id(o): o for o in counted}.values())

@@ -1,0 +1,122 @@
+"""What agents reach alone: everybody trains by itself, all with the same part of their points."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fedaccord._checks import Vector, frozen
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.defection.design import cut
+from fedaccord.federation.runs.engines import ENGINES, Source
+from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
+
+
+@dataclass(frozen=True, eq=False)
+class SoloCurves:
+    """The accuracies of clients that train alone.
+
+    clients: their names.
+    requirements: the accuracy that each wants.
+    rounds: after which accuracy was measured.
+    accuracy: by level, one entry per trial, look and client; 0 where training diverged.
+    seconds: how long the runs took, whenever they were made.
+    """
+
+    clients: tuple[str, ...]
+    requirements: Vector
+    rounds: Counts
+    accuracy: Mapping[float, Vector] = field(repr=False)
+    seconds: float
+
+    def mean(self, level: float) -> Vector:
+        """Give the curves averaged over the trials: a row per look, a column per client."""
+        return np.asarray(self.accuracy[level].mean(axis=0))
+
+
+def solo_curves(
+    source: Source,
+    algorithm: Algorithm,
+    *,
+    levels: Sequence[float],
+    trials: int,
+    seed: int,
+    workers: int = 1,
+    store: RunStore | str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SoloCurves:
+    """Train every client alone on a part of its points, again and again.
+
+    source: a federation, or what deals one to each trial.
+    algorithm: Solo, with its settings.
+    levels: what part of its points everybody trains on.
+    trials: how often, each with a deal and a seed of its own.
+    seed: of everything random.
+    workers: how many runs at a time.
+    store: a file of finished runs, or a RunStore; runs that are in it are not made again.
+    progress: told how many runs are finished, of how many.
+    """
+    runs = {
+        level: [
+            Run(source.fingerprint, algorithm, all_cut(source, level), seed, trial)
+            for trial in range(trials)
+        ]
+        for level in levels
+    }
+    # Trial by trial, so that what is there when it is stopped has every level.
+    ordered = [run for together in zip(*runs.values(), strict=True) for run in together]
+    with contextlib.ExitStack() as stack:
+        kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
+        outcomes = _finished(source, ordered, kept, workers, progress or (lambda done, of: None))
+        looks = [n + 1 for n in range(algorithm.rounds) if algorithm.evaluates(n)]
+        accuracy = {
+            level: frozen(np.array([_accuracies(kept, run, source.names, looks) for run in some]))
+            for level, some in runs.items()
+        }
+    return SoloCurves(
+        clients=tuple(source.names),
+        requirements=source.requirements,
+        rounds=frozen(np.array(looks)),
+        accuracy=accuracy,
+        seconds=sum(outcome.seconds for outcome in outcomes),
+    )
+
+
+def all_cut(source: Source, level: float) -> Contributions:
+    """Cut everybody's points to a level, rounded as a defector's are."""
+    full = tuple(int(n) for n in source.points)
+    return tuple(cut(full, client, level)[client] for client in range(len(full)))
+
+
+def _finished(
+    source: Source,
+    runs: Sequence[Run],
+    store: RunStore,
+    workers: int,
+    progress: Callable[[int, int], None],
+) -> list[Outcome]:
+    """Make the runs that are not in the store, and give what came of all."""
+    found = {run.key: store.get(run) for run in runs}
+    missing = [run for run in runs if found[run.key] is None]
+    progress(len(runs) - len(missing), len(runs))
+    with ENGINES["local"](source, workers=workers) as engine:
+        for left, made in enumerate(engine.finished(missing), start=1 - len(missing)):
+            outcome = Outcome.of(made.history, package_versions())
+            found[made.run.key] = store.put(made.run, outcome, made.history)
+            progress(len(runs) + left, len(runs))
+    return [outcome for outcome in found.values() if outcome is not None]
+
+
+def _accuracies(
+    store: RunStore, run: Run, names: Sequence[str], looks: Sequence[int]
+) -> list[list[float]]:
+    """Give a run's accuracies, a row per look and a column per client."""
+    found = {(row[0], row[1]): row[5] for row in store.rows(run) if not math.isnan(row[5])}
+    return [[found.get((n, name), 0.0) for name in names] for n in looks]

@@ -1,0 +1,1 @@
+"""EQ-FED: a plan found by training."""

@@ -1,0 +1,463 @@
+"""Growing and trimming contributions: best responses, found by training with what is tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedaccord._checks import Matrix, Vector
+from fedaccord.errors import UnreachableError
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.eqfed.estimate import Judge
+from fedaccord.federation.eqfed.result import Step
+from fedaccord.federation.runs.engines import Engine, Source
+from fedaccord.federation.runs.execute import outcomes_of
+from fedaccord.federation.runs.store import Outcome, Run, RunStore
+
+# Trials of choosing are numbered from here; no audit, plan or pilot has them.
+SEEKING = 3_000_000
+# So many trials are made of whatever is tried before it may be given up, and taken.
+FIRST_LOOK = 2
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Seeking:
+    """How far a search is.
+
+    phase: "grow", "trim", "confirm" or "verify".
+    contributions: what is being tried.
+    done: runs finished, those found in the store among them.
+    budget: how many there may be in all.
+    """
+
+    phase: str
+    contributions: Contributions
+    done: int
+    budget: int
+
+
+class SpentError(Exception):
+    """There is no run left in the budget."""
+
+
+@dataclass
+class Account:
+    """The runs that were asked for.
+
+    budget: how many there may be in all.
+    told: called whenever one is finished.
+    made: how many there were, those found in the store among them.
+    reused: those found in the store.
+    """
+
+    budget: int
+    told: Callable[[Seeking], None] | None = None
+    made: int = 0
+    reused: int = 0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where runs of one source are made and kept, on an account.
+
+    source: deals the federations.
+    engine, store: make the runs, and keep them.
+    seed: of everything random.
+    account: counts them.
+    """
+
+    source: Source
+    engine: Engine
+    store: RunStore
+    seed: int
+    account: Account
+    known: dict[str, Outcome] = field(default_factory=dict, repr=False)
+
+    def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
+        """Give what came of runs, if the account is no higher than so many with them."""
+        if not runs:
+            return []
+        new = list({run.key: run for run in runs if run.key not in self.known}.values())
+        account = self.account
+        if account.made + len(new) > most:
+            raise SpentError
+        account.reused += sum(self.store.get(run) is not None for run in new)
+        before = account.made
+
+        def tell(done: int, of: int) -> None:
+            if account.told is not None:
+                tried = runs[0].contributions
+                account.told(Seeking(phase, tried, before + done, account.budget))
+
+        outcomes = outcomes_of(new, self.engine, self.store, progress=tell)
+        account.made += len(new)
+        self.known.update((run.key, o) for run, o in zip(new, outcomes, strict=True))
+        return [self.known[run.key] for run in runs]
+
+    def run(self, algorithm: Algorithm, contributions: Contributions, trial: int) -> Run:
+        """Give the run of a trial."""
+        return Run(self.source.fingerprint, algorithm, contributions, self.seed, trial)
+
+
+class Search:
+    """Looks for contributions at which everybody's is a best response.
+
+    bench: makes the runs.
+    algorithm: to train with; it is told anew what clients promise with everything that is tried.
+    judge: tells who will be satisfied.
+    trials: with how many deals or seeds everything is tried at most, until it is to be confirmed.
+    step: the part of its points by which a client's contribution is changed at least.
+    most: how many runs there may be in all.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        algorithm: Algorithm,
+        judge: Judge,
+        *,
+        trials: int,
+        step: float,
+        most: int,
+    ) -> None:
+        source = bench.source
+        self.story: list[Step] = []
+        self._bench = bench
+        self._algorithm = algorithm
+        self._judge = judge
+        self._trials = trials
+        # A plan is confirmed by twice as many trials.
+        self._upto, self._most = most, max(most - 2 * trials, min(trials, most))
+        self._names = tuple(source.names)
+        self._points = tuple(int(n) for n in source.points)
+        self._steps = tuple(max(1, math.floor(step * n + 0.5)) for n in self._points)
+        self._first = SEEKING
+        self._seen: dict[Contributions, Matrix] = {}
+        # What came of everybody's giving all it has, in the first trials.
+        self._everything: Matrix | None = None
+        self._unconfirmed: Contributions | None = None
+        self._helping: tuple[str, ...] = ()
+        self._phase = "grow"
+
+    def equilibrium(self) -> tuple[Contributions, str]:
+        """Grow, trim over and over, and confirm; give the contributions, and how it ended."""
+        self._check_reachable()
+        try:
+            theta, ending = self._fixed_point(self._grown((0,) * len(self._points)))
+        except SpentError:
+            theta, ending = self._cheapest(), "budget"
+        self._most = self._upto
+        confirmed = self._confirmed(theta)
+        stayed = ending != "settled" or self._is_near(confirmed, theta)
+        return confirmed, ending if stayed else "raised"
+
+    def _fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
+        """Let all respond to each other until nobody moves further than a step."""
+        before: list[Contributions] = []
+        while theta not in before:
+            before.append(theta)
+            theta = self._grown(self._trimmed(theta))
+            if self._is_near(theta, before[-1]):
+                return theta, "settled"
+        return self._cheapest(), "circle"
+
+    def _is_near(self, one: Contributions, other: Contributions) -> bool:
+        moves = zip(one, other, self._steps, strict=True)
+        return all(abs(a - b) <= step for a, b, step in moves)
+
+    def _confirmed(self, theta: Contributions) -> Contributions:
+        """Try a plan with other trials, twice as many, and let it grow if it owed its luck to luck.
+
+        Of many plans that were tried, one with luck in its trials is the likeliest to be taken; in
+        trials that had no part in that it has none. Where the budget ends before a larger plan is
+        confirmed, the plan is the one that is likely to do by what was seen.
+        """
+        # By the trials in which its like were tried.
+        self._unconfirmed, self._helping = theta, self._helpers(theta)
+        self._everything = self._known(self._points)
+        self._first, self._trials = self._first + self._trials, 2 * self._trials
+        self._seen = {}
+        try:
+            return self._grown(theta, phase="confirm")
+        except SpentError:
+            if not self._seen:
+                return theta
+            good = [plan for plan in self._seen if self._chance(plan) >= self._judge.confidence]
+            likely = [self._likely(plan) for plan in self._seen if plan not in good]
+            return min([*good, *likely], key=lambda plan: (sum(plan), plan))
+
+    def _likely(self, theta: Contributions) -> Contributions:
+        """Raise a plan that is not enough to where it is likely to be, the neediest first."""
+        everyone = range(len(theta))
+        missing = self._crossing(theta, self._points, everyone) - sum(theta)
+        for i in np.argsort(self._margins(theta), kind="stable").tolist():
+            more = min(max(0, missing), self._points[i] - theta[i])
+            theta, missing = _with(theta, i, theta[i] + more), missing - more
+        return theta
+
+    def _cheapest(self) -> Contributions:
+        """Give the least contributions, in all, with which all are satisfied as far as is known."""
+        good = [
+            theta
+            for theta, accuracies in self._seen.items()
+            if len(accuracies) >= min(FEWEST, self._trials)
+            and self._chance(theta) >= self._judge.confidence
+        ]
+        # Everything that everybody has was found to do.
+        return min(good or [self._points], key=lambda theta: (sum(theta), theta))
+
+    def runs(self, contributions: Contributions) -> list[Run]:
+        """Give the runs that contributions were confirmed with; none if the budget ended before."""
+        return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
+
+    def helpers(self, theta: Contributions) -> tuple[str, ...]:
+        """Name who gives more than it needs, for others that have given all they have.
+
+        theta: contributions that were found.
+        """
+        if theta == self._unconfirmed:
+            return self._helping
+        return self._helpers(theta)
+
+    def _helpers(self, theta: Contributions) -> tuple[str, ...]:
+        helping = []
+        for i, own in enumerate(theta):
+            less = _with(theta, i, max(0, own - self._steps[i]))
+            if own and less in self._seen and self._satisfied(less, i):
+                spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
+                if any(self._is_short(less, j) for j in spent):
+                    helping.append(self._names[i])
+        return tuple(helping)
+
+    def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
+        """Give the row of the story that tells what came of contributions."""
+        return told(self._judge, self._seen[theta], theta, self._names, phase, mover)
+
+    def _check_reachable(self) -> None:
+        """Try whether all are satisfied if everybody gives all it has, or say who is not."""
+        if self._look_at_all(self._points):
+            return
+        accuracies = self._seen[self._points]
+        short = self._judge.chances(accuracies) < self._level(self._points)
+        neediest = int(np.argmin(self._margins(self._points)))
+        bounds = self._judge.bounds(accuracies, self._judge.level(int(short.sum())))
+        name, goal = self._names[neediest], self._judge.goals[neediest]
+        raise UnreachableError(
+            f"no plan: {name} wants an accuracy of {goal:g}, and with everything that everybody "
+            f"has it gets {accuracies.mean(axis=0)[neediest]:.3f} on average under "
+            f"{self._algorithm.name}; the nearest goal that it reaches with a probability of "
+            f"{self._judge.confidence:g} is {max(math.floor(1000 * bounds[neediest]), 0) / 1000:g}"
+        )
+
+    def _grown(self, theta: Contributions, phase: str = "grow") -> Contributions:
+        """Let the neediest reveal points of their own, one after the other, until all have enough.
+
+        theta: to grow from.
+        phase: what the story calls it.
+        """
+        self._phase = phase
+        while not (any(theta) and self._look_at_all(theta)):
+            if any(theta):
+                # Two runs tell that somebody is short, but not well who is furthest from its goal.
+                self._train(theta, FEWEST)
+            neediest = np.argsort(self._margins(theta), kind="stable").tolist()
+            short = [i for i in neediest if self._is_short(theta, i)] or neediest[:1]
+            open_hands = [i for i in neediest if theta[i] < self._points[i]]
+            if not open_hands:
+                # All were satisfied with this; what was seen since made the judge stricter.
+                return theta
+            willing = [i for i in open_hands if i in short]
+            # Those who are short and have given all are helped by the next in need.
+            i = (willing or open_hands)[0]
+            helpless = (j for j in short if theta[j] == self._points[j])
+            theta = self._raised(theta, i, (*willing[:1], *helpless))
+        return theta
+
+    def _raised(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+        """Raise what one gives to the least with which those watched are satisfied, or to all.
+
+        From where it is likely to be on, the way is doubled until it is too long, then divided.
+        """
+        most, step = self._points[i], self._steps[i]
+        low = theta[i]
+        jump = max(step, self._crossing(theta, self._points, watched) - sum(theta))
+        if not any(theta):
+            jump = 2 * step
+        while True:
+            high = min(theta[i] + jump, most)
+            if self._enough(_with(theta, i, high), watched, i):
+                return _with(theta, i, self._divided(theta, i, watched, low, high))
+            if high == most:
+                return _with(theta, i, most)
+            low, jump = high, 2 * jump
+
+    def _trimmed(self, theta: Contributions) -> Contributions:
+        """Let each contributor in turn, who gives most first, go to its best response."""
+        self._phase = "trim"
+        for i in sorted(range(len(theta)), key=lambda i: (-theta[i], i)):
+            if not theta[i]:
+                continue
+            # Who has given all it has cannot answer for what others take away from it.
+            spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
+            watched = (i, *(j for j in spent if not self._is_short(theta, j)))
+            if self._enough(theta, watched, None):
+                theta = self._lowered(theta, i, watched)
+            elif theta[i] < self._points[i]:
+                theta = self._raised(theta, i, watched)
+        return theta
+
+    def _lowered(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+        """Lower what one gives to the least with which those watched are still satisfied."""
+        # Somebody must bring something, or there is nothing to train on.
+        least = 0 if any(n for j, n in enumerate(theta) if j != i) else 1
+        high = theta[i]
+        jump = self._steps[i]
+        while high > least:
+            low = max(least, theta[i] - jump)
+            if not self._enough(_with(theta, i, low), watched, i):
+                return _with(theta, i, self._divided(theta, i, watched, low, high))
+            high, jump = low, 2 * jump
+        return _with(theta, i, high)
+
+    def _divided(
+        self, theta: Contributions, i: int, watched: Sequence[int], low: int, high: int
+    ) -> int:
+        """Divide the way between too little and enough until it is no longer than a step.
+
+        Where it is likely to be enough, and in the middle, by turns: so that the way is at most
+        half as long after any two.
+        """
+        step, turn = self._steps[i], 0
+        while high - low > step:
+            middle, turn = (low + high) // 2, turn + 1
+            less, more = _with(theta, i, low), _with(theta, i, high)
+            if turn % 2 and less in self._seen:
+                likely = low + self._crossing(less, more, watched) - sum(less)
+                middle = min(max(likely, low + step), high - step)
+            if self._enough(_with(theta, i, middle), watched, i):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _crossing(self, less: Contributions, more: Contributions, watched: Sequence[int]) -> int:
+        """Guess with how many points in all those watched have just enough.
+
+        By a line between the bounds at both, over the logarithm of all points.
+        """
+        if less not in self._seen or not any(less):
+            return 0
+        gaps = [self._gap(theta, watched) for theta in (less, more)]
+        if not gaps[0] < 0 < gaps[1]:
+            return 0
+        start, end = math.log(sum(less)), math.log(sum(more))
+        return math.ceil(math.exp(start - (end - start) * gaps[0] / (gaps[1] - gaps[0])))
+
+    def _gap(self, theta: Contributions, watched: Sequence[int]) -> float:
+        bounds = self._judge.bounds(self._known(theta), self._level(theta))
+        return float((bounds - self._judge.goals)[list(watched)].min())
+
+    def _known(self, theta: Contributions) -> Matrix:
+        """Give what came of contributions; of all that everybody has, perhaps in earlier trials."""
+        if theta not in self._seen and theta == self._points and self._everything is not None:
+            return self._everything
+        return self._seen[theta]
+
+    def _enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
+        """Try contributions, and tell whether those watched are satisfied."""
+        self._look(theta, watched, mover)
+        return all(self._satisfied(theta, i) for i in watched)
+
+    def _look_at_all(self, theta: Contributions) -> bool:
+        """Try contributions, and tell whether all are satisfied, with the confidence asked for."""
+        self._look(theta, range(len(theta)))
+        return self._chance(theta) >= self._judge.confidence
+
+    def _look(self, theta: Contributions, watched: Sequence[int], mover: int | None = None) -> None:
+        """Train with contributions, as often as it takes to tell whether some are satisfied."""
+        while not self._can_be_told(theta, watched):
+            self._train(theta, max(FIRST_LOOK, 2 * len(self._seen.get(theta, ()))))
+            if self._can_be_told(theta, watched):
+                self.story.append(self.row(theta, self._phase, mover))
+
+    def _train(self, theta: Contributions, trials: int) -> None:
+        """Train with contributions in so many trials, if there are as many."""
+        if trials <= len(self._seen.get(theta, ())):
+            return
+        runs = self._runs(theta)[:trials]
+        outcomes = self._bench.outcomes(runs, self._phase, most=self._most)
+        # Who diverged has learnt nothing.
+        accuracies = np.nan_to_num(np.array([o.accuracies for o in outcomes]), nan=0.0)
+        self._seen[theta] = accuracies
+        self._judge.note(theta, accuracies)
+
+    def _runs(self, theta: Contributions) -> list[Run]:
+        # Where clients promise what they bring, a plan is tried by a federation that has promised
+        # as much.
+        promised = self._algorithm.committed(theta)
+        trials = range(self._first, self._first + self._trials)
+        return [self._bench.run(promised, theta, trial) for trial in trials]
+
+    def _can_be_told(self, theta: Contributions, watched: Sequence[int]) -> bool:
+        accuracies = self._seen.get(theta)
+        if accuracies is None:
+            return False
+        if len(accuracies) == self._trials:
+            return True
+        level, some = self._level(theta), list(watched)
+        enough = len(accuracies) >= FEWEST
+        # Two trials may both be bad luck: by them only those are given up whose accuracy would be
+        # too low on average, without any room for chance.
+        short = self._judge.falls_short(accuracies, level if enough else 0.5)
+        if short[some].any():
+            return True
+        return enough and bool(self._judge.does_well(accuracies, level)[some].all())
+
+    def _chance(self, theta: Contributions) -> float:
+        return float(np.prod(self._judge.chances(self._seen[theta])))
+
+    def _level(self, theta: Contributions) -> float:
+        return self._judge.level(int(np.count_nonzero(theta)))
+
+    def _satisfied(self, theta: Contributions, i: int) -> bool:
+        return bool(self._judge.chances(self._seen[theta])[i] >= self._level(theta))
+
+    def _is_short(self, theta: Contributions, i: int) -> bool:
+        return theta not in self._seen or not self._satisfied(theta, i)
+
+    def _margins(self, theta: Contributions) -> Vector:
+        """Give how far everybody is above its goal; if nobody gives, with what all had."""
+        accuracies = self._known(theta if theta in self._seen else self._points)
+        return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
+
+
+def told(
+    judge: Judge,
+    accuracies: Matrix,
+    theta: Contributions,
+    names: Sequence[str],
+    phase: str,
+    mover: int | None = None,
+) -> Step:
+    """Give the row of the story that tells what came of contributions."""
+    level = judge.level(int(np.count_nonzero(theta)))
+    chances = judge.chances(accuracies)
+    return Step(
+        phase=phase,
+        contributions=theta,
+        mover=None if mover is None else names[mover],
+        trials=len(accuracies),
+        accuracies=tuple(accuracies.mean(axis=0).tolist()),
+        bounds=tuple(judge.bounds(accuracies, level).tolist()),
+        short=tuple(name for name, c in zip(names, chances, strict=True) if c < level),
+        chance=float(np.prod(chances)),
+    )
+
+
+def _with(theta: Contributions, i: int, points: int) -> Contributions:
+    return (*theta[:i], points, *theta[i + 1 :])

@@ -1,0 +1,1 @@
+"""Networks, and the native block of the paper's network."""

@@ -1,0 +1,239 @@
+"""The convolutional half of the paper's network as one block of machine code.
+
+It is compiled when fedaccord is installed, if the machine has a C++ compiler, and is used when the
+processor can run it. FEDACCORD_NATIVE=0 in the environment switches it off. Results are those of
+torch up to rounding; dropout uses the same bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.models import layers
+
+SWITCH = "FEDACCORD_NATIVE"
+FOLDER = Path(__file__).parents[1] / "fused"
+# Set out by the source: an image has 28 x 28 pixels and gives 12 x 12 windows of 64 channels.
+SIDE = 28
+WINDOWS = 144
+FEATURES = WINDOWS * 64
+PLACES = 4
+UNITS = 128
+SHAPES = ((32, 1, 3, 3), (32,), (64, 32, 3, 3), (64,), (UNITS, FEATURES), (UNITS,))
+
+_POINTER = ctypes.c_void_p
+_SIGNATURES: dict[str, tuple[type[Any], list[type[Any]]]] = {
+    "fused_source": (ctypes.c_char_p, []),
+    "fused_runs_here": (ctypes.c_int, []),
+    "fused_forward": (
+        ctypes.c_int,
+        [ctypes.c_ssize_t, *[_POINTER] * 3, ctypes.c_int, ctypes.c_float, *[_POINTER] * 3],
+    ),
+    "fused_backward": (
+        ctypes.c_int,
+        [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, _POINTER],
+    ),
+}
+# What the functions give back.
+_DONE, _NO_MEMORY, _OUT_OF_RANGE = 0, 1, 2
+
+
+def available() -> bool:
+    """Whether the native block is built, current, switched on and runs on this processor."""
+    return why_not() is None
+
+
+def why_not() -> str | None:
+    """Say why training does not use the native block, or None when it does."""
+    reason = _switched_off() or _load()[1]
+    return f"{reason}; training uses torch, some 5 times slower" if reason else None
+
+
+def hidden_layer(
+    images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
+) -> Tensor:
+    """Give the paper's network up to its hidden layer: what layers.hidden_layer gives, quicker.
+
+    That one does the work where a number could overflow or is none, as such values would not
+    spread as in torch; and where a gradient of the images is asked for, which the block has not.
+
+    images: (N, 1, 28, 28).
+    weights: of the two convolutions and the linear layer, each weights and bias.
+    drawn: (N, 9216) random bytes for dropout between them; None for no dropout.
+    drop: as of Dropout.
+    """
+    _check(images, weights, drawn)
+    given = (images.contiguous(), None if drawn is None else drawn.contiguous(), drop)
+    kept = [weight.contiguous() for weight in weights]
+    found: Tensor | None = None
+    if not (torch.is_grad_enabled() and any(t.requires_grad for t in (images, *weights))):
+        found, *_ = _forward(*given, kept, for_backward=False)
+    elif not images.requires_grad:
+        found = _HiddenLayer.apply(*given, *kept)  # type: ignore[no-untyped-call]
+    return layers.hidden_layer(images, weights, drawn, drop) if found is None else found
+
+
+def _check(images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None) -> None:
+    for tensor in (images, *weights):
+        if tensor.dtype != torch.float32 or tensor.device.type != "cpu":
+            raise InputError(
+                f"the native block takes images and weights of type float32 on the CPU; got "
+                f'{tensor.dtype} on {tensor.device}: convert them, or use engine="torch"'
+            )
+    if images.shape[1:] != (1, SIDE, SIDE):
+        raise InputError(f"the native block takes 28 x 28 images; got shape {tuple(images.shape)}")
+    shapes = tuple(tuple(weight.shape) for weight in weights)
+    if shapes != SHAPES:
+        raise InputError(f"the native block takes weights of shapes {SHAPES}; got {shapes}")
+    if drawn is not None and (drawn.dtype != torch.uint8 or drawn.shape != (len(images), FEATURES)):
+        raise InputError(
+            f"dropout needs {len(images)} x {FEATURES} bytes; got {tuple(drawn.shape)} of "
+            f"{drawn.dtype}"
+        )
+
+
+def _scale(drawn: Tensor | None, drop: int) -> float:
+    return 1.0 if drawn is None else 256 / (256 - drop)
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _addresses(tensors: Sequence[Tensor]) -> Any:
+    return (_POINTER * len(tensors))(*[tensor.data_ptr() for tensor in tensors])
+
+
+def _forward(
+    images: Tensor,
+    drawn: Tensor | None,
+    drop: int,
+    weights: Sequence[Tensor],
+    *,
+    for_backward: bool,
+) -> tuple[Tensor | None, Tensor, Tensor | None]:
+    """Give the hidden layer (None when out of range), the features, and the pools' winners."""
+    # Whatever torch's defaults are: the block writes floats into the machine's memory.
+    hidden = torch.empty(len(images), UNITS, dtype=torch.float32, device="cpu")
+    features = torch.empty(len(images), FEATURES, dtype=torch.float32, device="cpu")
+    winners = None
+    if for_backward or drawn is not None:
+        winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64, device="cpu")
+    outcome = _library().fused_forward(
+        len(images),
+        images.data_ptr(),
+        _addresses(weights),
+        _address(drawn),
+        drop,
+        _scale(drawn, drop),
+        features.data_ptr(),
+        _address(winners),
+        hidden.data_ptr(),
+    )
+    if outcome == _NO_MEMORY:
+        raise MemoryError
+    return (None if outcome == _OUT_OF_RANGE else hidden), features, winners
+
+
+class _HiddenLayer(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, images: Tensor, drawn: Tensor | None, drop: int, *weights: Tensor
+    ) -> Tensor | None:
+        hidden, features, winners = _forward(images, drawn, drop, weights, for_backward=True)
+        ctx.drop = drop
+        ctx.save_for_backward(images, drawn, features, winners, hidden, *weights)
+        return hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        images, drawn, features, winners, hidden, *weights = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        gradients = [torch.empty_like(weight) for weight in weights]
+        outcome = _library().fused_backward(
+            len(images),
+            images.data_ptr(),
+            _addresses(weights),
+            features.data_ptr(),
+            winners.data_ptr(),
+            hidden.data_ptr(),
+            gradient.data_ptr(),
+            _scale(drawn, ctx.drop),
+            _addresses(gradients),
+        )
+        if outcome == _NO_MEMORY:
+            raise MemoryError
+        if outcome == _OUT_OF_RANGE:
+            gradients = _gradients_by_torch(images, drawn, ctx.drop, weights, gradient)
+        return None, None, None, *gradients
+
+
+def _gradients_by_torch(
+    images: Tensor, drawn: Tensor | None, drop: int, weights: Sequence[Tensor], gradient: Tensor
+) -> list[Tensor]:
+    with torch.enable_grad():
+        leaves = [weight.detach().requires_grad_() for weight in weights]
+        hidden = layers.hidden_layer(images, leaves, drawn, drop)
+        return list(torch.autograd.grad(hidden, leaves, gradient))
+
+
+def _switched_off() -> str | None:
+    if os.environ.get(SWITCH, "1").strip().lower() in ("0", "no", "off", "false"):
+        return f"the native block is switched off by {SWITCH} in the environment"
+    return None
+
+
+def _library() -> ctypes.CDLL:
+    library, reason = _load()
+    if library is None:
+        raise FedaccordError(f"{reason}")
+    return library
+
+
+@cache
+def _load() -> tuple[ctypes.CDLL | None, str | None]:
+    return load_library(FOLDER)
+
+
+def load_library(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
+    """Load the block compiled in a folder, or say why it cannot be used."""
+    file = folder / "fused.so"
+    if not file.exists():
+        note = folder / "not_built.txt"
+        why = f" ({note.read_text(encoding='utf-8').strip()})" if note.exists() else ""
+        return None, f"the native block was not built when fedaccord was installed{why}"
+    try:
+        library = ctypes.CDLL(str(file))
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        return None, f"the native block could not be loaded ({error})"
+    if library.fused_source() != source_digest(folder).encode():
+        return None, (
+            "the native block was built from other source than lies beside it "
+            "(install fedaccord again to build it anew)"
+        )
+    if not library.fused_runs_here():
+        return None, "the native block needs a processor with AVX2 and FMA"
+    return library, None
+
+
+def source_digest(folder: Path) -> str:
+    """Give the digest of the source, by which the build marks the library."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.[ch]pp")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,201 @@
+"""Networks: the paper's, and smaller ones for small images and tables.
+
+All give one score (logit) per class. Their dropout draws from streams that the training loop
+hands out, row by row, so that a batch taken whole, in parts or client by client is masked alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fedaccord.errors import InputError
+from fedaccord.federation.models import fused as native
+from fedaccord.federation.models.layers import Dropout, drop_units, hidden_layer
+
+Engine = Literal["auto", "native", "torch", "eager"]
+# Rows at a time, to train and to evaluate: measured quickest; None for all at once.
+_CHUNKS: dict[str, tuple[int | None, int | None]] = {
+    "native": (256, 400),
+    "torch": (64, 100),
+    "eager": (None, None),
+}
+
+
+class PaperNet(nn.Module):
+    """The network of the paper's experiments, for images of 28 x 28.
+
+        conv 3x3 to 32, relu, conv 3x3 to 64, relu, max-pool 2, dropout 1/4,
+        linear to 128, relu, dropout 1/2, linear to the classes
+
+    All engines have the same parameters and give the same results up to rounding. The 9216 features
+    between the halves are ordered by position, then by channel.
+
+    classes: how many scores to give.
+    engine: "native", the compiled block; "torch", stock torch, tuned; "eager", torch as one would
+        write it down; "auto", native where it is available and torch elsewhere.
+    """
+
+    side = native.SIDE
+
+    def __init__(self, classes: int = 47, engine: Engine = "auto") -> None:
+        super().__init__()
+        if engine not in get_args(Engine):
+            raise InputError(f"engine must be one of {', '.join(get_args(Engine))}; got {engine!r}")
+        reason = native.why_not()
+        if engine == "native" and reason is not None:
+            raise InputError(f'{reason}; use engine="auto" to go on without it')
+        if engine == "auto":
+            engine = "torch" if reason is not None else "native"
+        self.engine = engine
+        self.conv1 = nn.Conv2d(1, 32, 3)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.dropout1 = Dropout(64)
+        self.fc1 = nn.Linear(native.FEATURES, 128)
+        self.dropout2 = Dropout(128)
+        self.fc2 = nn.Linear(128, classes)
+        # How many rows the training loop should take at a time: what fits a core's cache.
+        self.train_chunk, self.evaluate_chunk = _CHUNKS[engine]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Give the scores of (N, 1, 28, 28) or (N, 28, 28) images."""
+        if images.shape[1:] not in ((1, self.side, self.side), (self.side, self.side)):
+            raise InputError(
+                f"the paper's network takes images of 28 x 28; got shape {tuple(images.shape)}"
+            )
+        images = images.reshape(-1, 1, self.side, self.side)
+        scores: Tensor = self.fc2(self.dropout2(self._hidden(images)))
+        return scores
+
+    def _hidden(self, images: Tensor) -> Tensor:
+        drop = self.dropout1.drop
+        drawn = None
+        if self.dropout1.training:
+            drawn = self.dropout1.draw(len(images), native.FEATURES)
+        if self.engine == "eager":
+            features = self._features(images)
+            dropped = features if drawn is None else drop_units(features, drawn, drop)
+            return functional.relu(self.fc1(dropped))
+        layers = (self.conv1, self.conv2, self.fc1)
+        weights = [weight for layer in layers for weight in layer.parameters()]
+        if self.engine == "native":
+            return native.hidden_layer(images, weights, drawn, drop)
+        return hidden_layer(images, weights, drawn, drop)
+
+    def _features(self, images: Tensor) -> Tensor:
+        inner = functional.relu(self.conv1(images))
+        pooled = functional.max_pool2d(functional.relu(self.conv2(inner)), 2)
+        return pooled.permute(0, 2, 3, 1).flatten(1)
+
+
+class SmallNet(nn.Module):
+    """A small network for small images such as 8 x 8 digits.
+
+        conv 3x3 to 16, relu, max-pool 2, linear to 64, relu, dropout 1/4, linear to the classes
+
+    shape: of an image, (height, width) or (channels, height, width).
+    classes: how many scores to give.
+    """
+
+    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.channels, height, width = shape if len(shape) == 3 else (1, *shape)
+        self.size = (height, width)
+        self.conv = nn.Conv2d(self.channels, 16, 3)
+        self.fc1 = nn.Linear(16 * ((height - 2) // 2) * ((width - 2) // 2), 64)
+        self.dropout = Dropout(64)
+        self.fc2 = nn.Linear(64, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Give the scores of images; the axis of a single channel may be left out."""
+        images = images.reshape(-1, self.channels, *self.size)
+        pooled = functional.relu(functional.max_pool2d(self.conv(images), 2)).flatten(1)
+        scores: Tensor = self.fc2(self.dropout(functional.relu(self.fc1(pooled))))
+        return scores
+
+
+class Perceptron(nn.Module):
+    """A network of one hidden layer of 64, for tables and small images; or none: logistic.
+
+    inputs: how many numbers a point has.
+    classes: how many scores to give.
+    hidden: units of the hidden layer; 0 for no hidden layer.
+    """
+
+    def __init__(self, inputs: int, classes: int, hidden: int = 64) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(inputs, hidden) if hidden else nn.Identity()
+        self.fc2 = nn.Linear(hidden or inputs, classes)
+        self.hidden = hidden
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Give the scores of (N, ...) points."""
+        values = points.flatten(1)
+        if self.hidden:
+            values = functional.relu(self.fc1(values))
+        scores: Tensor = self.fc2(values)
+        return scores
+
+
+@dataclass(frozen=True)
+class ModelFactory:
+    """Makes new networks of one kind; can be pickled, so worker processes can have it.
+
+    name: a name that `model_factory` knows.
+    input_shape: of one point.
+    classes: how many scores to give.
+    engine: of the paper's network.
+    """
+
+    name: str
+    input_shape: tuple[int, ...]
+    classes: int
+    engine: Engine = "auto"
+
+    def __call__(self) -> nn.Module:
+        """Make a network with fresh random weights."""
+        if self.name == "paper":
+            return PaperNet(self.classes, self.engine)
+        if self.name == "cnn":
+            return SmallNet(self.input_shape, self.classes)
+        hidden = 64 if self.name == "mlp" else 0
+        return Perceptron(math.prod(self.input_shape), self.classes, hidden)
+
+
+KNOWN = {
+    "paper": "the paper's network, for images of 28 x 28",
+    "cnn": "a small convolutional network, for images from 4 x 4",
+    "mlp": "one hidden layer, for anything",
+    "logistic": "logistic regression, for anything",
+}
+
+
+def model_factory(
+    name: str, input_shape: tuple[int, ...], classes: int, *, engine: Engine = "auto"
+) -> ModelFactory:
+    """Give what makes a network of a known kind, after checking that it fits the data.
+
+    name: "paper", "cnn", "mlp" or "logistic".
+    input_shape: of one point: (height, width), (channels, height, width) or (features,).
+    classes: how many classes the labels name.
+    engine: of the paper's network, see PaperNet.
+    """
+    shape = tuple(int(side) for side in input_shape)
+    size = " x ".join(map(str, shape)) or "no size"
+    if name not in KNOWN:
+        known = "; ".join(f"{key} ({what})" for key, what in KNOWN.items())
+        raise InputError(f"there is no model {name!r}; known are {known}")
+    if classes < 2:
+        raise InputError(f"a model needs at least 2 classes to tell apart; got {classes}")
+    if not shape or min(shape) < 1:
+        raise InputError(f"a point must have at least one number; got shape {shape}")
+    side = native.SIDE
+    if name == "paper" and shape not in ((side, side), (1, side, side)):
+        raise InputError(f"model 'paper' takes images of 28 x 28; got {size}: use 'cnn' or 'mlp'")
+    if name == "cnn" and (len(shape) not in (2, 3) or min(shape[-2:]) < 4):
+        raise InputError(f"model 'cnn' takes images from 4 x 4; got {size}: use 'mlp'")
+    return ModelFactory(name, shape, classes, engine)

@@ -1,0 +1,335 @@
+"""From a pool of points, or from sites, to a federation: every trial deals anew."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedaccord._checks import Indices, Vector, as_numbers, frozen
+from fedaccord.errors import InputError
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.clients import Client, Federation, Weights
+from fedaccord.federation.data.dataset import Dataset
+from fedaccord.federation.data.preprocessing import Preparation
+from fedaccord.federation.data.pretraining import ModelMaker
+from fedaccord.federation.training.rng import stream
+
+# All hard, 90 % hard, 90 % easy and all easy: the paper's four.
+MIXTURES = (1.0, 0.9, 0.1, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Dealer:
+    """Deals every trial's clients fresh points from a pool of hard and a pool of easy ones.
+
+    No point is dealt twice in a trial. Only the two pools are kept, as they were read.
+
+    pool: the data set that the pools are parts of.
+    hard, easy: the places of the hard and of the easy points in it.
+    mixtures: the hard part of each client's points, from 0 to 1.
+    points: how many points each client gets, training and validation together.
+    validation: the part of them that is for validation.
+    requirement: the accuracy the clients want, one for all or one each.
+    names: what the clients are called; by their mixtures where left out.
+    model: makes a new model.
+    weights: the parameters to start from; None for the model's own.
+    seed: of all deals.
+    """
+
+    pool: Dataset = field(repr=False)
+    hard: Indices = field(repr=False)
+    easy: Indices = field(repr=False)
+    mixtures: tuple[float, ...]
+    sizes: Counts = field(repr=False)
+    validation: float
+    requirements: Vector
+    names: tuple[str, ...]
+    model: ModelMaker = field(repr=False)
+    weights: Weights | None = field(repr=False)
+    seed: int
+
+    def __init__(
+        self,
+        pool: Dataset,
+        hard: ArrayLike,
+        easy: ArrayLike,
+        *,
+        model: ModelMaker,
+        mixtures: Sequence[float] = MIXTURES,
+        points: int | Sequence[int] = 2_000,
+        validation: float = 0.2,
+        requirement: float | Sequence[float] = 0.7,
+        names: Sequence[str] | None = None,
+        weights: Weights | None = None,
+        seed: int = 0,
+    ) -> None:
+        mixed = tuple(float(m) for m in as_numbers(mixtures, "mixtures").ravel())
+        if not mixed:
+            raise InputError("a deal needs at least one client; give a mixture for each")
+        named = tuple(map(str, names)) if names is not None else mixture_names(mixed)
+        if len(named) != len(mixed):
+            raise InputError(f"{len(mixed)} mixtures came with {len(named)} names")
+        for name, part in zip(named, mixed, strict=True):
+            if not 0 <= part <= 1:
+                raise InputError(f"the hard part of {name} must lie in 0 to 1; got {part:g}")
+        hard_places, easy_places = (_places(p, len(pool)) for p in (hard, easy))
+        if len(np.intersect1d(hard_places, easy_places)):
+            raise InputError("a point is both in the hard and in the easy pool; keep it in one")
+        kept = pool.take(np.concatenate([hard_places, easy_places]))
+        sizes = _whole(_one_each(points, named, "points"), named)
+        object.__setattr__(self, "pool", kept)
+        object.__setattr__(self, "hard", frozen(np.arange(len(hard_places))))
+        object.__setattr__(self, "easy", frozen(np.arange(len(hard_places), len(kept))))
+        object.__setattr__(self, "mixtures", mixed)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "validation", checked_part(validation))
+        object.__setattr__(self, "requirements", _one_each(requirement, named, "requirements"))
+        object.__setattr__(self, "names", named)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "seed", seed)
+        for name, size in zip(named, sizes, strict=True):
+            check_divisible(name, int(size))
+        self._check_pools()
+        # Whatever a client, the model or the weights object to, they do so here.
+        self.deal(0)
+
+    @property
+    def points(self) -> Counts:
+        """How many training points each client gets."""
+        return frozen(self.sizes - self._held_out)
+
+    @property
+    def _held_out(self) -> Counts:
+        return np.array([validation_points(int(n), self.validation) for n in self.sizes])
+
+    @property
+    def _hard_counts(self) -> Counts:
+        return np.rint(np.array(self.mixtures) * self.sizes).astype(np.int64)
+
+    def _check_pools(self) -> None:
+        hard = int(self._hard_counts.sum())
+        for name, pool, needed in (
+            ("hard", self.hard, hard),
+            ("easy", self.easy, int(self.sizes.sum()) - hard),
+        ):
+            if needed > len(pool):
+                raise InputError(
+                    f"{len(self.names)} clients need {needed:,} {name} points and the pool has "
+                    f"{len(pool):,}; widen the {name} band or deal fewer points"
+                )
+
+    def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
+        """Give the places in the pool of every client's training and validation points."""
+        hard, easy = (
+            stream(self.seed, "deal", trial, name).permutation(pool)
+            for name, pool in (("hard", self.hard), ("easy", self.easy))
+        )
+        dealt = []
+        for n, (size, count) in enumerate(zip(self.sizes, self._hard_counts, strict=True)):
+            mine, hard = hard[:count], hard[count:]
+            rest, easy = easy[: size - count], easy[size - count :]
+            own = stream(self.seed, "split", trial, n).permutation(np.concatenate([mine, rest]))
+            held_out = self._held_out[n]
+            dealt.append((own[held_out:], own[:held_out]))
+        return dealt
+
+    def deal(self, trial: int) -> Federation:
+        """Give the federation of a trial, the same whenever it is asked for.
+
+        trial: which one, from 0.
+        """
+        return _federation(self, self.pool, self.indices(trial))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that the deals depend on."""
+        options = (self.mixtures, self.validation, self.seed, self.sizes.tolist())
+        return _fingerprint(self, options, len(self.hard))
+
+
+@dataclass(frozen=True, eq=False)
+class SiteDealer:
+    """Makes every site a client; every trial splits each site's points anew.
+
+    Classes are split in proportion. Medians and scales are those of all sites' training points
+    together, which a real federation would have to share.
+
+    data: points with sites.
+    validation: the part of each site's points that is for validation.
+    requirement: the accuracy the sites want, one for all or one each in the order of site_names.
+    model: makes a new model.
+    weights: the parameters to start from; None for the model's own.
+    seed: of all splits.
+    """
+
+    data: Dataset = field(repr=False)
+    validation: float
+    requirements: Vector
+    model: ModelMaker = field(repr=False)
+    weights: Weights | None = field(repr=False)
+    seed: int
+
+    def __init__(
+        self,
+        data: Dataset,
+        *,
+        model: ModelMaker,
+        validation: float = 0.2,
+        requirement: float | Sequence[float] = 0.7,
+        weights: Weights | None = None,
+        seed: int = 0,
+    ) -> None:
+        if data.sites is None:
+            raise InputError(
+                f"{data.source} has no sites; name the column that says whose a point is"
+            )
+        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "validation", checked_part(validation))
+        needed = _one_each(requirement, data.site_names, "requirements")
+        object.__setattr__(self, "requirements", needed)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "seed", seed)
+        for name, members in zip(self.names, self._members, strict=True):
+            check_divisible(name, len(members))
+        self.deal(0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the sites are called."""
+        return self.data.site_names
+
+    @cached_property
+    def _members(self) -> list[Indices]:
+        return [np.flatnonzero(self.data.sites == n) for n in range(len(self.names))]
+
+    @property
+    def points(self) -> Counts:
+        """How many training points each site has."""
+        sizes = [len(members) for members in self._members]
+        return frozen(np.array([n - validation_points(n, self.validation) for n in sizes]))
+
+    def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
+        """Give the places of every site's training and validation points."""
+        dealt = []
+        for name, members in zip(self.names, self._members, strict=True):
+            random = stream(self.seed, "deal", trial, name)
+            order = members[_spread(self.data.labels[members], random)]
+            held_out = validation_points(len(members), self.validation)
+            dealt.append((random.permutation(order[held_out:]), order[:held_out]))
+        return dealt
+
+    def deal(self, trial: int) -> Federation:
+        """Give the federation of a trial, the same whenever it is asked for.
+
+        trial: which one, from 0.
+        """
+        return _federation(self, self.data, self.indices(trial))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that the deals depend on."""
+        return _fingerprint(self, (self.validation, self.seed), 0)
+
+
+def _spread(labels: NDArray[np.int64], random: np.random.Generator) -> Indices:
+    """Shuffle points so that any first part has every class in proportion."""
+    place = np.empty(len(labels))
+    for label in np.unique(labels):
+        members = random.permutation(np.flatnonzero(labels == label))
+        # Evenly over 0 to 1, from a random start: so a class of one point can fall anywhere.
+        place[members] = (np.arange(len(members)) + random.random()) / len(members)
+    return np.argsort(place, kind="stable")
+
+
+def _federation(
+    dealer: Dealer | SiteDealer, data: Dataset, dealt: list[tuple[Indices, Indices]]
+) -> Federation:
+    training = np.concatenate([train for train, _ in dealt])
+    preparation = Preparation.fit(data.inputs[training], data.columns)
+
+    def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        return preparation.apply(data.inputs[places]), data.labels[places]
+
+    clients = [
+        Client(name, points(train), points(validation), float(requirement))
+        for name, requirement, (train, validation) in zip(
+            dealer.names, dealer.requirements, dealt, strict=True
+        )
+    ]
+    return Federation(clients, dealer.model, weights=dealer.weights)
+
+
+def _fingerprint(dealer: Dealer | SiteDealer, options: tuple[Any, ...], hard: int) -> str:
+    data = dealer.pool if isinstance(dealer, Dealer) else dealer.data
+    # The first trial's federation answers for names, goals, model and weights.
+    parts = (type(dealer).__name__, data.sha256, hard, options, dealer.deal(0).fingerprint)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def mixture_names(mixtures: Sequence[float]) -> tuple[str, ...]:
+    """Name clients by their mixtures, "90% hard" or "100% easy", numbered where these repeat."""
+    plain = [f"{100 * m:g}% hard" if m >= 0.5 else f"{100 * (1 - m):g}% easy" for m in mixtures]
+    return tuple(
+        name if plain.count(name) == 1 else f"{name} {plain[: n + 1].count(name)}"
+        for n, name in enumerate(plain)
+    )
+
+
+def validation_points(size: int, part: float) -> int:
+    """Give how many of so many points are for validation: at least one, and not all."""
+    return min(max(1, round(part * size)), size - 1)
+
+
+def checked_part(validation: float) -> float:
+    """Refuse a validation part that leaves nothing on either side."""
+    if not 0 < validation < 1:
+        raise InputError(f"the validation part must lie between 0 and 1; got {validation!r}")
+    return float(validation)
+
+
+def check_divisible(name: str, size: int) -> None:
+    """Refuse a client that cannot have both a training and a validation point."""
+    if size < 2:
+        count = {0: "no data", 1: "one point"}.get(size, f"{size} points")
+        raise InputError(
+            f"{name} has {count}; it needs two points or more, some to train on and some to "
+            "validate: give it more, or leave it out"
+        )
+
+
+def _places(places: ArrayLike, points: int) -> Indices:
+    array = np.asarray(places)
+    if array.ndim != 1 or array.dtype.kind not in "ui":
+        raise InputError("pools must be lists of the places of points, whole numbers")
+    if len(array) and not (array.min() >= 0 and array.max() < points):
+        raise InputError(f"pools must lie in 0 to {points - 1}, the places of the data set")
+    if len(np.unique(array)) < len(array):
+        raise InputError("a point is twice in one pool; keep it once")
+    return array.astype(np.intp)
+
+
+def _whole(sizes: Vector, names: Sequence[str]) -> Counts:
+    for name, size in zip(names, sizes, strict=True):
+        if size != np.rint(size) or not abs(size) < 2**53:
+            raise InputError(f"the points of {name} must be a whole number; got {size:g}")
+    return frozen(sizes.astype(np.int64))
+
+
+def _one_each(value: float | Sequence[float], names: Sequence[str], what: str) -> Vector:
+    values = as_numbers(value, what)
+    if values.ndim == 0:
+        values = np.repeat(values, len(names))
+    if len(values) != len(names):
+        raise InputError(
+            f"{len(names)} clients need one of {what} each, in this order: {', '.join(names)}; "
+            f"got {len(values)}"
+        )
+    return frozen(values)

@@ -1,0 +1,364 @@
+"""Pilot trainings: a few runs with chosen contributions, from which learning curves are measured.
+
+A pilot has a trial of its own: another deal and another seed, so that what two pilots have in
+common is what their contributions have. No audit counts them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._checks import Vector, as_numbers, frozen
+from fedaccord.errors import InputError, UnreachableError
+from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.defection.design import PLANNING
+from fedaccord.federation.partition import Dealer, SiteDealer
+from fedaccord.federation.runs.engines import Engine, Source
+from fedaccord.federation.runs.execute import Count, EngineMaker, outcomes_of, workplace
+from fedaccord.federation.runs.store import Outcome, Run, RunStore
+from fedaccord.federation.training.rng import stream
+from fedaccord.measurement.pilots import PilotTable
+
+# Trials of pilots are numbered from here; those before, from PLANNING on, are of audits that find
+# prescribed contributions, and tell as much.
+PILOTS = 2_000_000
+# Those that are aimed at what the first ones suggest, from here.
+AIMED = 2_500_000
+MOST_PILOTS = 500_000
+# How often the whole design is gone through where no budget is given.
+REPEATS = 3
+# All clients at once, at parts of what they have: the first three tell a learning curve's height,
+# start and bend, the other two its shape.
+FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
+# One client with nothing among others with some; one with much among others with little. Nothing,
+# for plans often ask nothing of somebody, and under FedAvg two points, drawn again and again, are
+# far from none. Not too little, for there accuracy is mostly chance, which plans stay away from.
+WITHOUT, ALONE = (0.0, 0.3), (0.8, 0.1)
+FEW = 4
+# Near a plan every client brings one of these parts of what the plan asks of it.
+NEAR = (0.25, 1.0, 1.5)
+
+
+def usual_budget(clients: int) -> int:
+    """Give a sensible number of pilots: everything that the design has, three times."""
+    return REPEATS * _whole_design(clients)
+
+
+def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
+    """Choose what clients bring to each pilot.
+
+    All bring the same part of what they have (five pilots); each in turn brings nothing while the
+    others bring some, which shows what it is worth to them; each in turn brings much while the
+    others bring little, which shows what it is worth to itself. That makes 2 k + 5, over and over
+    while the budget lasts. The more clients there are, the less each brings to most pilots. A
+    small budget has the first of them, in such an order that any number of them tells most of
+    what so few can.
+
+    points: how many points each client has.
+    budget: how many pilots.
+    """
+    sizes = [int(n) for n in points]
+    if not sizes or min(sizes) < 1:
+        raise InputError(f"pilots need clients that have points; got {sizes}")
+    once = [_part(sizes, levels) for levels in _levels(len(sizes))]
+    return [once[n % len(once)] for n in range(checked_budget(budget))]
+
+
+def pilots_near(
+    contributions: ArrayLike, points: Sequence[int], *, budget: int, seed: int = 0
+) -> list[Contributions]:
+    """Choose what clients bring to pilots near a plan: a quarter of it, all of it, or half more.
+
+    contributions: the plan.
+    points: how many points each client has.
+    budget: how many pilots.
+    seed: of who brings which part.
+    """
+    random = stream(seed, "pilots near a plan")
+    drawn = random.choice(NEAR, size=(checked_budget(budget), len(points)))
+    most = np.array(points, dtype=float)
+    wanted = np.minimum(np.asarray(contributions, dtype=float) * drawn, most) / most
+    return [_part([int(n) for n in points], levels) for levels in wanted.tolist()]
+
+
+def run_pilots(
+    source: Source,
+    algorithm: Algorithm,
+    *,
+    budget: int | None = None,
+    goals: ArrayLike | None = None,
+    aim: Callable[[PilotTable], ArrayLike] | None = None,
+    seed: int = 0,
+    store: RunStore | str | Path | None = None,
+    others: bool = True,
+    workers: int | None = None,
+    engine: str | EngineMaker = "local",
+    progress: Count | None = None,
+) -> PilotTable:
+    """Train with chosen contributions, and give the table of what everybody had in the end.
+
+    Pilots that are in the store are not made again. What else the store has of the same source
+    and algorithm, of other trials that no audit counts, comes on top of the budget, one pilot of
+    each trial, unless told otherwise. Goals do not matter to pilots of an algorithm that does not
+    look at them: they can be changed, and all pilots of the design stay.
+
+    source: a federation, or what deals one to each trial.
+    algorithm: whose plan is to be made; pilots tell of no other.
+    budget: how many pilots, 3 (2 k + 5) where left out; of them those in the store cost nothing.
+    goals: the accuracy each client wants, one for all or one each; the source's where left out.
+    aim: gives, from the table of the first pilots, contributions near which to make the last
+        third of them: what is to be planned is best known there. Where left out, or where the
+        budget is no more than 2 k + 5, all are of the design.
+    seed: of everything random.
+    store: a file of finished runs, or a RunStore.
+    others: whether what else the store has counts too; without it the table is the same whatever
+        was kept before.
+    workers: how many runs at a time.
+    engine: where the runs are made, as `defection_curves` has it.
+    progress: told how many pilots are finished, of how many.
+    """
+    _check_trains_together(algorithm)
+    wanted = _goals_of(source, goals)
+    validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
+    _check_goals(source, wanted, validation)
+    asked = _asked(source, algorithm, wanted)
+    points = [int(n) for n in source.points]
+    total = usual_budget(len(points)) if budget is None else checked_budget(budget)
+    aimed = 0 if aim is None else _aimed(total, len(points))
+    with workplace(asked, engine=engine, workers=workers, store=store) as (machine, kept):
+        pilots = _Pilots(asked, algorithm, seed, machine, kept, total, progress)
+        pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
+        if aim is not None and aimed:
+            # Of the design alone, so that whoever goes on after an interruption aims the same.
+            plan = aim(pilots.table(wanted, validation))
+            pilots.make(pilots_near(plan, points, budget=aimed, seed=seed), first=AIMED)
+        # Where goals do not matter, neither do those that an audit of the source had.
+        if others:
+            pilots.find([asked] if algorithm.tests_goal else [asked, source])
+    return pilots.table(wanted, validation)
+
+
+class _Pilots:
+    """The pilots of one algorithm that are known, by their keys.
+
+    source: what they are made of.
+    algorithm: that trains.
+    seed: of everything random.
+    engine: makes those that are missing.
+    store: keeps them.
+    total: how many are to be made.
+    progress: told how many are finished, of how many.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        algorithm: Algorithm,
+        seed: int,
+        engine: Engine,
+        store: RunStore,
+        total: int,
+        progress: Count | None,
+    ) -> None:
+        self._known: dict[str, tuple[Run, Outcome]] = {}
+        self._source = source
+        self._algorithm = algorithm
+        self._seed = seed
+        self._engine = engine
+        self._store = store
+        self._total = total
+        self._progress = progress
+
+    def make(self, design: Sequence[Contributions], *, first: int) -> None:
+        """Make the pilots of a design that are not in the store, in trials from the first on."""
+        before, progress = len(self._known), self._progress
+        runs = [
+            self._run(self._source.fingerprint, brought, self._seed, first + n)
+            for n, brought in enumerate(design)
+        ]
+
+        def tell(done: int, _: int) -> None:
+            if progress is not None:
+                progress(before + done, self._total)
+
+        outcomes = outcomes_of(runs, self._engine, self._store, progress=tell)
+        self._known |= {
+            run.key: (run, outcome) for run, outcome in zip(runs, outcomes, strict=True)
+        }
+
+    def find(self, sources: Sequence[Source]) -> None:
+        """Take in all else that the store has to tell, of trials that no audit counts.
+
+        Pilots of one trial have the same points and the same luck: of each trial one is taken.
+        """
+        uncounted = range(PLANNING, AIMED + MOST_PILOTS)
+        taken = {(run.base_seed, run.trial) for run, _ in self._known.values()}
+        for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
+            for brought, seed, trial in self._store.kept(fingerprint, trials=uncounted):
+                run = self._run(fingerprint, brought, seed, trial)
+                if (seed, trial) in taken:
+                    continue
+                # None where the run was another algorithm's.
+                if (outcome := self._store.get(run)) is not None:
+                    self._known[run.key] = (run, outcome)
+                    taken.add((seed, trial))
+
+    def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
+        """Give what is known as a table."""
+        return PilotTable(
+            agents=self._source.names,
+            contributions=[run.contributions for run, _ in self._known.values()],
+            accuracies=[outcome.accuracies for _, outcome in self._known.values()],
+            goals=goals,
+            validation=validation,
+            limits=self._source.points,
+        )
+
+    def _run(self, source: str, brought: Contributions, seed: int, trial: int) -> Run:
+        # Where clients promise what they bring, a pilot is a federation that has promised that.
+        return Run(source, self._algorithm.committed(brought), brought, seed, trial)
+
+
+def regoaled(source: Source, goals: Vector) -> Source:
+    """Give a source whose clients have other goals, and all else as it was.
+
+    source: a federation, a dealer, or anything else that deals.
+    goals: the accuracy each client wants.
+    """
+    if np.array_equal(source.requirements, goals):
+        return source
+    if isinstance(source, Federation):
+        return _federation_with(source, goals)
+    if isinstance(source, Dealer | SiteDealer):
+        changed = copy.copy(source)
+        object.__setattr__(changed, "requirements", frozen(np.array(goals, dtype=float)))
+        vars(changed).pop("fingerprint", None)
+        return changed
+    return _Regoaled(source, frozen(np.array(goals, dtype=float)))
+
+
+class _Regoaled:
+    """A source of a user's own, with other goals."""
+
+    def __init__(self, source: Source, goals: Vector) -> None:
+        self.names = source.names
+        self.points = source.points
+        self.requirements = goals
+        parts = repr((source.fingerprint, goals.tolist()))
+        self.fingerprint = hashlib.sha256(parts.encode()).hexdigest()
+        self._source = source
+
+    def deal(self, trial: int) -> Federation:
+        return _federation_with(self._source.deal(trial), self.requirements)
+
+
+def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
+    """Give the source that pilots are made of."""
+    if algorithm.tests_goal:
+        return regoaled(source, goals)
+    # Whatever the goals are, the runs are the same; with the same goals they have the same key,
+    # and are found again when others are asked for. A user's own source answers for itself.
+    known = isinstance(source, Federation | Dealer | SiteDealer)
+    return regoaled(source, np.ones(len(goals))) if known else source
+
+
+def _federation_with(federation: Federation, goals: Vector) -> Federation:
+    clients = [
+        _client_with(client, float(goal))
+        for client, goal in zip(federation.clients, goals, strict=True)
+    ]
+    return Federation(clients, federation.model, weights=federation.weights)
+
+
+def _client_with(client: Client, goal: float) -> Client:
+    changed = copy.copy(client)
+    object.__setattr__(changed, "requirement", goal)
+    return changed
+
+
+def checked_budget(budget: Any) -> int:
+    """Give a budget that is a number of runs, or say that it is none."""
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
+        raise InputError(f"the budget must be a whole number of training runs; got {budget!r}")
+    if not 1 <= budget <= MOST_PILOTS:
+        raise InputError(f"the budget must be 1 to {MOST_PILOTS:,} training runs; got {budget}")
+    return int(budget)
+
+
+def _aimed(budget: int, clients: int) -> int:
+    """Give how many pilots are aimed: a third, if the design is made once all the same."""
+    return min(budget // REPEATS, max(0, budget - _whole_design(clients)))
+
+
+def _whole_design(clients: int) -> int:
+    return len(FIRST_LEVELS) + len(MORE_LEVELS) + 2 * clients
+
+
+def _levels(clients: int) -> Iterator[list[float]]:
+    """Give what part of its points each client brings, pilot by pilot, once through."""
+    # Of more than FEW clients a tenth each would be more than any of them could need: what was a
+    # tenth is then what FEW of them would bring, and what was all stays all.
+    power = 1 + math.log10(max(clients, FEW) / FEW)
+    (nothing, some), (much, little) = WITHOUT, ALONE
+    yield from ([level**power] * clients for level in FIRST_LEVELS)
+    yield from _each_in_turn(clients, nothing, some**power)
+    yield from ([level**power] * clients for level in MORE_LEVELS)
+    yield from _each_in_turn(clients, much, little**power)
+
+
+def _each_in_turn(clients: int, own: float, others: float) -> Iterator[list[float]]:
+    for client in range(clients):
+        yield [own if other == client else others for other in range(clients)]
+
+
+def _part(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
+    brought = [math.floor(n * level + 0.5) for n, level in zip(sizes, levels, strict=True)]
+    if not any(brought):
+        # Of very few points so little would be nothing at all, and nobody could train.
+        brought[int(np.argmax(np.multiply(sizes, levels)))] = 1
+    return tuple(brought)
+
+
+def _check_trains_together(algorithm: Algorithm) -> None:
+    if isinstance(algorithm, Solo):
+        raise InputError(
+            f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
+            "plan for an algorithm that trains together, such as FedAvg"
+        )
+
+
+def _goals_of(source: Source, goals: ArrayLike | None) -> Vector:
+    values = source.requirements if goals is None else as_numbers(goals, "goals")
+    if values.ndim == 0:
+        values = np.repeat(values, len(source.names))
+    if values.shape != (len(source.names),):
+        raise InputError(
+            f"{len(source.names)} clients need one goal each, in this order: "
+            f"{', '.join(source.names)}; got {values.size}"
+        )
+    return frozen(values)
+
+
+def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> None:
+    """Refuse, before anything is trained, what no training could be known to reach."""
+    for name, goal, points in zip(source.names, goals, validation, strict=True):
+        if not 0 < goal <= 1:
+            raise InputError(
+                f"the goal of {name} must be an accuracy above 0 and below 1; got {goal:g}"
+            )
+        if goal == 1:
+            raise UnreachableError(
+                f"{name} wants an accuracy of 1, all of its {points} validation points right: no "
+                "learning curve ends there, whoever contributes what; the nearest goal that can "
+                f"be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
+            )

@@ -1,0 +1,1 @@
+"""Many runs: where they are made, and the file that keeps them."""

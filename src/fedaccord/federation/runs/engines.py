@@ -1,0 +1,387 @@
+"""Where runs are made: in this process, or in worker processes of one thread each.
+
+An engine takes the source of the federations and a number of workers; as a context manager it
+gives the workers back. Its `finished(runs)` takes runs as it needs them, so that whoever yields
+them can think better of the later ones, and gives what came of them in the order they end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import pickle
+import queue
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import IO, Any, Protocol, TypeAlias
+
+import cloudpickle  # type: ignore[import-untyped]
+import torch
+
+from fedaccord._checks import Vector
+from fedaccord._closing import Closing
+from fedaccord._lazy import imported
+from fedaccord._machine import checked_workers
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.clients import Federation
+from fedaccord.federation.history import History
+from fedaccord.federation.runs.processes import ONE_THREAD, Process
+from fedaccord.federation.runs.store import Run
+from fedaccord.federation.training.loop import train
+
+# How often it is seen whether there is room for more runs, in seconds.
+LOOK = 1.0
+
+
+class Deals(Protocol):
+    """What gives the federation of each trial."""
+
+    def deal(self, trial: int) -> Federation:
+        """Give the federation of a trial."""
+
+
+class Source(Deals, Protocol):
+    """What deals a federation to each trial; a Federation deals itself."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the clients are called."""
+
+    @property
+    def requirements(self) -> Vector:
+        """The accuracy each client wants."""
+
+    @property
+    def points(self) -> Counts:
+        """How many points each client could bring."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that its federations depend on."""
+
+
+class RunError(FedaccordError):
+    """A run failed, or the process that made it died."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run, and what came of it."""
+
+    run: Run
+    history: History
+
+
+class Engine(Protocol):
+    """Makes runs, as many at a time as it has workers."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        """Make the runs, and give them in the order in which they end."""
+
+
+Deal: TypeAlias = Callable[[int], Federation]
+Maker: TypeAlias = Callable[[Deal, Run], History]
+
+
+class LocalEngine(Closing):
+    """Makes runs on this machine: one worker is this process, more are processes of their own.
+
+    source: deals a federation to each trial.
+    workers: how many runs are made at a time, at most one per core; one where left out.
+    """
+
+    # For engines that make their runs on this machine in another way: what worker processes run,
+    # what their environment has, and whether a worker is another process even if it is alone.
+    server: str = "fedaccord.federation.runs.engines:serve"
+    environment: Mapping[str, str] = ONE_THREAD
+    apart: bool = False
+
+    def __init__(self, source: Source, *, workers: int | None = None) -> None:
+        self._source = source
+        self._workers = checked_workers(1 if workers is None else workers)
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: list[_Worker] = []
+        self._all: list[_Worker] = []
+
+    def close(self) -> None:
+        """End the workers at once; what they are at is lost."""
+        for worker in self._all:
+            worker.end()
+        # Their threads are at the end of the pipes now.
+        if self._threads is not None:
+            self._threads.shutdown()
+        for worker in self._all:
+            worker.close()
+        self._all, self._idle, self._threads = [], [], None
+
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        """Make the runs, and give them in the order in which they end."""
+        here = self._workers == 1 and not self.apart
+        if here:
+            return self._here(runs)
+        return spread(iter(runs), self._submit, room=lambda: self._workers)
+
+    def _here(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        deal = functools.lru_cache(maxsize=1)(self._source.deal)
+        for run in runs:
+            try:
+                history = made(deal, run)
+            except FedaccordError:
+                raise
+            except Exception as error:
+                raise RunError(_failure(run, error)) from error
+            yield Finished(run, history)
+
+    def _submit(self, run: Run) -> Future[History]:
+        self._threads = self._threads or ThreadPoolExecutor(self._workers)
+        return self._threads.submit(self._make, self._free_worker(), run)
+
+    def _make(self, worker: _Worker, run: Run) -> History:
+        history = worker.make(run)
+        self._idle.append(worker)
+        return history
+
+    def _free_worker(self) -> _Worker:
+        if not self._idle:
+            process = started(self.server, environment=self.environment)
+            self._idle.append(_Worker(process, self._source))
+            self._all.append(self._idle[-1])
+        return self._idle.pop()
+
+
+def spread(
+    runs: Iterator[Run], submit: Callable[[Run], Future[History]], *, room: Callable[[], int]
+) -> Iterator[Finished]:
+    """Keep as many runs under way as there is room for; give them in the order in which they end.
+
+    runs: taken as there is room.
+    submit: has a run made elsewhere.
+    room: how many runs can be under way now.
+    """
+    under_way: dict[Future[History], Run] = {}
+    ended: deque[Finished] = deque()
+    try:
+        while True:
+            # Before a result is handed on, which takes a while, the worker has its next run.
+            while len(under_way) < room() and (run := next(runs, None)) is not None:
+                under_way[submit(run)] = run
+            if not ended and not under_way:
+                return
+            if not ended:
+                # There may be more room by then.
+                wait(under_way, timeout=LOOK, return_when=FIRST_COMPLETED)
+                ended.extend(_gathered(under_way))
+            if ended:
+                yield ended.popleft()
+    except KeyboardInterrupt:
+        yield from ended
+        yield from _gathered(under_way)
+        raise
+
+
+def _gathered(under_way: dict[Future[History], Run]) -> list[Finished]:
+    """Take out the runs that have ended; a failure is raised when no other has."""
+    done = [future for future in under_way if future.done()]
+    well = [future for future in done if future.exception() is None]
+    if done and not well:
+        done[0].result()
+    return [Finished(under_way.pop(future), future.result()) for future in well]
+
+
+class _Worker:
+    """A process that makes one run at a time; runs go in through a pipe, histories come back."""
+
+    def __init__(self, process: Process, source: Source) -> None:
+        self._process = process
+        self._source: Source | None = source
+
+    def make(self, run: Run) -> History:
+        """Have the process make a run."""
+        tasks = self._process.tasks
+        try:
+            if self._source is not None:
+                self._process.greet()
+                pack(self._source, tasks)
+                self._source = None
+            cloudpickle.dump(run, tasks)
+            tasks.flush()
+            return history_of(pickle.load(self._process.results))
+        except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+            raise self._lost(run, self._process.status()) from None
+
+    def _lost(self, run: Run, status: int) -> RunError:
+        return RunError(_death(run, status))
+
+    def end(self) -> None:
+        """End the process, whatever it is at."""
+        self._process.end()
+
+    def close(self) -> None:
+        """Close the pipes."""
+        self._process.close()
+
+
+def started(server: str, **options: Any) -> Process:
+    """Start a process, or say why it cannot be; see Process for the arguments."""
+    try:
+        return Process(server, **options)
+    except OSError as error:
+        raise RunError(f"cannot start a worker process: {error.strerror}") from None
+
+
+def pack(source: Deals, to: IO[bytes]) -> None:
+    """Write a source, with torch's settings, in a form that another process can read.
+
+    source: to be sent.
+    to: where it is written.
+    """
+    try:
+        settings = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+        cloudpickle.dump((settings, source), to)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise RunError(
+            f"the federation cannot be sent to worker processes ({error}): use the local engine "
+            "with one worker, or a model factory that holds nothing but plain values"
+        ) from error
+
+
+def unpacked(source: IO[bytes]) -> Deal:
+    """Give what deals the federations, and take over torch's settings.
+
+    source: a file that `pack` wrote. If it cannot be loaded, dealing says why.
+    """
+    try:
+        (default, precision), loaded = pickle.load(source)
+        torch.set_default_dtype(default)
+        torch.set_float32_matmul_precision(precision)
+        return functools.lru_cache(maxsize=1)(loaded.deal)
+    except EOFError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a user's objects need may be missing
+        return functools.partial(_refuse, error)
+
+
+def history_of(reply: Reply) -> History:
+    """Give the history that a worker replied with, or raise what went wrong there."""
+    result, trace = reply
+    if isinstance(result, History):
+        return result
+    result.add_note(trace)
+    raise result
+
+
+def serve(tasks: IO[bytes], results_to: int, *, make: Maker | None = None) -> None:
+    """Make runs for the process at the other end of the pipes until it is gone.
+
+    tasks: where torch's settings and the source, and then the runs come from.
+    results_to: the descriptor that histories go to.
+    make: makes a run, in another way than `made`.
+    """
+    results = os.fdopen(results_to, "wb")
+    # Whatever a user's model prints goes to the errors.
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
+    try:
+        deal = unpacked(tasks)
+    except EOFError:
+        return
+    threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
+    while True:
+        pickle.dump(reply(deal, waiting.get(), make=make), results)
+        results.flush()
+
+
+def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run]) -> None:
+    """Pass runs on, and end this process at once, in the middle of a run, if the other is gone."""
+    while True:
+        try:
+            waiting.put(pickle.load(tasks))
+        except Exception:  # noqa: BLE001 - a pipe cut anywhere: nobody is there to tell
+            os._exit(0)
+
+
+Reply: TypeAlias = tuple[History | FedaccordError, str]
+
+
+def reply(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
+    """Make a run, and give its history, or what went wrong and where, to be sent to others.
+
+    deal: gives the federation of a trial.
+    run: to be made.
+    make: makes it, in another way than `made`.
+    """
+    try:
+        return (make or made)(deal, run), ""
+    except InputError as error:
+        return InputError(str(error)), traceback.format_exc()
+    except FedaccordError as error:
+        return RunError(str(error)), traceback.format_exc()
+    except Exception as error:  # noqa: BLE001 - a user's model may fail in any way; it is told
+        return RunError(_failure(run, error)), traceback.format_exc()
+
+
+def _refuse(error: Exception, trial: int) -> Federation:
+    raise RunError(
+        f"a worker process cannot load the federation ({type(error).__name__}: {error}): use the "
+        "local engine with one worker, or keep its parts in modules that can be imported there"
+    ) from error
+
+
+def made(deal: Deal, run: Run) -> History:
+    """Make a run in this process.
+
+    deal: gives the federation of a trial.
+    run: to be made.
+    """
+    brought = run.contributions
+    history = train(deal(run.trial), run.algorithm, contributions=brought, seed=run.seed)
+    # Nobody asks for the models that came of it, and they are far larger than all the rest.
+    return dataclasses.replace(history, weights={}, checkpoints={})
+
+
+def _failure(run: Run, error: Exception) -> str:
+    detail = " ".join(str(error).split())
+    return f"the run of {described(run)} failed: {type(error).__name__}: {detail}"
+
+
+def _death(run: Run, status: int) -> str:
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return (
+        f"a worker process {how} in the run of {described(run)}: if memory is short, use fewer "
+        "workers"
+    )
+
+
+def described(run: Run) -> str:
+    """Name a run in the middle of a sentence."""
+    brought = ", ".join(map(str, run.contributions))
+    return f"{run.algorithm.name} in trial {run.trial} with contributions {brought}"
+
+
+def _from(module: str, name: str) -> Callable[..., Engine]:
+    """Make an engine of a module that is imported only then, for it needs an extra."""
+
+    def engine(source: Source, **options: Any) -> Engine:
+        made: Engine = getattr(imported(module), name)(source, **options)
+        return made
+
+    return engine
+
+
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "local": LocalEngine,
+    "flower": _from("fedaccord.federation.flower.simulation", "FlowerEngine"),
+    "ray": _from("fedaccord.federation.runs.ray", "RayEngine"),
+}

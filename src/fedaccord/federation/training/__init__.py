@@ -1,0 +1,1 @@
+"""One run of training: the loop, its steps and its random numbers."""

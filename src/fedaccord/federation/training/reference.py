@@ -1,0 +1,213 @@
+"""The loop written out as the paper prints it, slow and plain: what `training` is tested against.
+
+Every client is gone through by itself, with torch's stock optimizers, a copy of the model for each
+client's local steps and one validation set at a time. It shares with `training` the start, the
+draws of samples and the checks, and neither a step, nor how dropout finds a client's stream, nor
+an evaluation.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedaccord._checks import Indices, Vector
+from fedaccord.errors import InputError
+from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.clients import Federation
+from fedaccord.federation.history import History
+from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.training.loop import (
+    Contributions,
+    Pool,
+    checked_contributions,
+    current_weights,
+    reproducibly,
+    starting_model,
+)
+from fedaccord.federation.training.rng import stream
+from fedaccord.federation.training.sampler import goal_rows
+from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.steps import Drawn
+
+
+def train_plainly(
+    federation: Federation,
+    algorithm: Algorithm,
+    *,
+    contributions: Contributions | None = None,
+    seed: int = 0,
+) -> History:
+    """Train as `train` does, one client after the other.
+
+    federation: the clients and the model.
+    algorithm: FedAvg, MW-FED or one like them; Solo is `train` on one client and has no plain form.
+    contributions: how many of its points each client brings.
+    seed: of everything random in the run.
+    """
+    if isinstance(algorithm, Solo):
+        raise InputError("train a federation of one client plainly instead of Solo")
+    brought = checked_contributions(federation, contributions)
+    started = time.perf_counter()
+    samples, unique, loss, accuracy = [], [], [], []
+    checkpoints = {}
+    with reproducibly(seed):
+        model = starting_model(federation)
+        optimizer = _stock_optimizer(model, algorithm)
+        pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
+        course = Course(algorithm, brought, federation.requirements)
+        for n in range(algorithm.rounds):
+            counts = course.allot()
+            drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
+            if algorithm.form == "local":
+                losses = _average_local_models(model, course, drawn, seed)
+            else:
+                losses = _step_on_mean_gradient(model, optimizer, course, drawn, seed)
+            course.drew(counts)
+            samples.append(counts)
+            unique.append([pool.unique for pool in pools])
+            loss.append(losses)
+            if not np.isfinite(losses[counts > 0]).all():
+                accuracy.append(course.kept)
+                break
+            measured = np.full(len(pools), np.nan)
+            if algorithm.evaluates(n):
+                measured = course.measured(_accuracies(model, federation))
+            if algorithm.tests(n):
+                tested = measured
+                if algorithm.goal_test_points is not None:
+                    rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
+                    tested = _accuracies(model, federation, rows)
+                for i in course.test(tested):
+                    checkpoints[federation.names[i]] = current_weights(model)
+            if course.ended and np.isnan(measured).any():
+                measured = course.measured(_accuracies(model, federation))
+            accuracy.append(measured)
+            if course.ended:
+                break
+    return History(
+        clients=federation.names,
+        requirements=federation.requirements,
+        contributions=brought,
+        algorithm=algorithm.to_dict(),
+        seed=seed,
+        samples=np.array(samples),
+        unique=np.array(unique),
+        loss=np.array(loss),
+        accuracy=np.array(accuracy),
+        diverged=not bool(np.isfinite(np.array(loss)[np.array(samples) > 0]).all()),
+        seconds=time.perf_counter() - started,
+        weights=current_weights(model),
+        checkpoints=checkpoints,
+    )
+
+
+def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Optimizer:
+    make = torch.optim.Adam if algorithm.optimizer == "adam" else torch.optim.SGD
+    return make(model.parameters(), lr=algorithm.learning_rate, foreach=False)
+
+
+def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> None:
+    """Let every dropout draw from the stream that a client has there after so many samples."""
+    places = [module for module in model.modules() if isinstance(module, Dropout)]
+    for place, module in enumerate(places):
+        module.turns, module.stream = None, stream(seed, "dropout", place, client, before)
+
+
+def _step_on_mean_gradient(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    course: Course,
+    drawn: Sequence[Drawn],
+    seed: int,
+) -> Vector:
+    """Take B steps, each along the algorithm's mean of the clients' gradients."""
+    steps = course.algorithm.local_batches
+    summed, used = np.zeros(len(drawn)), np.zeros(len(drawn), dtype=int)
+    for b in range(steps):
+        slopes, counts, clients = [], [], []
+        for i, mine in enumerate(drawn):
+            inputs, labels = (t.tensor_split(steps)[b] for t in (mine.inputs, mine.labels))
+            if len(labels):
+                _give_streams_of(mine.client, mine.before + int(used[i]), model, seed)
+                client_loss = cross_entropy(model(inputs), labels)
+                slope = torch.autograd.grad(client_loss, list(model.parameters()))
+                slopes.append(torch.cat([part.flatten() for part in slope]))
+                counts.append(len(labels))
+                clients.append(i)
+                summed[i] += float(client_loss.detach()) * len(labels)
+                used[i] += len(labels)
+        if not slopes:
+            continue
+        mean = course.combine(slopes, np.array(counts), clients)
+        sizes = [parameter.numel() for parameter in model.parameters()]
+        for parameter, part in zip(model.parameters(), mean.split(sizes), strict=True):
+            parameter.grad = part.reshape(parameter.shape)
+        optimizer.step()
+    return np.where(used > 0, summed / np.maximum(used, 1), np.nan)
+
+
+def _average_local_models(
+    server: nn.Module, course: Course, drawn: Sequence[Drawn], seed: int
+) -> Vector:
+    """Let a copy of the server's model take each client's steps, and average the copies."""
+    algorithm = course.algorithm
+    copies, counts, clients, losses = [], [], [], []
+    for i, mine in enumerate(drawn):
+        if not len(mine):
+            losses.append(np.nan)
+            continue
+        model = copy.deepcopy(server)
+        _give_streams_of(mine.client, mine.before, model, seed)
+        optimizer = _stock_optimizer(model, algorithm)
+        summed = 0.0
+        for start in range(0, len(mine), algorithm.batch_size):
+            part = slice(start, start + algorithm.batch_size)
+            optimizer.zero_grad()
+            loss = cross_entropy(model(mine.inputs[part]), mine.labels[part])
+            loss.backward()
+            optimizer.step()
+            summed += float(loss.detach()) * len(mine.labels[part])
+        copies.append(model.state_dict())
+        counts.append(len(mine))
+        clients.append(i)
+        losses.append(summed / len(mine))
+    if not copies:
+        return np.array(losses)
+    mean = {
+        name: course.combine([c[name] for c in copies], np.array(counts), clients)
+        for name, value in server.state_dict().items()
+        if value.is_floating_point()
+    }
+    server.load_state_dict(mean, strict=False)
+    return np.array(losses)
+
+
+def _goal_rows(federation: Federation, count: int, seed: int, round_number: int) -> list[Indices]:
+    drawn = []
+    for client in federation.clients:
+        points = len(client.validation_labels)
+        drawn.append(goal_rows(client.name, points, count, seed=seed, round_number=round_number))
+    return drawn
+
+
+def _accuracies(
+    model: nn.Module, federation: Federation, rows: Sequence[Indices] | None = None
+) -> Vector:
+    """Measure each client's accuracy, on all its points or on some rows of them."""
+    model.eval()
+    found = []
+    with torch.no_grad():
+        for i, client in enumerate(federation.clients):
+            inputs, labels = client.validation_inputs, client.validation_labels
+            if rows is not None:
+                inputs, labels = inputs[rows[i]], labels[rows[i]]
+            found.append(float((model(inputs).argmax(dim=1) == labels).double().mean()))
+    model.train()
+    return np.array(found)

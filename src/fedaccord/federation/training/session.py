@@ -1,0 +1,114 @@
+"""An algorithm under way: what it asks of each client in a round, who has left, when it ends.
+
+One account for every loop, here and under Flower. Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedaccord._checks import Vector
+from fedaccord.errors import InputError
+from fedaccord.federation.algorithms.allotment import Counts, Update
+from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm
+
+
+class Course:
+    """Follows an algorithm through a run.
+
+    algorithm: who draws how much, who may leave, and when it ends.
+    contributions: how many points each client brings; who brings none is asked for none.
+    requirements: the accuracy each wants.
+    """
+
+    def __init__(self, algorithm: Algorithm, contributions: Counts, requirements: Vector) -> None:
+        self.algorithm = algorithm
+        self.contributions = contributions
+        self.state = algorithm.begin(contributions)
+        self._requirements = requirements
+        # Who has left, and the accuracy it left with.
+        self._gone = np.zeros(len(requirements), dtype=bool)
+        self._kept = np.full(len(requirements), np.nan)
+
+    def allot(self) -> Counts:
+        """Ask the algorithm for a round's samples, and see to it that they are counts."""
+        algorithm, brought = self.algorithm, self.contributions
+        counts = np.asarray(algorithm.allot(self.state))
+        if counts.shape != brought.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise InputError(
+                f"allot of {algorithm.name} must give {len(brought)} whole numbers of zero or "
+                f"more, one per client; got {counts.tolist()}"
+            )
+        if (counts > MOST_SAMPLES).any():
+            raise InputError(
+                f"allot of {algorithm.name} gives a client {int(counts.max()):,} samples in one "
+                f"round; let it be at most {MOST_SAMPLES:,}"
+            )
+        return np.where((brought > 0) & ~self.left, counts, 0).astype(np.int64)
+
+    def combine(self, updates: Sequence[Update], counts: Counts, clients: Sequence[int]) -> Update:
+        """Ask the algorithm for one update out of the clients'.
+
+        updates: of those that drew samples.
+        counts: how many each drew.
+        clients: which they are, as places among all.
+        """
+        return self.algorithm.combine(self.state, updates, counts, np.asarray(clients))
+
+    def drew(self, counts: Counts) -> None:
+        """Take note of the samples that went into the model in a round."""
+        self.state = self._next(self.algorithm.drew(self.state, counts), "drew")
+
+    def measured(self, accuracies: Vector) -> Vector:
+        """Give what was measured; of who has left, the accuracy it left with."""
+        return np.where(self.left, self._kept, accuracies)
+
+    @property
+    def kept(self) -> Vector:
+        """The accuracies that clients left with; NaN of who has not left."""
+        return self.measured(np.full(len(self._kept), np.nan))
+
+    def test(self, accuracies: Vector) -> NDArray[np.intp]:
+        """Let the algorithm react to a goal test, and tell who leaves with the present model.
+
+        accuracies: what each client was found to have, NaN where that is not known.
+        """
+        # Who brings nothing is passed off as satisfied, for more cannot be asked of it.
+        passed_off = self.algorithm.passes_off_idle & (self.contributions == 0)
+        wanting = np.where(passed_off, np.inf, self.measured(accuracies))
+        following = self.algorithm.weights(self.state, wanting, self._requirements)
+        self.state = self._next(following, "weights")
+        leaving = np.flatnonzero(self._left_now() & ~self._gone)
+        self._gone[leaving] = True
+        self._kept[leaving] = accuracies[leaving]
+        return leaving
+
+    @property
+    def left(self) -> NDArray[np.bool_]:
+        """Who has left, with the model as it was then; nobody returns."""
+        return self._gone.copy()
+
+    @property
+    def ended(self) -> bool:
+        """Whether training is over before its last round."""
+        return bool(self.algorithm.ended(self.state))
+
+    def _left_now(self) -> NDArray[np.bool_]:
+        given = self.algorithm.left(self.state)
+        left = np.zeros_like(self._gone) if given is None else np.asarray(given)
+        if left.shape != self._gone.shape or left.dtype != np.bool_:
+            raise InputError(
+                f"left of {self.algorithm.name} must say true or false of each of the "
+                f"{len(self._gone)} clients, or give None; got {given!r}"
+            )
+        return left
+
+    def _next(self, state: object, hook: str) -> object:
+        if state is None:
+            raise InputError(
+                f"{hook} of {self.algorithm.name} gave None; let it return the next state"
+            )
+        return state

@@ -1,0 +1,1 @@
+"""Algorithms compared on one federation, each with a plan of its own."""

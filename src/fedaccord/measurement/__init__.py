@@ -1,0 +1,1 @@
+"""From pilot trainings and label histograms to a game."""

@@ -1,0 +1,300 @@
+"""What speaks against trusting a measured game, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.games.learning_curve import needs_of
+from fedaccord.games.measured import nearest_goals
+from fedaccord.measurement.curve_fit import CURVE
+
+if TYPE_CHECKING:
+    from fedaccord.measurement.fit import AgentFit, Measurement
+
+Kind: TypeAlias = Literal[
+    "failed-pilots",
+    "too-few-pilots",
+    "negative-transfer",
+    "saturation-below-goal",
+    "extrapolation",
+    "poor-fit",
+    "flat",
+]
+
+# How often somebody in a sound table of pilots may be accused of doing harm, by chance; and how
+# often an agent of not being described by its curve.
+HARM_BY_CHANCE, POOR_BY_CHANCE = 0.05, 0.001
+# A goal is in doubt when so many of the resamples cannot reach it.
+OFTEN_UNREACHABLE = 0.05
+# A benefit was not found where the ends of its 95 % interval are further apart than this, in own
+# samples, and by more than this factor.
+WIDE, FACTOR = 1.0, 10.0
+# Without pilots made again, scatter beyond this multiple of what the validation points explain is
+# put down to the curve; so is none below this much accuracy.
+EXCESS, NOTICEABLE = 2.0, 0.03
+# Fewer pilots made again than this do not tell how far runs scatter.
+AGAIN = 3
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason not to trust a fit.
+
+    agent: the place of the agent it is about; None where it is about all.
+    kind: what is doubted, in a word or three.
+    sentence: the reason and the remedy, for people.
+    """
+
+    agent: int | None
+    kind: Kind
+    sentence: str
+
+
+def doubts_of(measurement: Measurement) -> tuple[Doubt, ...]:
+    """List what speaks against trusting a measurement.
+
+    measurement: the fit to judge.
+    """
+    return (
+        *_failed(measurement),
+        *_too_few(measurement),
+        *_negative(measurement),
+        *_saturation(measurement),
+        *_extrapolation(measurement),
+        *_poor(measurement),
+        *_flat(measurement),
+    )
+
+
+def _failed(measurement: Measurement) -> Iterator[Doubt]:
+    table = measurement.table
+    failed = round((1 - table.finishing) * len(table))
+    if failed:
+        yield Doubt(
+            None,
+            "failed-pilots",
+            f"{failed:,} of {len(table):,} pilots have no accuracies, as those in which training "
+            "diverged: one more run is taken to fail as often, and to satisfy nobody then. Smaller "
+            "steps may help.",
+        )
+
+
+def _too_few(measurement: Measurement) -> Iterator[Doubt]:
+    size = measurement.table.size
+    unknowns = CURVE + size - 1
+    different = np.array(
+        [len(np.unique(fit.model.contributions, axis=0)) for fit in measurement.fits]
+    )
+    short = different < unknowns
+    remedy = f"make {2 * size + 5} or so, each with other contributions"
+    if short.all() and np.ptp(different) == 0:
+        yield Doubt(
+            None,
+            "too-few-pilots",
+            f"Pilots were made with {_counted(int(different[0]), 'set')} of contributions, and "
+            f"each agent's curve has {unknowns} unknowns: {remedy}.",
+        )
+        return
+    for agent in np.flatnonzero(short).tolist():
+        yield Doubt(
+            agent,
+            "too-few-pilots",
+            f"{measurement.agents[agent]} was measured with "
+            f"{_counted(int(different[agent]), 'set')} of contributions, and its curve has "
+            f"{unknowns} unknowns: {remedy}.",
+        )
+
+
+def _negative(measurement: Measurement) -> Iterator[Doubt]:
+    from scipy.special import stdtrit
+
+    size = measurement.table.size
+    for agent, fit in enumerate(measurement.fits):
+        if size == 1:
+            return
+        share = HARM_BY_CHANCE / (size * (size - 1))
+        bound = float(stdtrit(max(fit.freedom, 1.0), share))
+        for other in fit.model.others.tolist():
+            worth, error = unbounded_worth(fit, other)
+            if worth < bound * error:
+                yield Doubt(
+                    agent,
+                    "negative-transfer",
+                    f"More samples of {measurement.agents[other]} made "
+                    f"{measurement.agents[agent]} less accurate: as if one took away "
+                    f"{-worth:.2g} of its own (standard error {error:.1g}). The game takes it for "
+                    "worth nothing; plan without it, or train so that it does no harm.",
+                )
+
+
+def unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
+    """Give what a sample of another would be worth if that could be less than nothing.
+
+    One step of Newton's from the fit, with that benefit free of what was thought beforehand; and
+    its standard error.
+
+    fit: of the agent.
+    other: whose samples.
+    """
+    column = CURVE + int(np.flatnonzero(fit.model.others == other)[0])
+    fitted, slopes = fit.model.slopes(fit.found[None])
+    scaled = slopes[0] / fit.scatter[:, None]
+    worth = float(np.exp(fit.found[column]))
+    # By the benefit itself in place of its logarithm.
+    scaled[:, column] /= worth
+    gaps = (fitted[0] - fit.errors) / fit.scatter
+    rest = np.delete(np.arange(len(fit.found)), column)
+    root = fit.beforehand.root[rest]
+    prior = np.linalg.inv(root @ root.T)
+    curvature = scaled.T @ scaled
+    curvature[np.ix_(rest, rest)] += prior
+    gradient = scaled.T @ gaps
+    gradient[rest] += prior @ (fit.found - fit.beforehand.centre)[rest]
+    inverse = np.linalg.pinv(curvature, hermitian=True)
+    return worth - float(inverse[column] @ gradient), float(np.sqrt(inverse[column, column]))
+
+
+def _saturation(measurement: Measurement) -> Iterator[Doubt]:
+    sure = {found.agent: found for found in measurement.unreachable}
+    drawn, table = measurement.resamples, measurement.table
+    nearest = nearest_goals(drawn.benefits, drawn.curves, table.limits)
+    # An accuracy that only endless data would reach is not reached.
+    short = (nearest < table.goals) | (1 - drawn.curves[..., 0] <= table.goals)
+    shares = short.mean(axis=0)
+    for agent, name in enumerate(measurement.agents):
+        if agent in sure:
+            yield Doubt(agent, "saturation-below-goal", f"{sure[agent].sentence}.")
+        elif shares[agent] >= OFTEN_UNREACHABLE:
+            most = "as much data as all can give" if _limited(measurement, agent) else "any data"
+            yield Doubt(
+                agent,
+                "saturation-below-goal",
+                f"{name} does not reach its goal of {table.goals[agent]:.3g} with {most} in "
+                f"{100 * shares[agent]:.0f} % of the resamples: make pilots with more data, or "
+                "lower the goal.",
+            )
+
+
+def _limited(measurement: Measurement, agent: int) -> bool:
+    helpers = measurement.benefits[agent] > 0
+    return bool(np.isfinite(measurement.table.limits[helpers]).all())
+
+
+def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
+    needs = needs_of(measurement.curves, measurement.table.goals)
+    for agent, fit in enumerate(measurement.fits):
+        name, need = measurement.agents[agent], needs[agent]
+        least = (fit.model.contributions @ measurement.benefits[agent]).min()
+        if need < least:
+            yield Doubt(
+                agent,
+                "extrapolation",
+                f"{name} is to need {need:,.0f} samples or their worth, and every pilot had "
+                f"{least:,.0f} or more: make pilots with less data.",
+            )
+    yield from beyond_pilots(measurement, needs)
+
+
+def beyond_pilots(measurement: Measurement, needs: Vector, *, toward: str = "") -> Iterator[Doubt]:
+    """Doubt needs that are beyond what any pilot had.
+
+    measurement: the fit.
+    needs: effective samples, agent by agent.
+    toward: what they are needed for, where that is not the goal.
+    """
+    for agent, fit in enumerate(measurement.fits):
+        need = needs[agent]
+        most = (fit.model.contributions @ measurement.benefits[agent]).max()
+        if np.isfinite(need) and need > most:
+            yield Doubt(
+                agent,
+                "extrapolation",
+                f"{measurement.agents[agent]} is to need {need:,.0f} samples or their worth"
+                f"{toward}, and no pilot had more than {most:,.0f}: its curve is drawn out beyond "
+                "what was seen; make pilots with more data.",
+            )
+
+
+def _poor(measurement: Measurement) -> Iterator[Doubt]:
+    for agent, fit in enumerate(measurement.fits):
+        name, validation = measurement.agents[agent], measurement.table.validation[agent]
+        standard = ((fit.errors - fit.fitted) / fit.scatter) ** 2
+        squares = float(standard.sum())
+        pure, freedom = _made_again(fit)
+        left = len(fit.errors) - fit.parameters - freedom
+        if freedom >= AGAIN:
+            if left >= 1 and _too_large((squares - pure) / left, pure / freedom, left, freedom):
+                yield Doubt(
+                    agent,
+                    "poor-fit",
+                    f"The accuracies of {name} are further from its curve than runs with the same "
+                    "contributions are from each other: no such curve describes them; do not rely "
+                    "on needs far from any pilot.",
+                )
+        elif validation > 0:
+            explained = np.sqrt(1 / (validation * fit.variance))
+            noise = float(measurement.noise[agent])
+            if 1 / explained > EXCESS and noise > NOTICEABLE:
+                yield Doubt(
+                    agent,
+                    "poor-fit",
+                    f"The accuracies of {name} scatter by {noise:.3f} round its curve, "
+                    f"{1 / explained:.1f} times what {validation:,.0f} validation points explain: "
+                    "runs differ, or no such curve describes them; make some pilots again to tell.",
+                )
+
+
+def _made_again(fit: AgentFit) -> tuple[float, int]:
+    """Give the squares of accuracies round the means of equal pilots, and how many are free."""
+    _, group = np.unique(fit.model.contributions, axis=0, return_inverse=True)
+    group = group.ravel()
+    counts = np.bincount(group)
+    means = np.bincount(group, fit.errors) / counts
+    gaps = (fit.errors - means[group]) / fit.scatter
+    return float((gaps**2).sum()), int(len(group) - len(counts))
+
+
+def _too_large(lack: float, pure: float, left: float, freedom: float) -> bool:
+    from scipy.special import fdtrc
+
+    if pure <= 0:
+        # Pilots made again that agree to the last digit are copies, and tell nothing.
+        return False
+    return bool(fdtrc(left, freedom, max(lack, 0.0) / pure) < POOR_BY_CHANCE)
+
+
+def _flat(measurement: Measurement) -> Iterator[Doubt]:
+    low, high = np.quantile(measurement.resamples.benefits, [0.025, 0.975], axis=0)
+    for agent, fit in enumerate(measurement.fits):
+        name = measurement.agents[agent]
+        if not fit.model.contributions[:, agent].any():
+            yield Doubt(
+                agent,
+                "flat",
+                f"{name} gave nothing in any pilot in which it was measured: what others' samples "
+                "are worth beside its own was not seen; make pilots in which it gives.",
+            )
+            continue
+        width: Vector = high[agent] - low[agent]
+        unknown = (width > WIDE) & (high[agent] > FACTOR * low[agent])
+        open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
+        if open_:
+            other = open_[0]
+            more = f", nor that of {_counted(len(open_) - 1, 'other')}" if open_[1:] else ""
+            yield Doubt(
+                agent,
+                "flat",
+                f"What a sample of {measurement.agents[other]} is worth to {name} was not found: "
+                f"between {low[agent, other]:.2g} and {high[agent, other]:.2g} of its own{more}; "
+                f"make pilots in which {measurement.agents[other]} gives much and the others "
+                "little.",
+            )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

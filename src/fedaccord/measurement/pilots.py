@@ -1,0 +1,368 @@
+"""Pilot trainings: who gave how much in each, and how accurate each agent's model became."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord._io.atomic import replace_file
+from fedaccord._io.csv import Sheet, first_line, number, own_numbers, read_sheet
+from fedaccord.allocation import closest
+from fedaccord.errors import InputError
+
+# The columns of PILOT.csv: those it must have, then those that say the same of an agent throughout.
+NEEDED = ("pilot", "agent", "contribution", "accuracy")
+CONSTANT = ("goal", "validation", "limit", "minimum", "cost")
+EXAMPLE = ",".join(NEEDED)
+
+
+@dataclass(frozen=True, eq=False)
+class PilotTable:
+    """n pilot trainings of k agents: contributions in, accuracies out.
+
+    agents: names.
+    contributions: n x k, how many samples each agent gave in each pilot.
+    accuracies: n x k, each agent's accuracy on its own validation points; NaN where not measured.
+    goals: the accuracy each agent wants; NaN where not known yet.
+    validation: how many validation points each agent measures on; NaN where not known.
+    limits: the most each agent can give; no limit where left out.
+    minimums: the least each must give to take part; zero where left out.
+    costs: what one sample costs each; one where left out.
+    """
+
+    agents: tuple[str, ...]
+    contributions: Matrix
+    accuracies: Matrix
+    goals: Vector
+    validation: Vector
+    limits: Vector
+    minimums: Vector
+    costs: Vector
+
+    def __init__(
+        self,
+        agents: Sequence[str],
+        contributions: ArrayLike,
+        accuracies: ArrayLike,
+        *,
+        goals: ArrayLike | None = None,
+        validation: ArrayLike | None = None,
+        limits: ArrayLike | None = None,
+        minimums: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+    ) -> None:
+        names = _checked_agents(agents)
+        given = as_numbers(contributions, "contributions")
+        if given.ndim != 2 or given.shape[1] != len(names):
+            raise InputError(
+                f"contributions must have one row per pilot and {len(names)} columns, one per "
+                f"agent; got shape {given.shape}"
+            )
+        reached = as_numbers(accuracies, "accuracies")
+        if reached.shape != given.shape:
+            raise InputError(
+                f"accuracies must have the shape of the contributions, {given.shape}; got "
+                f"{reached.shape}"
+            )
+        if len(given) == 0:
+            raise InputError("there are no pilots; a table needs at least one")
+        check_finite(given.ravel(), "the contribution", _cell_names(names))
+        _check_accuracies(reached, names)
+        values = {
+            "agents": names,
+            "contributions": frozen(given),
+            "accuracies": frozen(reached),
+            "goals": _goals(goals, names),
+            "validation": _per_agent(validation, "validation size", names, np.nan),
+            "limits": _per_agent(limits, "limit", names, np.inf),
+            "minimums": _per_agent(minimums, "minimum", names, 0.0),
+            "costs": _per_agent(costs, "cost", names, 1.0),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_box()
+
+    def _check_box(self) -> None:
+        for wrong, why in (
+            (self.validation < 1, "validation size below one: leave it out where not known"),
+            (self.costs == 0, "cost of zero: give every agent a cost above zero"),
+            (self.minimums > self.limits, "minimum above its limit: lower one or raise the other"),
+        ):
+            if wrong.any():
+                raise InputError(f"{self.agents[int(np.argmax(wrong))]} has a {why}")
+
+    def __len__(self) -> int:
+        return len(self.contributions)
+
+    def __repr__(self) -> str:
+        return f"PilotTable({len(self)} pilots, {self.size} agents)"
+
+    @property
+    def size(self) -> int:
+        """How many agents there are, k."""
+        return len(self.agents)
+
+    @property
+    def finishing(self) -> float:
+        """The part of the pilots in which anybody's accuracy is known; others failed altogether."""
+        return float((~np.isnan(self.accuracies).all(axis=1)).mean())
+
+    @property
+    def has_goals(self) -> bool:
+        """Whether every agent has a goal."""
+        return not bool(np.isnan(self.goals).any())
+
+    def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> PilotTable:
+        """Give the table with other goals.
+
+        goals: one accuracy for all, one per agent, or some by name; the others keep theirs.
+        """
+        if isinstance(goals, Mapping):
+            for name in goals:
+                if name not in self.agents:
+                    near = closest(str(name), self.agents)
+                    meant = f"; did you mean {near}?" if near else f": {', '.join(self.agents)}"
+                    raise InputError(f"{name} is not among the agents of the pilots{meant}")
+            found = [goals.get(a, g) for a, g in zip(self.agents, self.goals, strict=True)]
+            return dataclasses.replace(self, goals=np.array(found, dtype=float))
+        values = as_numbers(goals, "goals")
+        return dataclasses.replace(
+            self, goals=np.full(self.size, values) if values.ndim == 0 else values
+        )
+
+    def joined(self, other: PilotTable) -> PilotTable:
+        """Give one table of the pilots of both, agents matched by name.
+
+        What is known of an agent in one table only is kept; where both know it, they must agree.
+
+        other: pilots of the same agents.
+        """
+        if set(other.agents) != set(self.agents):
+            stray = sorted(set(self.agents) ^ set(other.agents))[0]
+            raise InputError(
+                f"{stray} is in one table of pilots and not in the other: only pilots of the same "
+                "agents go together"
+            )
+        order = [other.agents.index(name) for name in self.agents]
+        merged = {}
+        for field, unknown in (
+            ("goals", np.nan),
+            ("validation", np.nan),
+            ("limits", np.inf),
+            ("minimums", 0.0),
+            ("costs", 1.0),
+        ):
+            mine, theirs = getattr(self, field), getattr(other, field)[order]
+            merged[field] = self._agreed(field, mine, theirs, unknown)
+        return PilotTable(
+            self.agents,
+            np.concatenate([self.contributions, other.contributions[:, order]]),
+            np.concatenate([self.accuracies, other.accuracies[:, order]]),
+            **merged,
+        )
+
+    def _agreed(self, field: str, mine: Vector, theirs: Vector, unknown: float) -> Vector:
+        blank = np.isnan(mine) if np.isnan(unknown) else mine == unknown
+        other_blank = np.isnan(theirs) if np.isnan(unknown) else theirs == unknown
+        clash = ~blank & ~other_blank & (mine != theirs)
+        if clash.any():
+            agent = int(np.argmax(clash))
+            raise InputError(
+                f"{self.agents[agent]} has {mine[agent]:g} among the {field} of one table of "
+                f"pilots and {theirs[agent]:g} in the other: correct one"
+            )
+        return np.where(blank, theirs, mine)
+
+    # Files.
+
+    def save(self, path: str | Path) -> None:
+        """Write PILOT.csv, replacing the file in one step."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        shown = [name for name, values in self._constants() if values is not None]
+        columns = [values for _, values in self._constants() if values is not None]
+        writer.writerow([*NEEDED, *shown])
+        for pilot in range(len(self)):
+            for agent, name in enumerate(self.agents):
+                cells = [self.contributions[pilot, agent], self.accuracies[pilot, agent]]
+                cells += [values[agent] for values in columns]
+                writer.writerow([pilot, name, *map(_cell, cells)])
+        replace_file(path, text.getvalue())
+
+    def _constants(self) -> Iterator[tuple[str, Vector | None]]:
+        """Give the columns that say the same of an agent throughout; None where nothing is said."""
+        for name, values, default in (
+            ("goal", self.goals, np.nan),
+            ("validation", self.validation, np.nan),
+            ("limit", self.limits, np.inf),
+            ("minimum", self.minimums, 0.0),
+            ("cost", self.costs, 1.0),
+        ):
+            silent = np.isnan(values).all() if np.isnan(default) else (values == default).all()
+            yield name, None if silent else values
+
+    @classmethod
+    def load(cls, path: str | Path) -> PilotTable:
+        """Read PILOT.csv: a line for every agent in every pilot.
+
+            pilot,agent,contribution,accuracy[,goal][,validation][,limit][,minimum][,cost]
+
+        An accuracy is a share of one, and empty where it was not measured. Goal, validation (the
+        number of validation points), limit, minimum and cost are an agent's own: the same in all
+        its lines, or empty in some. Other columns are left alone.
+        """
+        sheet = read_sheet(path, (*NEEDED, *CONSTANT), EXAMPLE)
+        for name in NEEDED:
+            if name not in sheet.columns:
+                raise InputError(
+                    f"{path} has no column {name!r}; a table of pilots starts with {EXAMPLE}"
+                )
+        agents, pilots = _named(sheet, "agent"), _named(sheet, "pilot")
+        contributions, accuracies = _spread(sheet, pilots, agents)
+        if contributions.max() <= 1:
+            raise InputError(
+                f"no contribution in {path} is of more than one sample: write how many samples "
+                "each gave, not which part of what it has"
+            )
+        own = own_numbers(sheet, CONSTANT, agents)
+        try:
+            return cls(
+                agents,
+                contributions,
+                accuracies,
+                goals=own["goal"],
+                validation=own["validation"],
+                limits=own["limit"],
+                minimums=own["minimum"],
+                costs=own["cost"],
+            )
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def is_pilot_table(path: str | Path) -> bool:
+    """Say whether a file's first line is that of a table of pilots."""
+    columns = first_line(path)
+    return "accuracy" in columns and "contribution" in columns
+
+
+def _checked_agents(agents: Sequence[str]) -> tuple[str, ...]:
+    names = () if isinstance(agents, str) else tuple(map(str, agents))
+    if not names or not all(name.strip() for name in names):
+        raise InputError("agents must be a list of names, none of them blank")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two agents are called {twice!r}: give each its own name")
+    return names
+
+
+def _check_accuracies(accuracies: Matrix, names: tuple[str, ...]) -> None:
+    wrong = (accuracies < 0) | (accuracies > 1)
+    if wrong.any():
+        pilot, agent = np.argwhere(wrong)[0]
+        value = accuracies[pilot, agent]
+        raise InputError(
+            f"the accuracy of {names[agent]} in pilot {pilot} is {value:g}: {_as_share(value)}"
+        )
+
+
+def _as_share(value: float) -> str:
+    if 1 < value <= 100:
+        return f"write shares of one, {value / 100:g} for {value:g} %"
+    return "it must lie between 0 and 1"
+
+
+def _goals(goals: ArrayLike | None, names: tuple[str, ...]) -> Vector:
+    values = np.full(len(names), np.nan) if goals is None else as_numbers(goals, "goals")
+    if values.shape != (len(names),):
+        raise InputError(f"goals must have {len(names)} numbers, one per agent")
+    wrong = (values <= 0) | (values >= 1)
+    if wrong.any():
+        agent = int(np.argmax(wrong))
+        why = "give an accuracy above 0 and below 1"
+        if 1 < values[agent] <= 100:
+            why = _as_share(float(values[agent]))
+        raise InputError(f"the goal of {names[agent]} is {values[agent]:g}: {why}")
+    return frozen(values)
+
+
+def _per_agent(
+    given: ArrayLike | None, what: str, names: tuple[str, ...], default: float
+) -> Vector:
+    if given is None:
+        return frozen(np.full(len(names), default))
+    values = as_numbers(given, f"every {what}")
+    if values.shape != (len(names),):
+        raise InputError(f"there must be {len(names)} numbers for the {what}, one per agent")
+    # What stands for "not known" or "none" is no fault.
+    known = ~(np.isnan(values) if np.isnan(default) else values == default)
+    check_finite(np.where(known, values, 1.0), f"the {what}", lambda agent: names[agent])
+    return frozen(values)
+
+
+def _named(sheet: Sheet, column: str) -> tuple[str, ...]:
+    """Give the different names in a column, in the order in which they come."""
+    cells = sheet.column(column)
+    if "" in cells:
+        raise InputError(f"{sheet.where(cells.index(''))} names no {column}; fill it in")
+    return tuple(dict.fromkeys(cells))
+
+
+def _spread(
+    sheet: Sheet, pilots: tuple[str, ...], agents: tuple[str, ...]
+) -> tuple[Matrix, Matrix]:
+    """Turn one line per agent and pilot into two matrices with one row per pilot."""
+    rows: dict[tuple[str, str], int] = {}
+    contributions = np.full((len(pilots), len(agents)), np.nan)
+    accuracies = np.full_like(contributions, np.nan)
+    places = {name: n for n, name in enumerate(pilots)}, {name: n for n, name in enumerate(agents)}
+    cells = zip(*(sheet.column(name) for name in NEEDED), strict=True)
+    for row, (pilot, agent, contribution, accuracy) in enumerate(cells):
+        where = f"{agent} in {sheet.where(row)}"
+        if (pilot, agent) in rows:
+            raise InputError(
+                f"{sheet.where(row)} is the second of {agent} in pilot {pilot} (the first is line "
+                f"{sheet.lines[rows[pilot, agent]]}): number pilots that were made again anew"
+            )
+        rows[pilot, agent] = row
+        place = places[0][pilot], places[1][agent]
+        if not contribution:
+            raise InputError(f"the contribution of {where} is empty: write 0 if it gave nothing")
+        contributions[place] = number(contribution, f"the contribution of {where}")
+        accuracies[place] = number(accuracy, f"the accuracy of {where}")
+        if not (np.isnan(accuracies[place]) or 0 <= accuracies[place] <= 1):
+            value = float(accuracies[place])
+            raise InputError(f"the accuracy of {where} is {value:g}: {_as_share(value)}")
+    for pilot in pilots:
+        for agent in agents:
+            if (pilot, agent) not in rows:
+                raise InputError(
+                    f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with "
+                    "contribution 0 if it gave nothing and no accuracy if none was measured"
+                )
+    places_in_file = [sheet.where(rows[pilot, agent]) for pilot in pilots for agent in agents]
+    check_finite(
+        contributions.ravel(),
+        "the contribution",
+        lambda n: f"{agents[n % len(agents)]} in {places_in_file[n]}",
+    )
+    return contributions, accuracies
+
+
+def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
+    """Give what says where a number stands that is the n-th of a table, pilot by pilot."""
+    return lambda n: f"{names[n % len(names)]} in pilot {n // len(names)}"
+
+
+def _cell(value: Any) -> str:
+    """Write a number in full, and nothing where there is none."""
+    return repr(float(value)) if np.isfinite(value) else ""

@@ -1,0 +1,105 @@
+"""From a federation to a measured game: its pilots, made or found, and the curves they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord._lazy import imported
+from fedaccord.equilibria.dynamics import best_response_dynamics
+from fedaccord.games.measured import MeasuredGame, nearest_goals
+from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
+from fedaccord.measurement.histograms import Histograms
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fedaccord._checks import Vector
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.runs.store import RunStore
+    from fedaccord.measurement.pilots import PilotTable
+
+# A plan aims above the goals, by about so many standard deviations of one run's accuracy.
+MARGIN = 2.0
+# Who wants more than it can have is taken to want this much less than that.
+SHORT = 0.005
+
+
+def from_federation(
+    source: Source,
+    algorithm: Algorithm,
+    *,
+    budget: int | None = None,
+    goals: ArrayLike | None = None,
+    seed: int = 0,
+    store: RunStore | str | Path | None = None,
+    others: bool = True,
+    workers: int | None = None,
+    engine: str | Callable[..., Engine] = "local",
+    progress: Callable[[int, int], None] | None = None,
+    histograms: Histograms | None = None,
+    resamples: int = RESAMPLES,
+) -> Measurement:
+    """Make the pilots that are missing, and measure what everybody's samples are worth to whom.
+
+    The last third of the pilots is made near a plan that the others suggest, for what happens
+    there matters most. Every finished pilot is kept at once: the same call goes on where it was
+    stopped. A goal that no learning curve can end at is refused before anything is trained; what
+    the pilots show to be out of reach stands in the measurement's `unreachable`, with the nearest
+    goal that is not.
+
+    source: a federation, or what deals one to each trial.
+    algorithm: whose plan is to be made.
+    budget: how many pilots, 3 (2 k + 5) where left out; those in the store cost nothing, and what
+        else it has of the same source and algorithm comes on top.
+    goals: the accuracy each client wants, one for all or one each; the source's where left out.
+    seed: of pilots and resamples.
+    store: a file of finished runs, or a RunStore.
+    others: whether what else the store has counts too, on top of the budget.
+    workers: how many runs at a time.
+    engine: where the runs are made: "local", "flower", "ray", or what makes an engine.
+    progress: told how many pilots are finished, of how many.
+    histograms: of the clients' labels, by which cross-benefits are guessed where the pilots leave
+        them open.
+    resamples: how often pilots are drawn anew, to see how sure the fit is.
+    """
+
+    def fitted(table: PilotTable, resamples: int) -> Measurement:
+        prior = None if histograms is None else histograms.hints_for(table.agents)
+        return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
+
+    # Plans from a table of pilots need nothing that trains.
+    table: PilotTable = imported("fedaccord.federation.pilots").run_pilots(
+        source,
+        algorithm,
+        budget=budget,
+        goals=goals,
+        aim=lambda first: rough_plan(fitted(first, 1)),
+        seed=seed,
+        store=store,
+        others=others,
+        workers=workers,
+        engine=engine,
+        progress=progress,
+    )
+    return fitted(table, resamples)
+
+
+def rough_plan(measurement: Measurement) -> Vector:
+    """Give contributions near those of a stable plan with a margin: where best responses lead.
+
+    Of a goal that is out of reach, the nearest that is not stands in.
+
+    measurement: of the game.
+    """
+    limits = measurement.table.limits
+    best = nearest_goals(measurement.benefits, measurement.curves, limits) - SHORT
+    wanted = np.minimum(measurement.goals + MARGIN * measurement.noise, best)
+    game = MeasuredGame(
+        measurement.benefits, measurement.curves, np.maximum(wanted, 0), limits=limits
+    )
+    return best_response_dynamics(game, order="sequential").last

@@ -1,0 +1,300 @@
+"""A plan: who gives how much, how sure it is that all reach their goals, and who could cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.allocation import Allocation
+from fedaccord.audit import Audit, audit
+from fedaccord.equilibria.prices import Price
+from fedaccord.equilibria.result import Solution
+from fedaccord.errors import UnsolvedError
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.measurement.diagnostics import Doubt, beyond_pilots
+from fedaccord.measurement.fit import Measurement, Unreachable
+from fedaccord.planning.probabilities import Estimate, Estimates
+
+
+class Outcome(Enum):
+    """What came of planning; the value is the sentence a user reads."""
+
+    PLANNED = "There is a plan with the probability asked for."
+    LESS_SURE = "There is a plan, but none with the probability asked for."
+    UNREACHABLE = "There is no plan: a goal is out of reach."
+    UNSTABLE = "There is no plan in which everybody reaches its goal and nobody could give less."
+
+    @property
+    def key(self) -> str:
+        """The word used in JSON."""
+        return self.name.lower().replace("_", "-")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an Outcome has no truth value; compare it, as in outcome is ...PLANNED")
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """One of the equilibria that a plan could be.
+
+    contributions: what each agent gives, before rounding.
+    total: what that costs.
+    everyone: the probability that one run satisfies all; None where nothing was measured.
+    cut: the mean probability that a contributor who cuts to the least level is satisfied; None
+        where nothing was measured, or nobody gives anything.
+    own_part: the mean part of what contributors need that they give themselves; the larger it is,
+        the sooner a cut is felt.
+    envious: the agents who would rather have another's burden.
+    chosen: whether it is the plan.
+    """
+
+    contributions: Vector
+    total: float
+    everyone: float | None
+    cut: float | None
+    own_part: float | None
+    envious: tuple[int, ...]
+    chosen: bool
+
+    @property
+    def contributors(self) -> tuple[int, ...]:
+        """The agents who give anything."""
+        return tuple(np.flatnonzero(self.contributions > 0).tolist())
+
+    @property
+    def largest(self) -> int:
+        """The agent who gives most."""
+        return int(np.argmax(self.contributions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it for machines."""
+        return {
+            "contributions": self.contributions.tolist(),
+            "total": self.total,
+            "everyone": self.everyone,
+            "cut": self.cut,
+            "own_part": self.own_part,
+            "envious": list(self.envious),
+            "chosen": self.chosen,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Who gives how much, and how sure that is.
+
+    Intervals hold what they are about with a probability of 95 %, where there are pilots to tell
+    them from; without pilots there are none.
+
+    game: what the plan is an equilibrium of: goals with margins, limits in whole samples.
+    bare: the same without margins; where a goal is out of reach, the goals lowered to what is not.
+    outcome: what came of planning.
+    options: probability, prefer, levels and seed, as asked.
+    contributions: the plan in whole samples; None where there is none.
+    whole: whether nobody could give even one sample less; otherwise it is merely rounded up.
+    z: how many times its noise everybody aims above its goal.
+    alone: what each would need alone to reach its goal.
+    solutions: the cheapest, the cheapest stable and the cheapest envy-free plan of the bare game.
+    stable: the stable one of these, with intervals.
+    totals: their costs, by concept.
+    prices: of stability and of fairness, by name, as proved for the game as fitted.
+    price_of_stability: with the interval that the pilots leave.
+    goals_missed: the part of the resamples in which no stable plan like this meets all goals;
+        intervals of it, of totals and of prices are over the others.
+    real: the plan before it was rounded.
+    total: what that costs.
+    aims_missed: the part of the resamples in which what the agents aim at is out of reach;
+        intervals of the plan and its total are over the others.
+    accuracy: what each is expected to reach under the plan.
+    runs: the same, with intervals for a single run.
+    satisfied: the probability that each reaches its goal in one run.
+    everyone: the probability that all do; the interval is over what the curves may be.
+    error: the standard error of that probability, for want of more resamples.
+    cuts: by level, the probability that each reaches its goal though it gives only that part.
+    tradeoffs: the equilibria to choose from, the cheapest first.
+    complete: whether these are all there are.
+    nearest: the accuracy each would reach if all gave as much as they can.
+    unreachable: agents whose goals are out of reach.
+    ceiling: the probability that all are satisfied if all give as much as they can; None where
+        nothing limits somebody.
+    attainable: goals that can be had with the probability asked for, where those asked for cannot.
+    reason: why there is no plan, where there is none.
+    measurement: what the pilots say; None without pilots.
+    assumed: sentences on what was assumed, by whoever made the game.
+    """
+
+    game: LinearGame
+    bare: LinearGame
+    outcome: Outcome
+    options: Mapping[str, Any]
+    contributions: Vector | None = None
+    whole: bool = False
+    z: float = 0.0
+    alone: Estimates | None = None
+    solutions: Mapping[str, Solution] = field(default_factory=dict)
+    stable: Estimates | None = None
+    totals: Mapping[str, Estimate] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    price_of_stability: Estimate | None = None
+    goals_missed: float = 0.0
+    real: Estimates | None = None
+    total: Estimate | None = None
+    aims_missed: float = 0.0
+    accuracy: Estimates | None = None
+    runs: Estimates | None = None
+    satisfied: Vector | None = None
+    everyone: Estimate | None = None
+    error: float | None = None
+    cuts: Mapping[float, Vector] = field(default_factory=dict)
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    complete: bool = True
+    nearest: Estimates | None = None
+    unreachable: tuple[Unreachable, ...] = ()
+    ceiling: Estimate | None = None
+    attainable: Vector | None = None
+    reason: str = ""
+    measurement: Measurement | None = None
+    assumed: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        given = "no plan" if self.contributions is None else f"total {self.contributions.sum():g}"
+        sure = "" if self.everyone is None else f", P(all satisfied) {self.everyone.value:.2f}"
+        return f"Plan({self.outcome.key}, {self.game.size} agents, {given}{sure})"
+
+    @property
+    def size(self) -> int:
+        """How many agents there are."""
+        return self.game.size
+
+    def name(self, agent: int) -> str:
+        """What an agent is called."""
+        return self.game.name(agent)
+
+    @property
+    def goals(self) -> Vector | None:
+        """The accuracy each agent wants; None where the game knows of none."""
+        if self.measurement is not None:
+            return self.measurement.goals
+        return self.bare.goals if isinstance(self.bare, MeasuredGame) else None
+
+    @property
+    def margins(self) -> Vector | None:
+        """By how much each aims above its goal; None where there is no accuracy to aim at."""
+        return self.game.margins if isinstance(self.game, MeasuredGame) else None
+
+    @property
+    def aims(self) -> Vector:
+        """The accuracy each aims at, its goal and its margin; the goals alone without margins."""
+        goals = np.zeros(self.size) if self.goals is None else self.goals
+        return goals if self.margins is None else goals + self.margins
+
+    @property
+    def allocation(self) -> Allocation:
+        """The plan in whole samples; raises the reason where there is none."""
+        if self.contributions is None:
+            raise UnsolvedError(self.verdict)
+        return Allocation(self.contributions, self.game.agents)
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What speaks against trusting the fit, and against aiming beyond what pilots had."""
+        if self.measurement is None:
+            return ()
+        known = self.measurement.doubts
+        if self.contributions is None:
+            return known
+        named = {doubt.agent for doubt in known if doubt.kind == "extrapolation"}
+        above = beyond_pilots(self.measurement, self.game.requirements, toward=" with its margin")
+        return (*known, *(doubt for doubt in above if doubt.agent not in named))
+
+    @cached_property
+    def found(self) -> Audit | None:
+        """What the audit, which trusts no solver, says of the plan before it was rounded."""
+        return None if self.real is None else audit(self.game, self.real.values)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence."""
+        from fedaccord.planning.verdicts import verdict
+
+        return verdict(self)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What has to be so for the numbers to be right, a sentence each."""
+        from fedaccord.planning.verdicts import assumptions
+
+        return assumptions(self)
+
+    def explain(self, agent: int) -> str:
+        """Explain an agent's number to its data manager in a sentence or two."""
+        from fedaccord.planning.verdicts import explanation
+
+        return explanation(self, agent)
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as ALLOCATION.csv or ALLOCATION.json, for check, train and audit."""
+        self.allocation.save(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the plan for machines; the same for the same input and seed."""
+        given = self.contributions
+        return {
+            "outcome": self.outcome.key,
+            "verdict": self.verdict,
+            "options": {**self.options, "levels": list(self.options["levels"])},
+            "agents": [self.name(i) for i in range(self.size)],
+            "goals": _list(self.goals),
+            "contributions": _list(given),
+            "whole_equilibrium": self.whole,
+            "z": self.z,
+            "margins": _list(self.margins),
+            "without_margin": self._without_margin(),
+            "before_rounding": _dict(self.real),
+            "total": _dict(self.total),
+            "resamples_left_out": self.aims_missed,
+            "accuracy": _dict(self.accuracy),
+            "accuracy_of_a_run": _dict(self.runs),
+            "satisfied": _list(self.satisfied),
+            "everyone": _dict(self.everyone),
+            "standard_error": self.error,
+            "cuts": {f"{level:g}": _list(chances) for level, chances in self.cuts.items()},
+            "tradeoffs": {
+                "complete": self.complete,
+                "equilibria": [tradeoff.to_dict() for tradeoff in self.tradeoffs],
+            },
+            "nearest_goals": _dict(self.nearest),
+            "unreachable": [vars(one) for one in self.unreachable],
+            "everyone_at_limits": _dict(self.ceiling),
+            "attainable_goals": _list(self.attainable),
+            "doubts": [vars(doubt) for doubt in self.doubts],
+            "assumptions": list(self.assumptions),
+            "sentences": [] if given is None else [self.explain(i) for i in range(self.size)],
+        }
+
+    def _without_margin(self) -> dict[str, Any]:
+        return {
+            "alone": _dict(self.alone),
+            "stable": _dict(self.stable),
+            "solutions": {name: s.to_dict() for name, s in self.solutions.items()},
+            "totals": {name: total.to_dict() for name, total in self.totals.items()},
+            "prices": {name: price.to_dict() for name, price in self.prices.items()},
+            "price_of_stability": _dict(self.price_of_stability),
+            "resamples_left_out": self.goals_missed,
+        }
+
+
+def _list(values: Vector | None) -> list[float] | None:
+    return None if values is None else values.tolist()
+
+
+def _dict(estimate: Estimate | Estimates | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate.to_dict()

@@ -1,0 +1,116 @@
+"""Label histograms: read, what samples are worth by them, and the game they make."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedaccord import DiscoveryGame, solve_stable
+from fedaccord.errors import InputError
+from fedaccord.measurement.histograms import Histograms, is_histograms
+
+WIDE = """agent,clear,pneumonia,fracture,need,limit
+City,600,300,100,1500,2000
+Rural,50,50,,,
+"""
+LONG = """agent,label,count,need,limit
+City,clear,600,1500,2000
+City,pneumonia,300,,
+Rural,clear,50,,
+Rural,pneumonia,50,,
+City,fracture,100,,
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "histograms.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("text", [WIDE, LONG, "\ufeff" + WIDE, LONG.replace(",", ";")])
+def test_wide_and_long_files_say_the_same(tmp_path: Path, text: str) -> None:
+    found = Histograms.load(written(tmp_path, text))
+    assert found.agents == ("City", "Rural")
+    assert found.labels == ("clear", "pneumonia", "fracture")
+    assert found.counts.tolist() == [[600, 300, 100], [50, 50, 0]]
+    assert found.needs[0] == 1500
+    assert np.isnan(found.needs[1])
+    assert found.limits.tolist() == [2000, np.inf]
+
+
+def test_benefits_are_overlaps_in_own_samples(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE))
+    # q = (.6, .3, .1) and (.5, .5, 0): q q' = .46 and .5, across .45.
+    assert found.benefits == pytest.approx(np.array([[1, 0.45 / 0.46], [0.9, 1]]))
+
+
+def test_the_game_is_the_discovery_game_in_other_units() -> None:
+    rng = np.random.default_rng(3)
+    found = Histograms("abcd", "uvwxyz", rng.integers(1, 100, (4, 6)), needs=[300, 500, 200, 400])
+    shares = found.distributions
+    plain = DiscoveryGame(shares, found.needs * (shares**2).sum(axis=1))
+    assert found.game().alone == pytest.approx(plain.alone)
+    assert solve_stable(found.game()).total == pytest.approx(solve_stable(plain).total, rel=1e-6)
+
+
+def test_needs_that_nobody_gave_are_assumed_and_said(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE))
+    needs, said = found.assumed_needs()
+    assert needs.tolist() == [1500, 100]
+    assert len(said) == 1
+    assert "Rural" in said[0]
+    assert "City" not in said[0]
+    assert "ASSUMED" in said[0]
+    assert found.assumed_needs(700)[0].tolist() == [700, 700]
+    assert found.assumed_needs({"Rural": 40})[1] == ()
+    assert found.game({"Rural": 40}).requirements.tolist() == [1500, 40]
+    assert found.assumed_needs([1, 2])[0].tolist() == [1, 2]
+
+
+def test_hints_follow_the_order_of_the_pilots(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE))
+    assert found.hints_for(["Rural", "City"]) == pytest.approx(
+        np.array([[1, 0.9], [0.45 / 0.46, 1]])
+    )
+    with pytest.raises(InputError, match="Ruhral has pilots and no histogram; is it Rural"):
+        found.hints_for(["City", "Ruhral"])
+
+
+def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
+    assert is_histograms(written(tmp_path, WIDE))
+    assert is_histograms(written(tmp_path, LONG))
+    assert not is_histograms(written(tmp_path, "pilot,agent,contribution,accuracy\n"))
+    assert not is_histograms(written(tmp_path, "agent,contribution\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("agent,a\n", "nothing below"),
+        ("who,a\nx,1\n", "no column 'agent'"),
+        ("agent,need\nx,1\n", "counts of a label"),
+        ("agent,a,b\nx,2,-1\n", "count of b of x is negative"),
+        ("agent,a,need\nx,2,-3\n", "need of x is negative"),
+        ("agent,label,count\nx,a,2\nx,,3\n", "line 3 .* names no label"),
+        ("agent,a\nx,many\n", "count of a of x in line 2.*many"),
+        ("agent,a,b\nx,0,\n", "x has no samples"),
+        ("agent,a\nx,1\nx,2\n", "line 3 .* second of x"),
+        ("agent,a\n,1\n", "line 2 .* names no agent"),
+        ("agent,label,count\nx,a,1\nx,a,2\n", "line 3 .* second of x for the label 'a'"),
+        ("agent,label,count,need\nx,a,1,5\nx,b,2,6\n", "need of x is 5 .* 6 in line 3"),
+        ("agent,a\nx,1,2\n", "line 2 .* has 3 cells"),
+    ],
+)
+def test_every_fault_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))
+
+
+def test_who_is_not_there_has_no_need(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE))
+    with pytest.raises(InputError, match="did you mean City"):
+        found.game({"Citty": 5})
+    with pytest.raises(InputError, match="2 numbers"):
+        found.game([1, 2, 3])

@@ -1,0 +1,204 @@
+"""Tables of pilots: read, written, joined; every fault in a file is named in a sentence."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedaccord._io.csv import number
+from fedaccord.errors import InputError
+from fedaccord.measurement.pilots import PilotTable, is_pilot_table
+
+TEXT = """pilot,agent,contribution,accuracy,goal,validation,limit,cost
+1,City,100,0.71,0.8,400,900,2
+1,Rural,50,0.62,0.75,,,
+2,City,0,,,,,
+2,Rural,200,0.7,,,,
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "pilots.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def same(one: PilotTable, other: PilotTable) -> bool:
+    fields = ("contributions", "accuracies", "goals", "validation", "limits", "minimums", "costs")
+    return one.agents == other.agents and all(
+        np.array_equal(getattr(one, f), getattr(other, f), equal_nan=True) for f in fields
+    )
+
+
+def test_a_table_is_read_line_by_line(tmp_path: Path) -> None:
+    table = PilotTable.load(written(tmp_path, TEXT))
+    assert table.agents == ("City", "Rural")
+    assert table.contributions.tolist() == [[100, 50], [0, 200]]
+    assert table.accuracies[0].tolist() == [0.71, 0.62]
+    assert np.isnan(table.accuracies[1, 0])
+    assert table.goals.tolist() == [0.8, 0.75]
+    assert table.validation[0] == 400
+    assert np.isnan(table.validation[1])
+    assert table.limits.tolist() == [900, np.inf]
+    assert table.costs.tolist() == [2, 1]
+    assert table.minimums.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace(",", ";"),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\n\n") + " , ,,,,,,\n",
+        lambda text: text.replace("pilot,agent", "Pilot, AGENT"),
+        lambda text: "\n".join(line + ",a remark" for line in text.splitlines()),
+    ],
+    ids=["BOM", "semicolons", "Windows", "blank lines", "capitals", "another column"],
+)
+def test_spreadsheets_may_save_it_their_way(tmp_path: Path, change) -> None:
+    plain = PilotTable.load(written(tmp_path, TEXT))
+    assert same(PilotTable.load(written(tmp_path, change(TEXT))), plain)
+
+
+def test_a_table_survives_the_round_trip(tmp_path: Path) -> None:
+    table = PilotTable(
+        ["a, b", "ü"],
+        [[1 / 3, 0], [5, 7e6]],
+        [[0.1, np.nan], [1, 0]],
+        goals=[np.nan, 0.9],
+        validation=[10, np.nan],
+        limits=[np.inf, 8e6],
+        minimums=[0, 5],
+        costs=[1, 0.1],
+    )
+    table.save(tmp_path / "t.csv")
+    assert same(PilotTable.load(tmp_path / "t.csv"), table)
+
+
+def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
+    PilotTable(["a"], [[1]], [[0.5]]).save(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "pilot,agent,contribution,accuracy\n0,a,1.0,0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("0.71", "71", "line 2 of .*City.*0.71 for 71 %|City in line 2.*0.71 for 71 %"),
+        ("0.71", "71%", "write a share"),
+        ("0.71", "-0.1", "between 0 and 1"),
+        ("0.71", "good", "City in line 2.*good"),
+        ("0.71", "nan", "City in line 2.*nan"),
+        ("1,City,100", "1,City,", "contribution of City in line 2.*write 0"),
+        ("1,City,100", "1,City,-5", "contribution of City in line [0-9]+ of .* is negative"),
+        ("1,City,100", "1,City,inf", "contribution of City.*inf.*write a number"),
+        ("1,City,100", '1,City,"1,700"', "1700"),
+        ("1,City,100", "1,City,1,700", "line 2 of .* has 9 cells"),
+        ("2,City,0,,", "2,City,0,,0.9", "goal of City is 0.8 .* 0.9 in line 4"),
+        ("0.8,400", "80,400", "0.8 for 80 %"),
+        ("0.8,400", "1,400", "above 0 and below 1"),
+        ("0.8,400", "0.8,0", "City has a validation size below one"),
+        ("900,2", "900,0", "City has a cost of zero"),
+        ("2,City,0,,,,,\n", "", "pilot 2 .* no line for City.*contribution 0"),
+        ("2,Rural", "1,Rural", "line 5 .* second of Rural in pilot 1 .*line 3"),
+        ("2,Rural", "2,", "line 5 .* names no agent"),
+        ("2,Rural", ",Rural", "line 5 .* names no pilot"),
+        ("accuracy", "score", "no column 'accuracy'"),
+        ("validation", "goal", "'goal' twice"),
+        ("validation", "", "no name"),
+    ],
+)
+def test_every_fault_is_named_with_its_remedy(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in TEXT
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(written(tmp_path, TEXT.replace(old, new, 1)))
+
+
+def test_parts_of_what_agents_have_are_not_taken_for_numbers_of_samples(tmp_path: Path) -> None:
+    text = "pilot,agent,contribution,accuracy\n1,a,0.1,0.6\n2,a,1,0.8\n"
+    with pytest.raises(InputError, match="write how many samples each gave"):
+        PilotTable.load(written(tmp_path, text))
+    PilotTable.load(written(tmp_path, text.replace("1,0.8", "2,0.8")))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "pilot,agent,contribution,accuracy\n"])
+def test_an_empty_file_is_told_what_it_should_start_with(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="pilot,agent,contribution,accuracy"):
+        PilotTable.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["0.1", "1700", "0.30000000000000004", "9" * 30, "1/3", "+2e-5"])
+def test_a_cell_is_read_to_the_nearest_number(text: str) -> None:
+    assert number(text, "a cell") == float(Fraction(text))
+
+
+def test_tables_are_told_by_their_first_line(tmp_path: Path) -> None:
+    assert is_pilot_table(written(tmp_path, TEXT))
+    assert is_pilot_table(written(tmp_path, TEXT.upper()))
+    assert not is_pilot_table(written(tmp_path, "agent,contribution\na,1\n"))
+    assert not is_pilot_table(written(tmp_path, ""))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"agents": ["a", "a"]}, "two agents are called 'a'"),
+        ({"agents": ["a", " "]}, "blank"),
+        ({"agents": "ab"}, "list of names"),
+        ({"contributions": [[1, 2, 3]]}, "2 columns"),
+        ({"accuracies": [[0.5, 0.5], [0.5, 0.5]]}, r"shape of the contributions, \(1, 2\)"),
+        ({"contributions": np.zeros((0, 2)), "accuracies": np.zeros((0, 2))}, "no pilots"),
+        ({"accuracies": [[0.5, 85]]}, "b in pilot 0 is 85: write shares of one, 0.85"),
+        ({"goals": [0.5]}, "2 numbers"),
+        ({"limits": [5, np.nan]}, "limit of b is not a number"),
+        ({"limits": [5, 9], "minimums": [6, 0]}, "a has a minimum above its limit"),
+    ],
+)
+def test_tables_are_checked_when_they_are_made(given, said: str) -> None:
+    right = {"agents": ["a", "b"], "contributions": [[1, 2]], "accuracies": [[0.5, 0.6]]}
+    PilotTable(**right)
+    with pytest.raises(InputError, match=said):
+        PilotTable(**{**right, **given})
+
+
+def test_goals_can_be_given_later() -> None:
+    table = PilotTable(["a", "b"], [[1, 2]], [[0.5, 0.6]], goals=[0.7, np.nan])
+    assert not table.has_goals
+    assert table.with_goals({"b": 0.6}).goals.tolist() == [0.7, 0.6]
+    assert table.with_goals(0.5).goals.tolist() == [0.5, 0.5]
+    assert table.with_goals([0.3, 0.4]).has_goals
+    with pytest.raises(InputError, match=r"B is not among .* did you mean b"):
+        table.with_goals({"B": 0.6})
+    with pytest.raises(InputError, match=r"0\.9 for 90 %"):
+        table.with_goals(90)
+
+
+def test_joined_tables_match_agents_by_name_and_keep_what_one_of_them_knows() -> None:
+    one = PilotTable(["a", "b"], [[1, 2]], [[0.1, 0.2]], goals=[0.7, np.nan], limits=[5, np.inf])
+    two = PilotTable(["b", "a"], [[4, 3]], [[0.4, 0.3]], goals=[0.6, np.nan], costs=[3, 1])
+    both = one.joined(two)
+    assert both.agents == ("a", "b")
+    assert both.contributions.tolist() == [[1, 2], [3, 4]]
+    assert both.accuracies.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    assert both.goals.tolist() == [0.7, 0.6]
+    assert both.limits.tolist() == [5, np.inf]
+    assert both.costs.tolist() == [1, 3]
+
+
+def test_tables_that_contradict_each_other_are_not_joined() -> None:
+    one = PilotTable(["a"], [[1]], [[0.1]], goals=[0.7])
+    with pytest.raises(InputError, match=r"a has 0\.7 among the goals .* 0\.8 in the other"):
+        one.joined(PilotTable(["a"], [[1]], [[0.1]], goals=[0.8]))
+    with pytest.raises(InputError, match="b is in one table"):
+        one.joined(PilotTable(["a", "b"], [[1, 1]], [[0.1, 0.1]]))
+
+
+def test_a_table_cannot_be_changed() -> None:
+    table = PilotTable(["a"], [[1]], [[0.1]])
+    with pytest.raises(ValueError, match="read-only"):
+        table.contributions[0, 0] = 5
+    with pytest.raises(AttributeError):
+        table.agents = ("b",)
