@@ -137,7 +137,7 @@ def test_solo_learning_can_be_audited_too():
 AUDIT = """
 import os, pathlib, sys
 sys.path[:0] = {path!r}
-from federation.test_defection_trained import audit_of_killed
+from federation.defection.test_defection_trained import audit_of_killed
 folder, here = pathlib.Path(sys.argv[1]), os.getpid()
 
 def model():

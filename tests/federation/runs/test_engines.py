@@ -187,7 +187,7 @@ def serve_shouting(tasks, results_to):
 
 
 class ShoutingEngine(LocalEngine):
-    server = "federation.test_engines:serve_shouting"
+    server = "federation.runs.test_engines:serve_shouting"
     environment: ClassVar = {**processes.ONE_THREAD, "LOUD": "very"}
     apart = True
 

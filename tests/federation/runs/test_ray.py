@@ -259,7 +259,7 @@ def test_what_a_node_cannot_import_is_told(monkeypatch):
 AUDIT = """
 import os, pathlib, sys
 sys.path[:0] = {path!r}
-from federation.test_ray_engine import audit, leaving_a_mark, on
+from federation.runs.test_ray import audit, leaving_a_mark, on
 folder, here = pathlib.Path(sys.argv[1]), os.getpid()
 mark = leaving_a_mark(folder)
 
@@ -348,7 +348,7 @@ def fail_later(tasks, results_to):
 
 def test_what_fails_once_ray_is_found_leaves_the_finished_runs_safe(tmp_path, monkeypatch):
     def begin(server, **options):
-        return started("federation.test_ray_engine:fail_later", **options)
+        return started("federation.runs.test_ray:fail_later", **options)
 
     monkeypatch.setattr(ray_engine, "started", begin)
     with pytest.raises(RunError, match=r"Ray here failed: its store is full.* safe in .*runs\.db"):

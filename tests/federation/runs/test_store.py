@@ -404,7 +404,7 @@ def test_a_file_that_another_process_holds_for_too_long_gets_a_sentence(tmp_path
 WRITER = """
 import sys
 sys.path[:0] = {path!r}
-from federation.test_store import RunStore, put, trials
+from federation.runs.test_store import RunStore, put, trials
 with RunStore(sys.argv[1]) as store:
     print("open", flush=True)
     for run in trials(int(sys.argv[2])):
