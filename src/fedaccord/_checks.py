@@ -1,11 +1,17 @@
-"""Checks and conversions shared by everything that takes numbers from a user."""
+"""One check per kind of value that a user gives, and the conversions of numbers.
+
+Every check takes what the value is called, for messages, and the value. It returns the value as
+it is used, or raises the sentence "WHAT must be EXPECTED; got VALUE".
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import reprlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,6 +29,116 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 # leave the range of a double.
 LARGEST = 1e100
 SMALLEST = 1e-100
+# Comparing spellings takes time: more names than this are not looked through, nor longer ones.
+CLOSEST_AMONG = 1_000
+CLOSEST_LENGTH = 100
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> bool:
+    """Return whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def as_plain(value: Any) -> Any:
+    """Return the Python number that a NumPy number stands for, and anything else as it is."""
+    return value.item() if isinstance(value, np.number) else value
+
+
+def check_whole(
+    what: str, value: Any, *, least: int = 1, most: float = math.inf, expected: str | None = None
+) -> int:
+    """Return a whole number within bounds, or raise an InputError.
+
+    what: what it is called, for messages.
+    value: what was given.
+    least, most: the bounds.
+    expected: what it must be, for messages; said by the bounds where left out.
+    """
+    if not is_whole(value) or not least <= value <= most:
+        bounds = f"of {least} or more" if math.isinf(most) else f"from {least} to {most}"
+        raise InputError(f"{what} must be {expected or f'a whole number {bounds}'}; got {value!r}")
+    return int(value)
+
+
+def check_real(
+    what: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    expected: str | None = None,
+) -> float:
+    """Return a finite number within the bounds that are given, or raise an InputError.
+
+    what: what it is called, for messages.
+    value: what was given.
+    above, least, most, below: the bounds.
+    expected: what it must be, for messages; said by the bounds where left out.
+    """
+    fits = (
+        is_real(value)
+        # Whole numbers can be beyond what a float holds.
+        and abs(value) <= sys.float_info.max
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (most is None or value <= most)
+        and (below is None or value < below)
+    )
+    if not fits:
+        bounds = {"above": above, "at least": least, "at most": most, "below": below}
+        said = " and ".join(
+            f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None
+        )
+        raise InputError(f"{what} must be {expected or f'a number {said}'.rstrip()}; got {value!r}")
+    return float(value)
+
+
+def check_choice(what: str, value: object, known: Sequence[str], *, hint: bool = False) -> str:
+    """Return one of a few words, or raise an InputError that lists them.
+
+    what: what it is called, for messages.
+    value: what was given.
+    known: the words there are.
+    hint: whether to suggest the closest of them.
+    """
+    if value not in known:
+        meant = suggest(value, known) if hint else ""
+        raise InputError(f"{what} must be one of {', '.join(known)}; got {value!r}{meant}")
+    return str(value)
+
+
+def check_known(given: Iterable[str], known: Iterable[str], complaint: str) -> None:
+    """Raise an InputError at a name that is not known, with the closest that is.
+
+    given: the names to check.
+    known: those there are.
+    complaint: how the sentence begins that a wrong name ends.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            hint = suggest(name, names) or f"; there are {', '.join(names)}"
+            raise InputError(f"{complaint} '{name}'{hint}")
+
+
+def find_closest(name: object, known: Sequence[str]) -> str | None:
+    """Return the name that somebody probably meant, if one is close; capitals do not count."""
+    folded = {other.casefold(): other for other in known[:CLOSEST_AMONG]}
+    found = difflib.get_close_matches(str(name).casefold()[:CLOSEST_LENGTH], list(folded), n=1)
+    return folded[found[0]] if found else None
+
+
+def suggest(name: object, known: Sequence[str]) -> str:
+    """Return the question whether the closest name was meant; nothing where none is close."""
+    meant = find_closest(name, known)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def frozen(array: AnyArray) -> AnyArray:

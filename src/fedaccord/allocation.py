@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import json
 from collections.abc import Sequence
@@ -14,13 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Vector, as_numbers, check_finite, frozen
+from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
 from fedaccord._io.atomic import read_text, replace_file
 from fedaccord._io.json import read_json
 from fedaccord.errors import InputError
-
-# Comparing spellings takes time: more names than this are not looked through.
-CLOSEST_AMONG = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +136,7 @@ class Allocation:
         known = set(agents)
         missing = [name for name in agents if name not in place]
         extra = [name for name in self.agents if name not in known]
-        if extra and (meant := closest(extra[0], missing)):
+        if extra and (meant := find_closest(extra[0], missing)):
             raise InputError(f"{extra[0]} is not a member; did you mean {meant}?")
         if missing:
             raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
@@ -173,10 +169,3 @@ def _csv_number(text: str, what: str) -> float:
             remedy = "write a number"
         shown = text if len(text) <= 40 else text[:37] + "..."
         raise InputError(f'{what} reads "{shown}": {remedy}') from None
-
-
-def closest(name: str, names: Sequence[str]) -> str | None:
-    """Give the name that somebody probably meant, if one is close; capitals do not count."""
-    folded = {other.casefold(): other for other in names[:CLOSEST_AMONG]}
-    found = difflib.get_close_matches(name.casefold(), list(folded), n=1)
-    return folded[found[0]] if found else None

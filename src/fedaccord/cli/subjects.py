@@ -71,11 +71,11 @@ class Wanted:
         agents: their names.
         otherwise: what each has where nothing was asked for it.
         """
-        from fedaccord.allocation import closest
+        from fedaccord._checks import find_closest
 
         for name in self.named:
             if name not in agents:
-                near = closest(name, agents)
+                near = find_closest(name, agents)
                 known = ", ".join(agents[:20]) + ("..." if len(agents) > 20 else "")
                 meant = f"; did you mean {near}?" if near else f"; they are: {known}"
                 raise InputError(f"{name} is not among the agents{meant}")

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
 from fedaccord._io.csv import Sheet, first_line, number, own_numbers, read_sheet
-from fedaccord.allocation import closest
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 
@@ -120,7 +119,7 @@ class Histograms:
         if isinstance(needs, Mapping):
             for name in needs:
                 if name not in self.agents:
-                    near = closest(str(name), self.agents)
+                    near = find_closest(str(name), self.agents)
                     meant = f"; did you mean {near}?" if near else f": {', '.join(self.agents)}"
                     raise InputError(f"{name} is not among the agents of the histograms{meant}")
             said = [needs.get(a, n) for a, n in zip(self.agents, self.needs.tolist(), strict=True)]
@@ -167,7 +166,7 @@ class Histograms:
         """
         for name in agents:
             if name not in self.agents:
-                near = closest(name, self.agents)
+                near = find_closest(name, self.agents)
                 meant = f"; is it {near}?" if near else ": add one"
                 raise InputError(f"{name} has pilots and no histogram{meant}")
         order = [self.agents.index(name) for name in agents]

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, frozen
+from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
 from fedaccord._io.atomic import replace_file
 from fedaccord._io.csv import Sheet, first_line, number, own_numbers, read_sheet
-from fedaccord.allocation import closest
 from fedaccord.errors import InputError
 
 # The columns of PILOT.csv: those it must have, then those that say the same of an agent throughout.
@@ -129,7 +128,7 @@ class PilotTable:
         if isinstance(goals, Mapping):
             for name in goals:
                 if name not in self.agents:
-                    near = closest(str(name), self.agents)
+                    near = find_closest(str(name), self.agents)
                     meant = f"; did you mean {near}?" if near else f": {', '.join(self.agents)}"
                     raise InputError(f"{name} is not among the agents of the pilots{meant}")
             found = [goals.get(a, g) for a, g in zip(self.agents, self.goals, strict=True)]

@@ -26,7 +26,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp import strategy as flwr_strategy
 from flwr.serverapp.strategy import Result
 
-from fedaccord.allocation import closest
+from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import options
@@ -361,7 +361,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Say what becomes of a client that connects."""
         if self._ledger is None:
             if self._members is not None and client.name not in self._members:
-                others = closest(client.name, self._members)
+                others = find_closest(client.name, self._members)
                 meant = f"; the requirements or the plan name {others}" if others else ""
                 self._remark(client.name, f"is not a member, and is left out{meant}")
         elif client.name not in self._ledger.names:
