@@ -24,9 +24,10 @@ from fedaccord.report.page import joined
 from fedaccord.report.pages_frontier import frontier_page
 from fedaccord.report.pages_plans import plan_page
 from fedaccord.report.pages_training import train_page
-from fedaccord.report.tables import Sheet, line, number
+from fedaccord.report.tables import Sheet, line
 from fedaccord.report.terminal import emit
 from fedaccord.report.training import percent
+from fedaccord.wording import format_number
 
 HERE = Path(__file__).parent
 NAME = "PLEDGED"
@@ -57,8 +58,10 @@ def sheet_of(plan):
     alone = np.ceil(plan.game.alone)
     for agent, asked in enumerate(plan.contributions):
         chance = percent(plan.satisfied[agent])
-        sheet.add_row(line(plan.name(agent)), number(alone[agent]), number(asked), chance)
-    sheet.add_sum("all", number(alone.sum()), number(plan.contributions.sum()))
+        sheet.add_row(
+            line(plan.name(agent)), format_number(alone[agent]), format_number(asked), chance
+        )
+    sheet.add_sum("all", format_number(alone.sum()), format_number(plan.contributions.sum()))
     return sheet
 
 

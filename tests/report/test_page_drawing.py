@@ -15,17 +15,16 @@ from fedaccord.report.drawing import (
     fitted,
     label_names,
     new_axes,
-    percent_text,
     picture_of,
     plot_chart,
     put_legend,
     short,
     size_of,
     styled,
-    tick_text,
     width_of,
     wrapped,
 )
+from fedaccord.wording import format_percent_tick, format_tick
 
 
 def chart(*lines, **options):
@@ -244,11 +243,11 @@ def test_axes_without_labelled_lines_get_no_legend():
 
 def test_numbers_at_ticks_are_written_in_full_or_with_a_power():
     values = (0, 1400, 25_000, 0.05, -3, 1e6, 2.5e7, 1e-5)
-    assert [tick_text(value) for value in values] == [
+    assert [format_tick(value) for value in values] == [
         "0", "1,400", "25,000", "0.05", "−3", "10⁶", "2.5·10⁷", "10⁻⁵",
     ]  # fmt: skip
-    assert percent_text(0.05) == "5 %"
-    assert percent_text(1.0) == "100 %"
+    assert format_percent_tick(0.05) == "5 %"
+    assert format_percent_tick(1.0) == "100 %"
 
 
 def test_ticks_of_new_axes_are_written_so_and_categories_keep_their_names():

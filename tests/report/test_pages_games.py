@@ -18,7 +18,8 @@ from fedaccord.games.pac.sampled import SampledPacGame
 from fedaccord.report.page import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
 from fedaccord.report.words_checks import check_answers, check_verdict
-from fedaccord.report.words_games import amount, price_value, ranked, solve_verdict, worst_envy
+from fedaccord.report.words_games import price_value, ranked, solve_verdict, worst_envy
+from fedaccord.wording import format_amount
 
 
 def parts(page, kind):
@@ -213,7 +214,7 @@ def test_without_a_stable_concept_the_first_one_is_told():
     ],
 )
 def test_numbers_are_written_for_people(value, text):
-    assert amount(value) == text
+    assert format_amount(value) == text
 
 
 @pytest.mark.parametrize(

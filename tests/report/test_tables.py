@@ -39,25 +39,6 @@ class Price:
     note: str = ""
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (2 / 3, "0.666667"),
-        (300.0, "300"),
-        (123456.7, "123,457"),
-        (1e6, "1,000,000"),
-        (1e20, "1e+20"),
-        (1e-9, "1e-09"),
-        (np.inf, "-"),
-        (np.nan, "-"),
-        (None, "-"),
-    ],
-)
-def test_numbers_are_written_for_people(value: float | None, text: str) -> None:
-    assert tables.number(value) == text
-
-
 def test_solutions_stand_side_by_side_with_the_stand_alone_needs() -> None:
     found = {
         "optimal": solution(GAME, "optimal", [2 / 3, 2 / 3], Status.OPTIMAL),

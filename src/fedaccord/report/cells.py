@@ -11,15 +11,13 @@ from numbers import Integral, Real
 from typing import TypeGuard
 
 from fedaccord.report.page import Cell, Mark, Table, Tone
+from fedaccord.wording import NOTHING, format_places
 
 # Significant digits of a column's largest number, and the most behind the point.
 DIGITS = 5
 BEHIND = 6
-# From here on, and below its inverse, a number is written with a power of ten.
-HUGE = 1e15
 # What spreadsheets take for the start of a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-NOTHING = "–"
 # A column with words longer than this needs room.
 WORDS = 40
 # With none longer than this a column is not broken into lines, the first one, of names, less soon.
@@ -120,25 +118,10 @@ def _shown(cell: Cell, places: int) -> Shown:
         return Shown(cell.text, tone=cell.tone)
     if not is_number(cell):
         return Shown(str(cell))
-    text = written(cell, places)
+    text = format_places(cell, places)
     # The page's script reads infinities as they are shown.
     plain = not math.isfinite(cell) or _read(text) == float(cell)
     return Shown(text, key="" if plain else f"{float(cell):.12g}")
-
-
-def written(number: float, places: int) -> str:
-    """Write a number for people.
-
-    number: to be written.
-    places: how many digits it has behind the point, if it is neither huge nor tiny.
-    """
-    if math.isnan(number):
-        return NOTHING
-    if math.isinf(number):
-        return "∞" if number > 0 else "−∞"
-    if abs(number) >= HUGE or (number and round(float(number), places) == 0):
-        return f"{number:.3g}".replace("-", "−")
-    return f"{float(number):,.{places}f}".replace("-", "−")
 
 
 def _read(text: str) -> float | None:

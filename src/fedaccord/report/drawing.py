@@ -26,6 +26,7 @@ from fedaccord.errors import InputError
 from fedaccord.report import style
 from fedaccord.report.page import Picture, Table
 from fedaccord.report.terminal import plain
+from fedaccord.wording import format_percent_tick, format_tick
 
 matplotlib = imported("matplotlib")
 imported("matplotlib.style")
@@ -66,7 +67,6 @@ FONT = FontProperties(family="DejaVu Sans", size=style.FONT_SIZE)
 TEXTS = TextToPath()
 # matplotlib leaves labels that begin with an underscore out of legends; this has no width.
 LISTED = "\u2060"
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class OwnAxes(Axes):
@@ -108,7 +108,7 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
     with styled():
         ax = Figure(figsize=size, layout="constrained").add_subplot(axes_class=OwnAxes)
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(FuncFormatter(tick_text))
+            axis.set_major_formatter(FuncFormatter(format_tick))
             # Names at the ticks, where those are what is drawn, still take its place.
             axis.isDefault_majfmt = True
     return ax
@@ -278,23 +278,6 @@ def _columns(widths: Sequence[float], room: float) -> int:
     return 1
 
 
-def tick_text(value: float, _place: int | None = None) -> str:
-    """Write the number at a tick in full, or as a power of ten where that would be long."""
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)) + 1e-9)
-    if -4 <= exponent < 6:
-        return f"{value:,.6g}".replace("-", "−")
-    first = value / 10.0**exponent
-    power = "10" + str(exponent).translate(SUPERSCRIPTS)
-    return power if math.isclose(first, 1) else f"{first:.3g}·{power}".replace("-", "−")
-
-
-def percent_text(value: float, _place: int | None = None) -> str:
-    """Write the share at a tick."""
-    return f"{100 * value:.6g} %".replace("-", "−")
-
-
 def finish(ax: Axes) -> Axes:
     """See to it that no text on the figure is taken for maths, and that none is cut off."""
     if figure_of(ax).get_layout_engine() is None:
@@ -415,8 +398,10 @@ def _set_scales(ax: Axes, chart: Chart) -> None:
     else:
         ax.grid(axis="y")
         _set_places(ax, chart)
-    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
-    ax.yaxis.set_major_formatter(FuncFormatter(percent_text if chart.percent else tick_text))
+    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
+    ax.yaxis.set_major_formatter(
+        FuncFormatter(format_percent_tick if chart.percent else format_tick)
+    )
 
 
 def _set_places(ax: Axes, chart: Chart) -> None:
@@ -439,7 +424,7 @@ def _set_places(ax: Axes, chart: Chart) -> None:
 
 def _put_goal(ax: Axes, goal: float, *, percent: bool) -> None:
     ax.axhline(goal, color=style.INK, linewidth=1, linestyle=(0, (1, 2)))
-    text = f"goal {percent_text(goal) if percent else tick_text(goal)}"
+    text = f"goal {format_percent_tick(goal) if percent else format_tick(goal)}"
     ax.text(
         *(1.01, goal, text),
         transform=ax.get_yaxis_transform(),

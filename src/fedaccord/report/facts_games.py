@@ -10,7 +10,8 @@ import numpy as np
 from fedaccord._machine import machine, versions
 from fedaccord.audit import Audit
 from fedaccord.games.base import Game
-from fedaccord.report.words_games import count, has_costs
+from fedaccord.report.words_games import has_costs
+from fedaccord.wording import count
 
 
 def game_facts(game: Game) -> Iterator[tuple[str, str]]:

@@ -16,13 +16,14 @@ from fedaccord.report.figures_parts import (
     FEW,
     NAMED,
     WIDTH,
-    count_samples,
     legend_beside_names,
     name_rows,
+    set_samples_axis,
     told_apart,
     write_beside,
 )
-from fedaccord.report.words_games import amount, count, is_off, off_mark, ranked, worst_envy
+from fedaccord.report.words_games import is_off, off_mark, ranked, worst_envy
+from fedaccord.wording import count, format_amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
     for y, agent in enumerate(shown.tolist()):
         write_beside(ax, float(given[y] + lacks[y]), y, off_mark(audit, agent).text)
     name_rows(ax, (audit.game.name(i) for i in shown.tolist()))
-    count_samples(ax, "samples", (0, largest, 0.24))
+    set_samples_axis(ax, "samples", (0, largest, 0.24))
     legend_beside_names(ax)
 
 
@@ -154,7 +155,7 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
     given = audit.contributions
     ax.plot(given[order], range(len(order)), "o", color=style.INK, markersize=8, zorder=4)
     for agent, y in place.items():
-        _write_below(ax, float(given[agent]), y, amount(float(given[agent])))
+        _write_below(ax, float(given[agent]), y, format_amount(float(given[agent])))
     for pairs, colour, line in (
         (audit.envy, style.BAD, "solid"),
         (audit.borderline, style.UNSURE, (0, (3, 2))),
@@ -172,7 +173,7 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
             ax.plot([], [], color=colour, linestyle=line, label=f"→ {said}")
     name_rows(ax, (audit.game.name(i) for i in order.tolist()))
     largest = float(given.max()) or 1.0
-    count_samples(ax, "samples given", (-0.06 * largest, largest, 0.1))
+    set_samples_axis(ax, "samples given", (-0.06 * largest, largest, 0.1))
     ax.grid(axis="y")
 
 
@@ -217,7 +218,7 @@ def _draw_pairs(ax: Axes, audit: Audit) -> None:
 def _with_burdens(audit: Audit, agents: Indices) -> list[str]:
     names = told_apart((audit.game.name(i) for i in agents.tolist()), 16)
     burdens = audit.contributions[agents].tolist()
-    return [f"{name}: {amount(burden)}" for name, burden in zip(names, burdens, strict=True)]
+    return [f"{name}: {format_amount(burden)}" for name, burden in zip(names, burdens, strict=True)]
 
 
 def _draw_gaps(ax: Axes, audit: Audit) -> None:
@@ -242,4 +243,4 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
         said = f"envies {others}" if envy.pairs > 1 else f"envies {name}"
         write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
     name_rows(ax, (audit.game.name(envy.agent) for envy in shown))
-    count_samples(ax, "samples given", (-0.03 * largest, largest, 0.3))
+    set_samples_axis(ax, "samples given", (-0.03 * largest, largest, 0.3))

@@ -18,13 +18,13 @@ from fedaccord.report.drawing import (
     finish,
     listed,
     new_axes,
-    percent_text,
     put_legend,
     set_labels,
     size_of,
     styled,
 )
 from fedaccord.report.training import percent_of
+from fedaccord.wording import format_percent_tick
 
 # After fedaccord.report.drawing, which says what to install where matplotlib is missing.
 from matplotlib.patches import Rectangle  # isort: skip
@@ -134,9 +134,9 @@ def _drawn(
         _put_region(ax, frontier.goals.samples, *heights)
         for n, (place, shift) in enumerate(zip(known, _shifts(known, right), strict=True)):
             _put_place(ax, place, n, shift)
-        ax.xaxis.set_major_formatter(FuncFormatter(percent_text))
+        ax.xaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         ax.xaxis.set_major_locator(MaxNLocator(6 if size_of(ax)[0] < 6 else 11))
-        ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
+        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         ax.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
         ax.grid(axis="both")
         set_labels(ax, x=f"different points used, in per cent of {frontier.baseline}'s", top=top)

@@ -22,27 +22,20 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import (
-    finish,
-    new_axes,
-    put_legend,
-    set_labels,
-    short,
-    styled,
-    tick_text,
-)
+from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
 from fedaccord.report.figures_audits import plot_envy, plot_spare
 from fedaccord.report.figures_overlap import plot_overlap
 from fedaccord.report.figures_parts import (
     NAMED,
     WIDTH,
-    count_samples,
     is_narrow,
     legend_beside_names,
     name_rows,
+    set_samples_axis,
     write_beside,
 )
-from fedaccord.report.words_games import amount, price_value
+from fedaccord.report.words_games import price_value
+from fedaccord.wording import format_amount, format_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +111,7 @@ def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = N
             label = "agents, from the largest stand-alone need to the smallest"
             set_labels(ax, x=label, top="samples")
             ax.set_xlim(0, game.size + 1)
-            ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
+            ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
             ax.grid(axis="y")
             put_legend(ax)
     return finish(ax)
@@ -130,7 +123,7 @@ def _colour(name: str, place: int) -> str:
 
 def _total_label(name: str, values: Vector) -> str:
     total = values.sum()
-    return f"{short(name)}: {amount(total)} in all" if np.isfinite(total) else short(name)
+    return f"{short(name)}: {format_amount(total)} in all" if np.isfinite(total) else short(name)
 
 
 def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
@@ -146,9 +139,9 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
             if not np.isfinite(value):
                 write_beside(ax, 0.0, y, "alone no amount suffices")
             elif game.size <= THICK:
-                write_beside(ax, value, y, amount(value))
+                write_beside(ax, value, y, format_amount(value))
     name_rows(ax, (game.name(i) for i in range(game.size)))
-    count_samples(ax, "samples", (0, largest, 0.12))
+    set_samples_axis(ax, "samples", (0, largest, 0.12))
 
 
 def by_need(given: Mapping[str, Vector]) -> Indices:
@@ -224,7 +217,7 @@ def _set_scale(ax: Axes, given: Mapping[str, Vector]) -> None:
     least, most = np.quantile(positive, (0.02, 1.0)) if positive.size else (1.0, 1.0)
     if most > 100 * least:
         ax.set_yscale("symlog", linthresh=10 ** np.floor(np.log10(least)), linscale=0.5)
-    ax.yaxis.set_major_formatter(FuncFormatter(tick_text))
+    ax.yaxis.set_major_formatter(FuncFormatter(format_tick))
     ax.set_ylim(0, most * 1.05)
 
 
@@ -260,7 +253,7 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
         if len(sizes) == 1:
             _write_prices(ax, prices, next(iter(sizes)))
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(FuncFormatter(tick_text))
+            axis.set_major_formatter(FuncFormatter(format_tick))
         set_labels(ax, x="k, the number of agents", top="price: total over the least total")
         ax.grid(axis="both")
         put_legend(ax)
@@ -282,7 +275,7 @@ def _set_log_scales(ax: Axes, ends: tuple[float, float], top: float) -> None:
 def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: int) -> None:
     """Write the prices of one game beside their points, none over another, and the root of k."""
     ax.plot(size, size**0.5, "o", color=style.REFERENCE, markersize=5)
-    said = [(size**0.5, f"√k = {amount(size**0.5)}")]
+    said = [(size**0.5, f"√k = {format_amount(size**0.5)}")]
     for series in prices.values():
         said += [(_height(p), price_value(p)) for p in series.values() if np.isfinite(p.lower)]
     low, high = ax.get_ylim()

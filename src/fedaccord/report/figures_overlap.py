@@ -14,14 +14,7 @@ from fedaccord._checks import Indices, Matrix
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import (
-    finish,
-    label_names,
-    new_axes,
-    set_labels,
-    styled,
-    tick_text,
-)
+from fedaccord.report.drawing import finish, label_names, new_axes, set_labels, styled
 from fedaccord.report.figures_parts import SHORT_NAME, WIDTH, is_narrow, name_rows, told_apart
 from fedaccord.report.overlap import (
     Blocks,
@@ -32,7 +25,7 @@ from fedaccord.report.overlap import (
     overlap_of,
     why_nothing,
 )
-from fedaccord.report.words_games import count
+from fedaccord.wording import count, format_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -295,7 +288,7 @@ def _draw_others(found: Others, game: Game, ax: Axes) -> None:
     ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
     asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
     set_labels(ax, x="others that an agent shares data with", top=f"agents{asked}")
-    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
     ax.grid(axis="y")
 
 

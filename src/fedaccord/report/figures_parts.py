@@ -16,10 +16,10 @@ from fedaccord.report.drawing import (
     put_legend,
     short,
     size_of,
-    tick_text,
     width_of,
 )
 from fedaccord.report.terminal import plain
+from fedaccord.wording import format_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def legend_beside_names(ax: Axes) -> None:
     put_legend(ax, ncols=min(max(fit, 1), len(labels)))
 
 
-def count_samples(ax: Axes, label: str, ends: Sequence[float]) -> None:
+def set_samples_axis(ax: Axes, label: str, ends: Sequence[float]) -> None:
     """Make the horizontal axis one of samples, with room for words at the ends of bars.
 
     ax: where.
@@ -78,7 +78,7 @@ def count_samples(ax: Axes, label: str, ends: Sequence[float]) -> None:
     least, most, room = ends
     ax.set_xlim(least, most * (1 + room * (1.7 if is_narrow(ax) else 1.0)))
     ax.set_xlabel(label)
-    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
     if is_narrow(ax):
         ax.locator_params(axis="x", nbins=5)
     ax.spines["bottom"].set_visible(False)

@@ -14,16 +14,7 @@ from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Plan
 from fedaccord.report import style
-from fedaccord.report.drawing import (
-    finish,
-    new_axes,
-    percent_text,
-    put_legend,
-    set_labels,
-    short,
-    styled,
-    tick_text,
-)
+from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
 from fedaccord.report.figures_parts import (
     NAMED,
     WIDTH,
@@ -32,6 +23,7 @@ from fedaccord.report.figures_parts import (
     name_rows,
 )
 from fedaccord.report.plans import shown_agents
+from fedaccord.wording import format_percent_tick, format_tick, pluralize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +65,7 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
             for n, (x, y) in enumerate(zip(totals.tolist(), felt.tolist(), strict=True)):
                 givers = len(plan.tradeoffs[n].contributors)
                 ax.annotate(
-                    f"{n + 1}: {givers} {'gives' if givers == 1 else 'give'}",
+                    f"{n + 1}: {givers} {pluralize(givers, 'gives', 'give')}",
                     (x, y),
                     xytext=(9, 4),
                     textcoords="offset points",
@@ -85,9 +77,9 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
         ax.set_xlim(low - room, high + 2.2 * room)
         ax.set_ylim(-0.04, 1.04)
         ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(ax) else 8))
-        ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
-        ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
-        level = percent_text(min(plan.options["levels"]))
+        ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
+        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
+        level = format_percent_tick(min(plan.options["levels"]))
         top = (
             f"mean probability that a contributor who cuts to {level} still reaches its goal"
             if measured
@@ -146,7 +138,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
         goals = plan.goals[shown]
         ax.vlines(goals, places - 0.3, places + 0.3, color=style.BAD, linewidth=2.2, label="goal")
         name_rows(ax, (plan.name(i) for i in shown))
-        ax.xaxis.set_major_formatter(FuncFormatter(percent_text))
+        ax.xaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         ax.xaxis.set_major_locator(MaxNLocator(4 if is_narrow(ax) else 7))
         ax.set_xlabel("accuracy on the own validation points")
         ax.grid(axis="x")
@@ -225,8 +217,8 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
         ax.set_xlim(0, at[-1])
         ax.xaxis.set_major_locator(MaxNLocator(4 if is_narrow(ax) else 8))
         ax.yaxis.set_major_locator(MaxNLocator(6))
-        ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
-        ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
+        ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
+        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         who = short(plan.name(agent))
         set_labels(ax, x=f"samples, in samples of {who}", top=f"accuracy of {who}")
         ax.grid(axis="y")

@@ -22,16 +22,8 @@ from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.federation.charts import defection_chart, draws_chart, training_chart
 from fedaccord.report import style
-from fedaccord.report.drawing import (
-    finish,
-    new_axes,
-    percent_text,
-    plot_chart,
-    put_legend,
-    set_labels,
-    styled,
-    tick_text,
-)
+from fedaccord.report.drawing import finish, new_axes, plot_chart, put_legend, set_labels, styled
+from fedaccord.wording import format_percent_tick, format_tick
 
 # After fedaccord.report.drawing, which says what to install where matplotlib is missing.
 from matplotlib.ticker import FuncFormatter  # isort: skip
@@ -166,7 +158,7 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
 
 def _set_logarithmic(ax: Axes) -> None:
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
     ax.xaxis.set_minor_formatter(lambda value, _: "")
 
 
@@ -220,7 +212,7 @@ def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
         _set_logarithmic(ax)
         set_labels(ax, x="learning rate", top="accuracy on the validation pool")
         ax.set_ylim(0, 1)
-        ax.yaxis.set_major_formatter(FuncFormatter(percent_text))
+        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         ax.grid(axis="y")
         put_legend(ax)
     return finish(ax)

@@ -11,7 +11,7 @@ from fedaccord.games.catalog.entries import Entry
 from fedaccord.report.facts_games import run_facts
 from fedaccord.report.page import Cell, Mark, Page, Part, Section, Table
 from fedaccord.report.pictures_games import overlap_picture, prices_picture
-from fedaccord.report.words_games import amount, count, raised
+from fedaccord.wording import capitalize_first, count, format_amount
 
 # The flowers whose prices are drawn, from 5 to 10,001 agents.
 PETALS = (4, 9, 25, 100, 400, 1_600, 10_000)
@@ -55,7 +55,7 @@ def _verdict(entries: Sequence[Entry]) -> str:
     for concept in CONCEPTS:
         cell = _cell(known, concept)
         if cell is not None:
-            text = cell.text if isinstance(cell, Mark) else amount(float(cell))
+            text = cell.text if isinstance(cell, Mark) else format_amount(float(cell))
             told.append(f"{concept.replace('_', '-')} {text}")
     return f"Known least totals of the game {entry.name}: {', '.join(told) or 'none'}."
 
@@ -65,7 +65,7 @@ def _cell(known: Answers, concept: str) -> Mark | float | None:
     if concept == "stable" and not known.stable_exists:
         return Mark("none exists", "bad")
     if concept == "envy_free" and value is not None and not known.envy_free_attained:
-        return Mark(f"{amount(value)}, never reached", "unsure")
+        return Mark(f"{format_amount(value)}, never reached", "unsure")
     return None if value is None else float(value)
 
 
@@ -109,7 +109,7 @@ def _entry_section(entry: Entry) -> Section:
 
 def _entry_parts(entry: Entry) -> Iterator[Part]:
     known = _answers(entry)
-    yield f"{raised(entry.summary)}."
+    yield f"{capitalize_first(entry.summary)}."
     yield f"From: {entry.source}. Totals: {known.source}."
     options = "".join(f" --parameter {key}={value}" for key, value in entry.parameters.items())
     yield f"To make it: fedaccord catalog {entry.name}{options} --save {entry.name}.json"

@@ -28,16 +28,14 @@ from fedaccord.report.pictures_games import (
 from fedaccord.report.tables import ENVY
 from fedaccord.report.words_checks import check_answers, check_verdict
 from fedaccord.report.words_games import (
-    amount,
     chosen_concept,
-    count,
     has_costs,
     is_off,
     price_value,
-    raised,
     ranked,
     solve_verdict,
 )
+from fedaccord.wording import capitalize_first, count, format_amount
 
 __all__ = ["catalog_page", "check_page", "solve_page"]
 
@@ -228,7 +226,9 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
                 ("plan", total, "at least", "at most", "status", "method"),
                 rows,
             ),
-            Listing(tuple(f"{raised(', '.join(who))}: {words}" for words, who in said.items())),
+            Listing(
+                tuple(f"{capitalize_first(', '.join(who))}: {words}" for words, who in said.items())
+            ),
         ),
     )
 
@@ -245,7 +245,9 @@ def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
         "A plan holds if nobody could give less while the others keep to it and still reach its "
         "requirement. That is asked of every agent by code that trusts no solver."
     )
-    said = Listing(tuple(f"{raised(plan)}: {found.sentence()}" for plan, found in audits.items()))
+    said = Listing(
+        tuple(f"{capitalize_first(plan)}: {found.sentence()}" for plan, found in audits.items())
+    )
     parts = (part for plan, found in audits.items() for part in _defection_parts(found, plan))
     return Section("Who would give less, and by how much", (intro, said, *parts))
 
@@ -271,7 +273,9 @@ def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
         "An agent envies another if it gives more, and would still reach its requirement after "
         "the two changed places."
     )
-    said = Listing(tuple(f"{raised(plan)}: {_envy_sentence(a)}" for plan, a in audits.items()))
+    said = Listing(
+        tuple(f"{capitalize_first(plan)}: {_envy_sentence(a)}" for plan, a in audits.items())
+    )
     parts = (part for plan, found in audits.items() for part in _envy_parts(found, plan))
     return Section("Who envies whom", (intro, said, *parts))
 
@@ -311,8 +315,9 @@ def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Sectio
         parts.append(picture)
     parts.append(
         "The paper's Theorem 4 has games, flowers, whose prices grow like the square root of the "
-        f"number of agents, about half of it. Here that root is {amount(game.size**0.5)}. It is "
-        "there for comparison, and not a bound that every game keeps to."
+        f"number of agents, about half of it. Here that root is "
+        f"{format_amount(game.size**0.5)}. It is there for comparison, and not a "
+        "bound that every game keeps to."
     )
     return Section("What stability and fairness cost", tuple(parts))
 
@@ -320,7 +325,7 @@ def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Sectio
 def _price_sentence(name: str, price: Interval) -> str:
     note = getattr(price, "note", "")
     value = price_value(price)
-    said = f"{raised(name)}: {value}"
+    said = f"{capitalize_first(name)}: {value}"
     if np.isfinite(price.upper) and not note:
         kind = "stable" if "stability" in name else "envy-free"
         up_to = "up to " if price.upper > price.lower * (1 + 1e-6) else ""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fedaccord._checks import Vector
 from fedaccord.planning.result import Outcome, Plan
-from fedaccord.planning.verdicts import chance, percent
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
 from fedaccord.report.figures_plans import plot_tradeoffs
@@ -34,7 +33,7 @@ from fedaccord.report.plans import (
     shown_agents,
     tradeoffs_sentence,
 )
-from fedaccord.report.words_games import count
+from fedaccord.wording import count, format_part, format_probability
 
 TONES: Mapping[Outcome, Tone] = {
     Outcome.PLANNED: "good",
@@ -170,18 +169,19 @@ def _reasons_section(plan: Plan) -> Section | None:
 def _chances_section(plan: Plan) -> Section | None:
     if plan.satisfied is None or plan.everyone is None or plan.goals is None:
         return None
-    asked = chance(plan.options["probability"])
+    asked = format_probability(plan.options["probability"])
     said = (
-        f"In one run all reach their goals with probability {chance(plan.everyone.value)} (asked: "
-        f"{asked}). The resamples of the pilots are worlds that may be the true one; among the "
-        f"middle 95 % of them it goes from {chance(plan.everyone.low or 0.0)} to "
-        f"{chance(plan.everyone.high or 0.0)}."
+        f"In one run all reach their goals with probability "
+        f"{format_probability(plan.everyone.value)} (asked: {asked}). The resamples of "
+        "the pilots are worlds that may be the true one; among the "
+        f"middle 95 % of them it goes from {format_probability(plan.everyone.low or 0.0)} to "
+        f"{format_probability(plan.everyone.high or 0.0)}."
     )
     parts: list[Part] = [said, prospects_picture(plan), chances_table(plan)]
     if plan.ceiling is not None:
         parts.append(
             "If all gave as much as they can, the probability would be "
-            f"{chance(plan.ceiling.value)}."
+            f"{format_probability(plan.ceiling.value)}."
         )
     return Section("What each may expect of one run", tuple(parts))
 
@@ -204,7 +204,7 @@ def _cuts_section(plan: Plan) -> Section | None:
         cuts = [cut_mark(float(plan.cuts[level][i])) for level in levels]
         reached = shares_of_one(float(plan.satisfied[i]))
         rows.append((plan.name(i), float(plan.contributions[i]), *reached, *cuts))
-    heads = ("agent", "gives", "P(goal)", *(f"with {percent(level)}" for level in levels))
+    heads = ("agent", "gives", "P(goal)", *(f"with {format_part(level)}" for level in levels))
     table = Table("P(goal) of an agent that alone gives part of its share", heads, tuple(rows))
     return Section(
         "What giving less would come to", (intro, picture_of(cuts_chart(plan, shown)), table)
@@ -276,7 +276,7 @@ def _doubts_section(plan: Plan) -> Section:
 
 
 def _making_section(plan: Plan) -> Section:
-    levels = ", ".join(percent(level) for level in plan.options["levels"])
+    levels = ", ".join(format_part(level) for level in plan.options["levels"])
     if plan.measurement is None:
         said = (
             "The game was taken as it is; the cheapest, the cheapest stable and the cheapest "
@@ -293,8 +293,9 @@ def _making_section(plan: Plan) -> Section:
             "drawn anew from the curves, with the scatter that the pilots show. Intervals go from "
             "2.5 to 97.5 % of what comes out over these.",
             "Every agent aims above its goal by the same multiple of its scatter, the least with "
-            f"which one run satisfies all with probability {chance(plan.options['probability'])}; "
-            "among the equilibria at these aims the plan was chosen, put into whole samples, and "
+            f"which one run satisfies all with probability "
+            f"{format_probability(plan.options['probability'])}; among the equilibria at "
+            "these aims the plan was chosen, put into whole samples, and "
             f"cuts to {levels} tried on it. Totals and prices compare plans over the reals.",
             *_fineness(plan, number),
         ),

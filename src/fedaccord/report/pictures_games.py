@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,16 +35,8 @@ from fedaccord.report.figures_overlap import counted, overlap_size, plot_found
 from fedaccord.report.figures_parts import FEW, NAMED
 from fedaccord.report.overlap import Blocks, Overlap, Pairs, SharedPoints, overlap_of
 from fedaccord.report.page import Cell, Picture, Table
-from fedaccord.report.words_games import (
-    amount,
-    count,
-    is_off,
-    off_mark,
-    price_value,
-    raised,
-    ranked,
-    worst_envy,
-)
+from fedaccord.report.words_games import is_off, off_mark, price_value, ranked, worst_envy
+from fedaccord.wording import capitalize_first, count, format_amount, join_first
 
 # The most rows of a picture's numbers.
 ROWS = 2_000
@@ -101,10 +93,13 @@ def _totals_told(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
     for name, values in given.items():
         known = np.where(np.isfinite(values), values, -1.0)
         most = int(np.argmax(known))
-        total = f"{amount(values.sum())} in all" if np.isfinite(values).all() else "not for all"
+        total = (
+            f"{format_amount(values.sum())} in all" if np.isfinite(values).all() else "not for all"
+        )
         yield (
-            f"{raised(name)}: {total}, the most by {game.name(most)} with "
-            f"{amount(known[most])}; {count(int((values == 0).sum()), 'agent')} with nothing."
+            f"{capitalize_first(name)}: {total}, the most by {game.name(most)} with "
+            f"{format_amount(known[most])}; "
+            f"{count(int((values == 0).sum()), 'agent')} with nothing."
         )
 
 
@@ -151,7 +146,7 @@ def spare_picture(audit: Audit, plan: str) -> Picture | None:
     return Picture(
         name=f"defection-{plan}",
         title=f"What each gives and needs under the {plan} plan",
-        alt=f"Off what they need are {_listed(told, int(off.sum()))}.",
+        alt=f"Off what they need are {join_first(told, int(off.sum()), most=TOLD)}.",
         draw=lambda ax: plot_spare(audit, ax),
         data=spare_table(audit, shown, "What each gives and needs"),
         size=spare_size(audit),
@@ -169,13 +164,6 @@ def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
     if rest == 1:
         return "The other one gives exactly what it needs."
     return f"The other {rest:,} give exactly what they need."
-
-
-def _listed(told: Iterable[str], total: int) -> str:
-    """Tell the first of many things, and how many more there are."""
-    first = list(islice(told, TOLD))
-    more = [f"and {total - len(first):,} more"] if total > len(first) else []
-    return "; ".join([*first, *more])
 
 
 def spare_table(audit: Audit, agents: Indices, caption: str) -> Table:
@@ -208,16 +196,17 @@ def envy_picture(audit: Audit, plan: str) -> Picture | None:
     name, given = audit.game.name, audit.contributions
     worst = worst_envy(audit, TOLD)
     told = (
-        f"{name(e.agent)} gives {amount(given[e.agent])} and envies {name(e.other)}, who gives "
-        f"{amount(given[e.other])}"
+        f"{name(e.agent)} gives {format_amount(given[e.agent])} and envies "
+        f"{name(e.other)}, who gives {format_amount(given[e.other])}"
         for e in worst
     )
     envious = len({i for i, _ in audit.envy})
     unclear = f" {count(len(audit.borderline), 'pair')} too close to call." * bool(audit.borderline)
+    listed = join_first(told, envious, most=TOLD) or "Nobody envies anybody for certain"
     return Picture(
         name=f"envy-{plan}",
         title=f"Who envies whom under the {plan} plan",
-        alt=f"{_listed(told, envious) or 'Nobody envies anybody for certain'}.{unclear}",
+        alt=f"{listed}.{unclear}",
         draw=lambda ax: plot_envy(audit, ax),
         data=envy_table(audit),
         size=envy_size(audit),
@@ -277,7 +266,7 @@ def prices_picture(prices: Mapping[str, Mapping[int, Interval]]) -> Picture | No
     return Picture(
         name="prices",
         title="Prices against the number of agents",
-        alt=f"{raised(_listed(told, sum(map(len, known.values()))))}.",
+        alt=f"{capitalize_first(join_first(told, sum(map(len, known.values())), most=TOLD))}.",
         draw=lambda ax: plot_prices(known, ax),
         data=Table(
             "Prices, proved to lie in these intervals",
@@ -330,7 +319,7 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
             f"{count(int(size), 'point')} of {count(int((found.masses[:, n] > 0).sum()), 'agent')}"
             for n, size in enumerate(found.sizes.tolist())
         )
-        told = _listed(groups, len(found.sizes)) or "no points"
+        told = join_first(groups, len(found.sizes), most=TOLD) or "no points"
         return (
             "Agents, and the points that they share",
             f"{agents} share {told}. {_lonely(game, found)}",
@@ -374,7 +363,7 @@ def _strongest(game: Game, found: Pairs) -> str:
     if apart[row, column] <= 0:
         return "Nobody's samples help anybody else."
     return (
-        f"The most is {amount(apart[row, column])}, from {game.name(int(column))} to "
+        f"The most is {format_amount(apart[row, column])}, from {game.name(int(column))} to "
         f"{game.name(int(row))}."
     )
 
@@ -389,7 +378,7 @@ def _overlap_data(game: Game, found: Overlap) -> Table:
         return Table("How likely an agent's sample is in each group of points", columns, rows)
     if isinstance(found, Pairs):
         rows = tuple((game.name(i), *found.values[i].tolist()) for i in everyone)
-        return Table(raised(found.what), ("agent", *map(game.name, everyone)), rows)
+        return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
     if isinstance(found, Blocks):
         shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
         heads = ["agent", "others it shares with"]

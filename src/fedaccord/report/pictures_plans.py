@@ -10,7 +10,6 @@ from fedaccord.charts import Chart, Line
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import Estimate, Estimates
 from fedaccord.planning.result import Plan
-from fedaccord.planning.verdicts import chance, percent, samples
 from fedaccord.report.drawing import NARROW
 from fedaccord.report.figures_plans import (
     curve_band,
@@ -22,7 +21,8 @@ from fedaccord.report.figures_plans import (
 from fedaccord.report.page import Cell, Mark, Picture, Table, Tone
 from fedaccord.report.pictures_games import finite, narrowed
 from fedaccord.report.plans import CONCEPTS, share, shown_agents
-from fedaccord.report.words_games import count, ranked
+from fedaccord.report.words_games import ranked
+from fedaccord.wording import count, format_part, format_probability, format_samples
 
 # Tables list this many agents; of more, those who give most.
 ROWS = 500
@@ -151,7 +151,7 @@ def _estimate(values: Estimates | None, agent: int) -> Estimate | None:
 def cut_mark(value: float) -> Mark:
     """Write the chance of getting away with a cut."""
     tone: Tone = "bad" if value >= LOOSE else "good" if value <= FIRM else "unsure"
-    return Mark(chance(value), tone)
+    return Mark(format_probability(value), tone)
 
 
 def cuts_chart(plan: Plan, agents: Sequence[int]) -> Chart:
@@ -171,13 +171,15 @@ def cuts_chart(plan: Plan, agents: Sequence[int]) -> Chart:
         for i in agents
     )
     least = levels[0]
-    told = "; ".join(f"{plan.name(i)} {chance(float(plan.cuts[least][i]))}" for i in agents)
+    told = "; ".join(
+        f"{plan.name(i)} {format_probability(float(plan.cuts[least][i]))}" for i in agents
+    )
     return Chart(
         "cuts",
         "Probability to reach the goal in spite of a cut",
         "per cent of its share that an agent gives; the others give all of theirs",
         "probability that it still reaches its goal",
-        f"With {percent(least)} of its share: {told}.",
+        f"With {format_part(least)} of its share: {told}.",
         lines,
         percent=True,
     )
@@ -186,17 +188,24 @@ def cuts_chart(plan: Plan, agents: Sequence[int]) -> Chart:
 def tradeoffs_told(plan: Plan) -> str:
     """Say what equilibria there are, for those who do not see them."""
     chosen = next(t for t in plan.tradeoffs if t.chosen)
-    cut = "" if chosen.cut is None else f", a cut goes unfelt with probability {chance(chosen.cut)}"
+    cut = (
+        ""
+        if chosen.cut is None
+        else f", a cut goes unfelt with probability {format_probability(chosen.cut)}"
+    )
+    low, high, total = (
+        format_samples(t.total) for t in (plan.tradeoffs[0], plan.tradeoffs[-1], chosen)
+    )
     return (
-        f"{len(plan.tradeoffs)} equilibria with totals from {samples(plan.tradeoffs[0].total)} to "
-        f"{samples(plan.tradeoffs[-1].total)}; the plan has {samples(chosen.total)}{cut}."
+        f"{len(plan.tradeoffs)} equilibria with totals from {low} to {high}; the plan has "
+        f"{total}{cut}."
     )
 
 
 def tradeoffs_table(plan: Plan) -> Table:
     """List the equilibria to choose from."""
     measured = plan.measurement is not None
-    level = percent(min(plan.options["levels"]))
+    level = format_part(min(plan.options["levels"]))
     rows: list[tuple[Cell, ...]] = []
     for n, tradeoff in enumerate(plan.tradeoffs):
         most = tradeoff.largest
@@ -243,7 +252,7 @@ def curve_picture(plan: Plan, measurement: Measurement, agent: int, number: int)
     return Picture(
         f"curve-{number}",
         f"The learning curve of {name}",
-        f"{count(len(table), 'pilot')}; the goal is {goal:g}; with {samples(float(at[-1]))} "
+        f"{count(len(table), 'pilot')}; the goal is {goal:g}; with {format_samples(float(at[-1]))} "
         f"samples' worth the curve is at {ends[0]:.3f} ({ends[1]:.3f} to {ends[2]:.3f}).",
         draw=lambda ax: plot_learning(plan, agent, ax=ax),
         data=Table(

@@ -12,8 +12,15 @@ from rich.text import Text
 from fedaccord.equilibria.result import Status
 from fedaccord.planning.probabilities import Estimate, Estimates
 from fedaccord.planning.result import Outcome, Plan, Tradeoff
-from fedaccord.planning.verdicts import accuracy, chance, percent, samples
 from fedaccord.report.tables import FEW, MANY, Sheet, line, price_line
+from fedaccord.wording import (
+    format_accuracy,
+    format_interval,
+    format_part,
+    format_samples,
+    format_short_probability,
+    shorten,
+)
 
 # The most equilibria that the table of a terminal lists.
 LISTED = 8
@@ -58,7 +65,7 @@ def shown_agents(plan: Plan) -> list[int]:
 
 
 def _goal(plan: Plan, agent: int) -> str:
-    return "-" if plan.goals is None else accuracy(float(plan.goals[agent]))
+    return "-" if plan.goals is None else format_accuracy(float(plan.goals[agent]))
 
 
 def _amount(estimate: Estimate | None) -> str:
@@ -66,9 +73,8 @@ def _amount(estimate: Estimate | None) -> str:
     if estimate is None or not math.isfinite(estimate.value):
         return "-"
     if estimate.low is None or estimate.high is None:
-        return samples(estimate.value)
-    high = samples(estimate.high) if math.isfinite(estimate.high) else "∞"
-    return f"{samples(estimate.value)} [{samples(estimate.low)}, {high}]"
+        return format_samples(estimate.value)
+    return format_interval(estimate.value, estimate.low, estimate.high, format_samples)
 
 
 def share(plan: Plan, agent: int) -> Estimate | None:
@@ -89,7 +95,9 @@ def shares_table(plan: Plan) -> Sheet:
     given = {name: s.contributions for name, s in plan.solutions.items()}
     sheet = Sheet("agent", *goals, "plan", "alone", *CONCEPTS)
     for agent in shown_agents(plan):
-        others = {n: "-" if v is None else samples(float(v[agent])) for n, v in given.items()}
+        others = {
+            n: "-" if v is None else format_samples(float(v[agent])) for n, v in given.items()
+        }
         sheet.add_row(
             line(plan.name(agent)),
             *([_goal(plan, agent)] if goals else []),
@@ -108,16 +116,16 @@ def _add_totals(sheet: Sheet, plan: Plan, *, blank: int) -> None:
     """Add what all give together, and what it costs where samples have costs."""
     game = plan.game
     found = {name: s.contributions for name, s in plan.solutions.items()}
-    sums = {n: "-" if v is None else samples(float(v.sum())) for n, v in found.items()}
+    sums = {n: "-" if v is None else format_samples(float(v.sum())) for n, v in found.items()}
     priced = bool((game.costs != 1).any())
-    alone = "-" if plan.alone is None else samples(float(plan.alone.values.sum()))
-    mine = "-" if plan.contributions is None else samples(float(plan.contributions.sum()))
+    alone = "-" if plan.alone is None else format_samples(float(plan.alone.values.sum()))
+    mine = "-" if plan.contributions is None else format_samples(float(plan.contributions.sum()))
     pad = [""] * blank
     sheet.add_sum("all (samples)" if priced else "all", *pad, mine, alone, *_named(sums))
     if priced:
-        costs = {name: samples(total.value) for name, total in plan.totals.items()}
-        mine = "-" if plan.contributions is None else samples(game.total(plan.contributions))
-        alone = samples(game.total(plan.bare.alone))
+        costs = {name: format_samples(total.value) for name, total in plan.totals.items()}
+        mine = "-" if plan.contributions is None else format_samples(game.total(plan.contributions))
+        alone = format_samples(game.total(plan.bare.alone))
         sheet.add_sum("total cost", *pad, mine, alone, *_named(costs))
 
 
@@ -162,42 +170,43 @@ def _left_out(plan: Plan) -> Iterator[str]:
         (plan.aims_missed, "not all that is aimed at can be had", "of the plan and its total"),
     ):
         if part > 0.5:
-            yield f"In {percent(part)} of the resamples {what}: there are no intervals {whose}."
+            yield f"In {format_part(part)} of the resamples {what}: there are no intervals {whose}."
         elif part > LEFT_OUT:
             kept = f"intervals {whose} are over the others"
-            yield f"In {percent(part)} of the resamples {what}: {kept}."
+            yield f"In {format_part(part)} of the resamples {what}: {kept}."
 
 
 def chances_sentence(plan: Plan) -> str:
     """Say what the columns of the table of chances are."""
-    some = next(iter(plan.cuts), 0.0)
+    some = format_part(next(iter(plan.cuts), 0.0))
     return (
         "What each may expect of one run under the plan. P at "
-        f"{percent(some)}: that it reaches its goal though it alone gives {percent(some)} of its "
-        "share."
+        f"{some}: that it reaches its goal though it alone gives {some} of its share."
     )
 
 
 def chances_table(plan: Plan) -> Sheet:
     """Lay out what each may expect of one run, and of one in which it alone gives less."""
-    levels = [f"P at {percent(level)}" for level in plan.cuts]
+    levels = [f"P at {format_part(level)}" for level in plan.cuts]
     sheet = Sheet("agent", "goal", "aims at", "one run reaches", "P(goal)", *levels)
     if plan.satisfied is None or plan.runs is None:
         return sheet
     for agent in shown_agents(plan):
         run = plan.runs[agent]
         idle = plan.contributions is None or plan.contributions[agent] == 0
-        cuts = ["-" if idle else _brief(float(v[agent])) for v in plan.cuts.values()]
+        cuts = [
+            "-" if idle else format_short_probability(float(v[agent])) for v in plan.cuts.values()
+        ]
         sheet.add_row(
             line(plan.name(agent)),
             _goal(plan, agent),
             f"{plan.aims[agent]:.3f}",
             f"{run.value:.3f} [{run.low:.3f}, {run.high:.3f}]",
-            _brief(float(plan.satisfied[agent])),
+            format_short_probability(float(plan.satisfied[agent])),
             *cuts,
         )
     if plan.everyone is not None:
-        sheet.add_sum("all at once", "", "", "", _brief(plan.everyone.value))
+        sheet.add_sum("all at once", "", "", "", format_short_probability(plan.everyone.value))
     return sheet
 
 
@@ -205,32 +214,27 @@ def tradeoffs_table(plan: Plan) -> Sheet:
     """Lay out the equilibria to choose from: what they cost, and how soon a cut is felt."""
     measured = any(tradeoff.everyone is not None for tradeoff in plan.tradeoffs)
     least = min(plan.options["levels"])
-    heads = ["P(all)", f"P at {percent(least)}"] if measured else ["own part"]
+    heads = ["P(all)", f"P at {format_part(least)}"] if measured else ["own part"]
     sheet = Sheet("equilibrium", "givers", "total", *heads, "largest share", "envious")
     for place, tradeoff in enumerate(plan.tradeoffs):
         if place >= LISTED and not tradeoff.chosen:
             continue
         numbers = (
-            [_brief(tradeoff.everyone), _brief(tradeoff.cut)]
+            [format_short_probability(tradeoff.everyone), format_short_probability(tradeoff.cut)]
             if measured
-            else ["-" if tradeoff.own_part is None else percent(tradeoff.own_part)]
+            else ["-" if tradeoff.own_part is None else format_part(tradeoff.own_part)]
         )
         most = tradeoff.largest
+        largest = format_samples(float(tradeoff.contributions[most]))
         sheet.add_row(
             f"{place + 1}, the plan" if tradeoff.chosen else str(place + 1),
             f"{len(tradeoff.contributors):,}",
-            samples(tradeoff.total),
+            format_samples(tradeoff.total),
             *numbers,
-            line(f"{samples(float(tradeoff.contributions[most]))} by {short_name(plan, most)}"),
+            line(f"{largest} by {shorten(plan.name(most), 16)}"),
             str(len(tradeoff.envious)),
         )
     return sheet
-
-
-def short_name(plan: Plan, agent: int, longest: int = 16) -> str:
-    """Give an agent's name, cut where it is long."""
-    name = plan.name(agent)
-    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _tradeoffs(plan: Plan) -> Iterator[RenderableType]:
@@ -273,13 +277,6 @@ def _looseness(tradeoff: Tradeoff) -> float:
     if tradeoff.cut is not None:
         return round(tradeoff.cut, 9)
     return -round(tradeoff.own_part or 0.0, 9)
-
-
-def _brief(value: float | None) -> str:
-    """Write a probability in a cell; what is not certain never reads as if it were."""
-    if value is None:
-        return "-"
-    return chance(value).replace("above ", "> ").replace("below ", "< ")
 
 
 def reach_table(plan: Plan) -> Sheet:

@@ -17,6 +17,7 @@ from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.terminal import plain
+from fedaccord.wording import format_number, format_range
 
 # With more agents than this a table shows only the first FEW of those that matter most.
 MANY = 30
@@ -38,15 +39,6 @@ ENVY = {
 def line(text: str, style: str = "") -> Text:
     """Make a line in which nothing counts as markup."""
     return Text(plain(text), style=style)
-
-
-def number(value: float | None) -> str:
-    """Write a number for people: six digits, or all digits before the point."""
-    if value is None or not np.isfinite(value):
-        return "-"
-    if 1e5 <= abs(value) < 1e15:
-        return f"{value:,.0f}"
-    return f"{value:.6g}"
 
 
 class Sheet:
@@ -113,7 +105,7 @@ def _has_costs(game: Game) -> bool:
 
 
 def _cost(game: Game, contributions: Vector) -> str:
-    return number(game.total(contributions) if np.isfinite(contributions).all() else None)
+    return format_number(game.total(contributions) if np.isfinite(contributions).all() else None)
 
 
 def _most(weights: Vector) -> Indices:
@@ -137,16 +129,16 @@ def solutions_table(game: Game, solutions: Mapping[str, Solution]) -> Sheet:
     weights = np.max([*found.values()], axis=0) if found else game.requirements
     shown = _most(weights)
     for agent in shown.tolist():
-        given = [number(found[c][agent]) if c in found else "-" for c in solutions]
-        sheet.add_row(line(game.name(agent)), number(game.alone[agent]), *given)
+        given = [format_number(found[c][agent]) if c in found else "-" for c in solutions]
+        sheet.add_row(line(game.name(agent)), format_number(game.alone[agent]), *given)
     if len(shown) < game.size:
         others = np.delete(np.arange(game.size), shown)
-        sums = [number(found[c][others].sum()) if c in found else "-" for c in solutions]
-        alone = number(game.alone[others].sum())
+        sums = [format_number(found[c][others].sum()) if c in found else "-" for c in solutions]
+        alone = format_number(game.alone[others].sum())
         sheet.add_row(Text(f"{len(others):,} others, in all", style="italic"), alone, *sums)
-    sums = [number(found[c].sum()) if c in found else "-" for c in solutions]
+    sums = [format_number(found[c].sum()) if c in found else "-" for c in solutions]
     priced = _has_costs(game)
-    sheet.add_sum("all (samples)" if priced else "all", number(game.alone.sum()), *sums)
+    sheet.add_sum("all (samples)" if priced else "all", format_number(game.alone.sum()), *sums)
     if priced:
         costs = [_cost(game, found[c]) if c in found else "-" for c in solutions]
         sheet.add_sum("total cost", _cost(game, game.alone), *costs)
@@ -161,9 +153,9 @@ def totals_table(solutions: Mapping[str, Solution]) -> Sheet:
     for concept, solution in solutions.items():
         sheet.add_row(
             concept,
-            number(solution.total),
-            number(solution.bounds.lower),
-            number(solution.bounds.upper),
+            format_number(solution.total),
+            format_number(solution.bounds.lower),
+            format_number(solution.bounds.upper),
             solution.status.key,
             solution.method,
         )
@@ -193,13 +185,7 @@ def price_line(name: str, price: Any) -> Text:
     name: what the price is called.
     price: its lower and upper end, and a note.
     """
-    low, high = number(price.lower), number(price.upper)
-    if price.lower == np.inf:
-        value = "none"
-    elif high == "-":
-        value = f"at least {low}" if low != "-" else "unknown"
-    else:
-        value = low if low == high else f"from {low} to {high}"
+    value = format_range(price.lower, price.upper, format_number)
     return line(f"{name}: {value}" + (f" ({price.note})" if price.note else ""))
 
 
@@ -217,11 +203,11 @@ def audit_table(found: Audit) -> Sheet:
         values = (found.contributions, found.needed, found.short, found.spare, found.alone)
         envies = line(game.name(envied[agent])) if agent in envied else Text("-")
         envies.truncate(LEAST_NAME, overflow="ellipsis")
-        row = [number(v[agent]) for v in values]
+        row = [format_number(v[agent]) for v in values]
         sheet.add_row(line(game.name(agent)), *row, envies)
     rest = f"and {game.size - len(shown):,} more; all" if len(shown) < game.size else "all"
     priced = _has_costs(game)
-    sheet.add_sum(f"{rest} (samples)" if priced else rest, number(found.contributions.sum()))
+    sheet.add_sum(f"{rest} (samples)" if priced else rest, format_number(found.contributions.sum()))
     if priced:
         sheet.add_sum("total cost", _cost(game, found.contributions))
     return sheet

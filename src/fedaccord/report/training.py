@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fedaccord.federation.charts import defector, defector_share
-from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line, number
+from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line
 from fedaccord.report.terminal import plain
+from fedaccord.wording import format_number
 
 if TYPE_CHECKING:
     from fedaccord.federation.data.pretraining import Draw
@@ -311,5 +312,7 @@ def pairs_table(head: str, rows: dict[str, Any]) -> Sheet:
     """Lay out names and values."""
     sheet = Sheet(head, "")
     for name, value in rows.items():
-        sheet.add_row(line(name), number(value) if isinstance(value, int | float) else str(value))
+        sheet.add_row(
+            line(name), format_number(value) if isinstance(value, int | float) else str(value)
+        )
     return sheet

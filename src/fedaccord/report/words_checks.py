@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.report.page import Mark, Tone
-from fedaccord.report.words_games import (
-    TONES,
-    WORDS,
-    amount,
-    count,
-    is_off,
-    plan_tone,
-    ranked,
-    samples,
-)
+from fedaccord.report.words_games import TONES, WORDS, is_off, plan_tone, ranked
+from fedaccord.wording import count, count_samples, format_amount, join_with_and
 
 # The most agents that a sentence names.
 NAMES = 3
@@ -54,7 +46,7 @@ def _out_of_bounds(found: Audit) -> Iterator[str]:
         (game.minimums - given, "less than it must"),
     ):
         for agent in np.flatnonzero(is_off(found, amounts))[:1].tolist():
-            yield f"{game.name(agent)} gives {amount(amounts[agent])} {words}"
+            yield f"{game.name(agent)} gives {format_amount(amounts[agent])} {words}"
 
 
 def _lacking(found: Audit) -> Iterator[str]:
@@ -65,7 +57,7 @@ def _lacking(found: Audit) -> Iterator[str]:
     if many > NAMES:
         said.append(f"{count(many - NAMES, 'other')} fall{'s' * (many == NAMES + 1)} short too")
     if said:
-        yield enumerated(said)
+        yield join_with_and(said)
 
 
 def _lack(found: Audit, agent: int, *, first: bool) -> str:
@@ -73,9 +65,9 @@ def _lack(found: Audit, agent: int, *, first: bool) -> str:
     if not np.isfinite(short):
         return f"no amount that {name} could give would suffice for it"
     return (
-        f"{name} falls {samples(short)} short of what it needs"
+        f"{name} falls {count_samples(short)} short of what it needs"
         if first
-        else (f"{name} by {amount(short)}")
+        else (f"{name} by {format_amount(short)}")
     )
 
 
@@ -87,17 +79,12 @@ def _cutting(found: Audit) -> str:
     again = found.game.agents is None
     said = [
         f"{found.game.name(agent)} {'could give ' * (again or n == 0)}"
-        f"{amount(found.spare[agent])} {fewer}"
+        f"{format_amount(found.spare[agent])} {fewer}"
         for n, agent in enumerate(ranked(found.spare, min(many, NAMES)).tolist())
     ]
     if many > NAMES:
         said.append(f"{count(many - NAMES, 'other')} could give less too")
-    return enumerated(said)
-
-
-def enumerated(items: Sequence[str]) -> str:
-    """Join words by commas, and the last by and."""
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+    return join_with_and(said)
 
 
 def check_answers(found: Audit) -> Iterator[tuple[str, Mark, str]]:
@@ -152,7 +139,7 @@ def _named(found: Audit, amounts: Vector, verb: str) -> str:
     """Name those with the largest amounts, and count the others."""
     many = int(is_off(found, amounts).sum())
     shown = ranked(amounts, min(many, NAMES)).tolist()
-    said = [f"{found.game.name(i)} {verb} {amount(amounts[i])}" for i in shown]
+    said = [f"{found.game.name(i)} {verb} {format_amount(amounts[i])}" for i in shown]
     if many > NAMES:
         said.append(f"{many - NAMES:,} more")
     return ", ".join(said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +12,14 @@ from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.page import Mark, Tone
+from fedaccord.wording import (
+    count,
+    count_samples,
+    format_amount,
+    format_range,
+    lower_first,
+    pluralize,
+)
 
 TONES: Mapping[Answer, Tone] = {
     Answer.TRUE: "good",
@@ -22,46 +29,9 @@ TONES: Mapping[Answer, Tone] = {
 WORDS = {Answer.TRUE: "yes", Answer.FALSE: "no", Answer.BORDERLINE: "too close to call"}
 
 
-# Numbers.
-
-
-def amount(value: float) -> str:
-    """Write a number of samples for people: 2,100 or 1,931.3 or 0.6667."""
-    value = float(value)
-    if not math.isfinite(value):
-        return "no finite number"
-    if abs(value) < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
-        return f"{round(value):,}"
-    # A half is rounded up, also where a sum has come out a hair below it.
-    value *= 1 + 1e-12
-    if 1e5 <= abs(value) < 1e15:
-        return f"{value:,.0f}"
-    if 1000 <= abs(value) < 1e15:
-        return f"{value:,.1f}".removesuffix(".0")
-    return f"{value:.4g}"
-
-
-def count(number: int, noun: str) -> str:
-    """Write how many of a thing there are: 1 agent, 2,000 agents."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def samples(value: float) -> str:
-    """Write a number of samples with their name."""
-    shown = amount(value)
-    return f"{shown} sample{'' if shown == '1' else 's'}"
-
-
 def price_value(price: Interval) -> str:
-    """Write what an interval tells of a price."""
-    if price.lower == np.inf:
-        return "none"
-    if not np.isfinite(price.lower):
-        return "unknown"
-    if not np.isfinite(price.upper):
-        return f"at least {price.lower:.4g}"
-    low, high = f"{price.lower:.4g}", f"{price.upper:.4g}"
-    return low if low == high else f"from {low} to {high}"
+    """Return what an interval tells of a price."""
+    return format_range(price.lower, price.upper, "{:.4g}".format)
 
 
 # Who matters most.
@@ -117,9 +87,9 @@ def off_mark(audit: Audit, agent: int) -> Mark:
     if audit.short[agent] > allowed:
         if not np.isfinite(audit.short[agent]):
             return Mark("no amount suffices", "bad")
-        return Mark(f"{amount(audit.short[agent])} short", "bad")
+        return Mark(f"{format_amount(audit.short[agent])} short", "bad")
     if audit.spare[agent] > allowed:
-        return Mark(f"{amount(audit.spare[agent])} spare", "unsure")
+        return Mark(f"{format_amount(audit.spare[agent])} spare", "unsure")
     return Mark("exact" if audit.contributions[agent] else "gives 0", "good")
 
 
@@ -153,7 +123,7 @@ def solve_verdict(
     answer = claimed[solution.concept]
     if answer is Answer.FALSE:
         said = found.sentence()
-        return f"The {concept} plan that was found does not hold: {lowered(said)}", "bad"
+        return f"The {concept} plan that was found does not hold: {lower_first(said)}", "bad"
     asked = f"asks {_total(game, solution.contributions)} in all"
     alone = _against_alone(game, solution.contributions)
     clauses = [f"The {plan_name(concept)} {asked}{alone}", _idle(found), _holds(concept, found)]
@@ -179,7 +149,7 @@ def _idle(found: Audit) -> str:
     if not idle:
         return ""
     return (
-        f"{idle:,} of {count(found.game.size, 'agent')} {'gives' if idle == 1 else 'give'} nothing"
+        f"{idle:,} of {count(found.game.size, 'agent')} {pluralize(idle, 'gives', 'give')} nothing"
     )
 
 
@@ -195,20 +165,10 @@ def _doubt(concept: str, solution: Solution) -> str:
     return f"That the total of the {name} is the least of its kind is not proved."
 
 
-def lowered(sentence: str) -> str:
-    """Begin a sentence with a small letter, to go on from another."""
-    return sentence[:1].lower() + sentence[1:]
-
-
-def raised(sentence: str) -> str:
-    """Begin a sentence with a capital letter, the rest as it is."""
-    return sentence[:1].upper() + sentence[1:]
-
-
 def _total(game: Game, given: Vector) -> str:
     if not has_costs(game):
-        return samples(float(given.sum()))
-    return f"{samples(float(given.sum()))} at a cost of {amount(game.total(given))}"
+        return count_samples(float(given.sum()))
+    return f"{count_samples(float(given.sum()))} at a cost of {format_amount(game.total(given))}"
 
 
 def has_costs(game: Game) -> bool:
@@ -228,7 +188,7 @@ def _against_alone(game: Game, given: Vector) -> str:
     if abs(saved) <= 1e-9 * max(alone, 1.0):
         return f", {'the same' if priced else 'as many'} as going alone"
     word = ("less" if saved > 0 else "more") if priced else ("fewer" if saved > 0 else "more")
-    return f", {amount(abs(saved))} {word} than going alone"
+    return f", {format_amount(abs(saved))} {word} than going alone"
 
 
 def _holds(concept: str, found: Audit) -> str:
@@ -255,19 +215,19 @@ def _holds(concept: str, found: Audit) -> str:
 def _could_cut(found: Audit, agents: int) -> str:
     worst = int(np.argmax(found.spare))
     more = f", and {count(agents - 1, 'other')} could too" if agents > 1 else ""
-    return f"{found.game.name(worst)} could give {amount(found.spare[worst])} less{more}"
+    return f"{found.game.name(worst)} could give {format_amount(found.spare[worst])} less{more}"
 
 
 def _unproved(solution: Solution) -> str:
     """Say what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
-        return (
-            f"such plans come as near to {samples(low)} in all as you like, and none has the least"
-        )
+        near = f"such plans come as near to {count_samples(low)} in all as you like"
+        return f"{near}, and none has the least"
     if not np.isfinite(low) or low <= 0:
         return "how far it is from the cheapest of its kind is not known"
-    return f"that none of its kind is cheaper is not proved, only that none is below {amount(low)}"
+    proved = f"only that none is below {format_amount(low)}"
+    return f"that none of its kind is cheaper is not proved, {proved}"
 
 
 def _without_plan(

@@ -1,0 +1,266 @@
+"""Numbers, counts, lists and units as people read them.
+
+The only place that formats a number for people. Results that differ in how they write the same
+kind of number have a function each.
+
+    count(2000, "agent")                2,000 agents
+    pluralize(1, "is", "are")           is
+    join_with_and(["a", "b", "c"])      a, b and c
+    format_amount(1931.34)              1,931.3
+    format_percent(0.257)               26 %
+    format_probability(0.999)           above 0.99
+    format_duration(75)                 1 min 15 s
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+# From here on, and below its inverse, a number is written with a power of ten.
+HUGE = 1e15
+NOTHING = "–"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+# Counts and lists.
+
+
+def pluralize(number: float, one: str, many: str = "") -> str:
+    """Return the form of a word that goes with a number.
+
+    number: how many there are.
+    one: the form for exactly one.
+    many: the form for any other number; the first with an s where left out.
+    """
+    return one if number == 1 else many or f"{one}s"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return how many of a thing there are: 1 agent, 2,000 agents."""
+    return f"{number:,} {pluralize(number, noun, plural)}"
+
+
+def join_with_and(words: Sequence[str]) -> str:
+    """Return words joined by commas, the last by and; nothing for no words."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def join_first(words: Iterable[str], total: int, *, most: int) -> str:
+    """Return the first of many words joined by semicolons, and how many more there are.
+
+    words: at least as many as are shown.
+    total: how many there are.
+    most: how many are shown.
+    """
+    first = list(islice(words, most))
+    more = [f"and {total - len(first):,} more"] if total > len(first) else []
+    return "; ".join([*first, *more])
+
+
+def capitalize_first(sentence: str) -> str:
+    """Return a sentence with a capital letter at its start, the rest as it is."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def lower_first(sentence: str) -> str:
+    """Return a sentence with a small letter at its start, the rest as it is."""
+    return sentence[:1].lower() + sentence[1:]
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return a text cut to a number of characters, with an ellipsis where it was longer."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+# Numbers.
+
+
+def format_number(value: float | None) -> str:
+    """Return a number with six digits, or all digits before the point: 1234.5, 1,234,568."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if 1e5 <= abs(value) < HUGE:
+        return f"{value:,.0f}"
+    return f"{value:.6g}"
+
+
+def format_amount(value: float) -> str:
+    """Return a number of samples: 2,100 or 1,931.3 or 0.6667."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "no finite number"
+    if abs(value) < HUGE and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
+        return f"{round(value):,}"
+    # A half is rounded up, also where a sum has come out a hair below it.
+    value *= 1 + 1e-12
+    if 1e5 <= abs(value) < HUGE:
+        return f"{value:,.0f}"
+    if 1000 <= abs(value) < HUGE:
+        return f"{value:,.1f}".removesuffix(".0")
+    return f"{value:.4g}"
+
+
+def format_amount_with_digits(value: float, *, more: int = 0) -> str:
+    """Return a number of samples, with more digits than usual where two would read alike.
+
+    value: the number, of at least 0.
+    more: how many digits more.
+    """
+    # Whole numbers beyond 2**63 are more than numpy's functions take.
+    value = float(value)
+    if not math.isfinite(value):
+        return "no finite number"
+    if value < HUGE and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
+        return f"{round(value):,}"
+    if 1000 <= value < HUGE:
+        return f"{value:,.{1 + more}f}"
+    return f"{value:.{4 + more}g}"
+
+
+def count_samples(value: float) -> str:
+    """Return a number of samples with their name: 1 sample, 0.5 samples."""
+    shown = format_amount(value)
+    return f"{shown} sample{'' if shown == '1' else 's'}"
+
+
+def format_samples(value: float) -> str:
+    """Return a fitted number of samples: 1,200, with decimals only where it is small."""
+    if not math.isfinite(value):
+        return "no end of"
+    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.3g}"
+
+
+def format_mean(value: float) -> str:
+    """Return a mean of counts: thousands apart, one decimal where there is any."""
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def format_places(number: float, places: int) -> str:
+    """Return a number of a column whose numbers have the same digits behind the point.
+
+    number: any.
+    places: how many digits it has behind the point, if it is neither huge nor tiny.
+    """
+    if math.isnan(number):
+        return NOTHING
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if abs(number) >= HUGE or (number and round(float(number), places) == 0):
+        return f"{number:.3g}".replace("-", "−")
+    return f"{float(number):,.{places}f}".replace("-", "−")
+
+
+def format_tick(value: float, _place: int | None = None) -> str:
+    """Return the number at a tick in full, or as a power of ten where that would be long."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)) + 1e-9)
+    if -4 <= exponent < 6:
+        return f"{value:,.6g}".replace("-", "−")
+    first = value / 10.0**exponent
+    power = "10" + str(exponent).translate(SUPERSCRIPTS)
+    return power if math.isclose(first, 1) else f"{first:.3g}·{power}".replace("-", "−")
+
+
+# Shares, probabilities and accuracies.
+
+
+def format_percent(share: float) -> str:
+    """Return a share in per cent without decimals: those are noise in a few dozen runs."""
+    return f"{100 * share:.0f} %"
+
+
+def format_part(share: float, *, hedge_high: bool = True) -> str:
+    """Return a share in per cent; one just above 0, or just below 1, does not read like it.
+
+    share: of one.
+    hedge_high: whether that goes for shares just below 1 too.
+    """
+    if 0 < share < 0.005:
+        return "less than 1 %"
+    if hedge_high and 0.995 < share < 1:
+        return "more than 99 %"
+    return format_percent(share)
+
+
+def format_level(level: float) -> str:
+    """Return a level in per cent, with the decimals it has."""
+    return f"{100 * level:g} %"
+
+
+def format_percent_tick(value: float, _place: int | None = None) -> str:
+    """Return the share at a tick in per cent."""
+    return f"{100 * value:.6g} %".replace("-", "−")
+
+
+def format_probability(value: float) -> str:
+    """Return a probability; what is not certain never reads as if it were."""
+    if 0 < value < 0.005:
+        return "below 0.01"
+    if 0.995 <= value < 1:
+        return "above 0.99"
+    return f"{value:.2f}"
+
+
+def format_short_probability(value: float | None) -> str:
+    """Return a probability for a cell: > 0.99 where a sentence has above 0.99."""
+    if value is None:
+        return "-"
+    return format_probability(value).replace("above ", "> ").replace("below ", "< ")
+
+
+def format_accuracy(value: float) -> str:
+    """Return an accuracy: 0.8 as 0.80, 0.825 in full."""
+    return f"{value:.2f}" if abs(100 * value - round(100 * value)) < 1e-9 else f"{value:.3f}"
+
+
+def format_accuracy_down(value: float) -> str:
+    """Return an accuracy that can be promised: rounded down."""
+    return f"{math.floor(1000 * value + 1e-6) / 1000:.3f}"
+
+
+# Ranges and units.
+
+
+def format_range(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return what is known of a number between two bounds: from 2 to 3, at least 2, none.
+
+    low: what it is at least; infinite where there is no such number, NaN where nothing is known.
+    high: what it is at most.
+    write: writes a finite number.
+    """
+    if low == math.inf:
+        return "none"
+    if not math.isfinite(low):
+        return "unknown"
+    if not math.isfinite(high):
+        return f"at least {write(low)}"
+    return write(low) if write(low) == write(high) else f"from {write(low)} to {write(high)}"
+
+
+def format_interval(value: float, low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return a number with its interval: 0.95 [0.78, 0.99].
+
+    value, low, high: the number and the ends; an infinite end is ∞.
+    write: writes a finite number.
+    """
+    return f"{write(value)} [{write(low)}, {write(high) if math.isfinite(high) else '∞'}]"
+
+
+def format_duration(seconds: float, *, hedge: bool = False) -> str:
+    """Return a time in seconds, then minutes, then hours: 4 s, 1 min 15 s, 2 h 05 min.
+
+    seconds: how long.
+    hedge: whether what takes less than a second says so.
+    """
+    if hedge and seconds < 1:
+        return "less than 1 s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
