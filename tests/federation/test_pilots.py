@@ -15,10 +15,8 @@ from fedaccord.federation.algorithms.base import FedAvg, MwFed, Solo
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.defection.design import PLANNING
 from fedaccord.federation.partition import SiteDealer
 from fedaccord.federation.pilots import (
-    PILOTS,
     checked_budget,
     pilot_design,
     regoaled,
@@ -27,6 +25,7 @@ from fedaccord.federation.pilots import (
 )
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import Run, RunStore
+from fedaccord.federation.runs.trials import PILOTS, PLANNING
 from fedaccord.federation.training.loop import train
 
 SIZES = st.lists(st.integers(1, 500), min_size=1, max_size=20)

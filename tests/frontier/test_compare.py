@@ -18,9 +18,9 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import FedAvg, MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.defection.design import PLANNING
 from fedaccord.federation.pilots import run_pilots
 from fedaccord.federation.runs.store import RunStore
+from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.validation_halves import HALVES, Halved
 from fedaccord.frontier.compare import compare_algorithms
 from fedaccord.frontier.result import Frontier, Goals, Reached

@@ -9,8 +9,9 @@ from fedaccord.errors import MissingExtraError, UnreachableError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
-from fedaccord.federation.pilots import AIMED, PILOTS, run_pilots
+from fedaccord.federation.pilots import run_pilots
 from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.trials import AIMED, PILOTS
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.planning.from_federation import from_federation, rough_plan

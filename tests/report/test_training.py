@@ -9,10 +9,11 @@ from commands import assert_visible
 from rich.console import Console
 
 from fedaccord.federation.data.pretraining import Draw
-from fedaccord.federation.defection.audit import Known, Progress
+from fedaccord.federation.defection.audit import Known
 from fedaccord.federation.defection.curves import DefectionAudit, summed_up
 from fedaccord.federation.defection.intervals import Proportion
 from fedaccord.federation.history import History
+from fedaccord.federation.runs.execute import Progress
 from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import live, training
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
     from fedaccord.federation.algorithms.base import Algorithm
     from fedaccord.federation.config.load import AuditSettings
-    from fedaccord.federation.defection.audit import Progress
     from fedaccord.federation.defection.curves import DefectionAudit
     from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.runs.execute import Progress
 
 
 Names = Annotated[

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         pretrain,
         search_hyperparameters,
     )
-    from fedaccord.federation.defection.audit import Known, Progress, defection_curves
+    from fedaccord.federation.defection.audit import Known, defection_curves
     from fedaccord.federation.defection.curves import (
         DefectionAudit,
         DefectionCurve,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.models.networks import PaperNet, model_factory
     from fedaccord.federation.partition import Dealer, SiteDealer
     from fedaccord.federation.pilots import pilot_design, run_pilots
+    from fedaccord.federation.runs.execute import Progress
     from fedaccord.federation.runs.store import RunStore
     from fedaccord.federation.training.loop import train
 
@@ -104,7 +105,7 @@ _HOMES = {
     "Dealer": "fedaccord.federation.partition",
     "SiteDealer": "fedaccord.federation.partition",
     "Known": "fedaccord.federation.defection.audit",
-    "Progress": "fedaccord.federation.defection.audit",
+    "Progress": "fedaccord.federation.runs.execute",
     "defection_curves": "fedaccord.federation.defection.audit",
     "Bands": "fedaccord.federation.data.difficulty",
     "Scores": "fedaccord.federation.data.difficulty",

@@ -21,20 +21,14 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.defection.design import PLANNING
 from fedaccord.federation.partition import Dealer, SiteDealer
-from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import Count, EngineMaker, outcomes_of, workplace
+from fedaccord.federation.runs.engines import Source
+from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
+from fedaccord.federation.runs.trials import AIMED, MOST_PILOTS, PILOTS, UNCOUNTED
 from fedaccord.federation.training.rng import stream
 from fedaccord.measurement.pilots import PilotTable
 
-# Trials of pilots are numbered from here; those before, from PLANNING on, are of audits that find
-# prescribed contributions, and tell as much.
-PILOTS = 2_000_000
-# Those that are aimed at what the first ones suggest, from here.
-AIMED = 2_500_000
-MOST_PILOTS = 500_000
 # How often the whole design is gone through where no budget is given.
 REPEATS = 3
 # All clients at once, at parts of what they have: the first three tell a learning curve's height,
@@ -135,8 +129,8 @@ def run_pilots(
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else checked_budget(budget)
     aimed = 0 if aim is None else _aimed(total, len(points))
-    with workplace(asked, engine=engine, workers=workers, store=store) as (machine, kept):
-        pilots = _Pilots(asked, algorithm, seed, machine, kept, total, progress)
+    with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
+        pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
         pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
         if aim is not None and aimed:
             # Of the design alone, so that whoever goes on after an interruption aims the same.
@@ -154,8 +148,7 @@ class _Pilots:
     source: what they are made of.
     algorithm: that trains.
     seed: of everything random.
-    engine: makes those that are missing.
-    store: keeps them.
+    executor: makes those that are missing.
     total: how many are to be made.
     progress: told how many are finished, of how many.
     """
@@ -165,8 +158,7 @@ class _Pilots:
         source: Source,
         algorithm: Algorithm,
         seed: int,
-        engine: Engine,
-        store: RunStore,
+        executor: Executor,
         total: int,
         progress: Count | None,
     ) -> None:
@@ -174,8 +166,7 @@ class _Pilots:
         self._source = source
         self._algorithm = algorithm
         self._seed = seed
-        self._engine = engine
-        self._store = store
+        self._executor = executor
         self._total = total
         self._progress = progress
 
@@ -191,7 +182,7 @@ class _Pilots:
             if progress is not None:
                 progress(before + done, self._total)
 
-        outcomes = outcomes_of(runs, self._engine, self._store, progress=tell)
+        outcomes = self._executor.execute_all(runs, progress=tell)
         self._known |= {
             run.key: (run, outcome) for run, outcome in zip(runs, outcomes, strict=True)
         }
@@ -201,15 +192,14 @@ class _Pilots:
 
         Pilots of one trial have the same points and the same luck: of each trial one is taken.
         """
-        uncounted = range(PLANNING, AIMED + MOST_PILOTS)
         taken = {(run.base_seed, run.trial) for run, _ in self._known.values()}
         for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
-            for brought, seed, trial in self._store.kept(fingerprint, trials=uncounted):
+            for brought, seed, trial in self._executor.store.kept(fingerprint, trials=UNCOUNTED):
                 run = self._run(fingerprint, brought, seed, trial)
                 if (seed, trial) in taken:
                     continue
                 # None where the run was another algorithm's.
-                if (outcome := self._store.get(run)) is not None:
+                if (outcome := self._executor.store.get(run)) is not None:
                     self._known[run.key] = (run, outcome)
                     taken.add((seed, trial))
 

@@ -19,13 +19,14 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.config.load import PLANS
-from fedaccord.federation.defection.audit import Progress, defection_curves
+from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.defection.curves import DefectionAudit
-from fedaccord.federation.defection.design import LEVELS, PLANNING, Design, checked_plans, designed
+from fedaccord.federation.defection.design import LEVELS, Design, checked_plans, designed
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import EngineMaker, workplace
+from fedaccord.federation.runs.execute import EngineMaker, Progress, open_executor
 from fedaccord.federation.runs.store import RunStore
+from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.validation_halves import Halved, deals_anew
 from fedaccord.frontier.result import Contender, Frontier, Goals
 
@@ -321,7 +322,7 @@ def _audited(
     """Audit all contenders by P1 and by P2, with the same workers."""
     algorithms = {name: one.algorithm for name, one in ready.items()}
     plans = {name: one.plan for name, one in ready.items() if one.plan is not None}
-    with workplace(source, **place) as (machine, kept):
+    with open_executor(source, **place) as executor:
 
         def audited(protocol: str) -> DefectionAudit:
             def tell(now: Progress) -> None:
@@ -333,8 +334,8 @@ def _audited(
                 algorithms,
                 protocol=protocol,
                 plan=plans,
-                engine=_opened(machine),
-                store=kept,
+                engine=_opened(executor.engine),
+                store=executor.store,
                 progress=tell,
                 **asked,
             )

@@ -16,7 +16,8 @@ from fedaccord.report.tables import line
 from fedaccord.report.training import percent_of, span
 
 if TYPE_CHECKING:
-    from fedaccord.federation.defection.audit import Known, Progress
+    from fedaccord.federation.defection.audit import Known
+    from fedaccord.federation.runs.execute import Progress
 
 BAR = 40
 News = TypeVar("News")

@@ -14,10 +14,11 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import FedAvg, MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.defection.design import PLANNING, PLANNING_TRIALS
+from fedaccord.federation.defection.design import PLANNING_TRIALS
 from fedaccord.federation.defection.intervals import wilson
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import RunStore
+from fedaccord.federation.runs.trials import PLANNING
 
 
 def test_the_table_is_what_the_runs_say(monkeypatch):

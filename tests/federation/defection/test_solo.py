@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from federation.made_up import AnyEngine
 from federation.small import small_federation
 
 from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.defection import solo
 from fedaccord.federation.defection.solo import all_cut, solo_curves
+from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.training.loop import train
 from fedaccord.federation.training.rng import derived_seed
@@ -61,6 +64,19 @@ def test_runs_that_are_kept_are_not_made_again(federation, tmp_path, monkeypatch
     assert (again.accuracy[0.5][:1] == first.accuracy[0.5]).all()
     curves(2)
     assert len(made) == 4
+
+
+def test_a_run_that_an_engine_loses_is_missed(federation, tmp_path, monkeypatch):
+    class Forgetful(AnyEngine):
+        def finished(self, runs):
+            with local(federation) as engine:
+                yield from engine.finished(list(runs)[:-1])
+
+    local = engines.ENGINES["local"]
+    monkeypatch.setitem(engines.ENGINES, "local", Forgetful())
+    asked = {"levels": (1.0, 0.5), "trials": 1, "seed": 0, "store": tmp_path / "runs.sqlite"}
+    with pytest.raises(RunError, match=r"1 run did not come back .* are safe in"):
+        solo_curves(federation, ALONE, **asked)
 
 
 def test_a_run_that_diverges_has_reached_nothing(federation, monkeypatch):

@@ -20,10 +20,11 @@ from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import ENDINGS
-from fedaccord.federation.eqfed.search import FEWEST, SEEKING
-from fedaccord.federation.eqfed.seek import VERIFYING, seek_equilibrium
+from fedaccord.federation.eqfed.search import FEWEST
+from fedaccord.federation.eqfed.seek import seek_equilibrium
 from fedaccord.federation.runs.engines import made
 from fedaccord.federation.runs.store import Run, RunStore
+from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 from fedaccord.federation.validation_halves import Halved
 
 PLENTY = 100_000

@@ -29,21 +29,16 @@ from fedaccord.federation.defection.curves import (
 )
 from fedaccord.federation.defection.design import (
     LEVELS,
-    PLANNING,
     PLANNING_TRIALS,
     Design,
     checked_plans,
     designed,
 )
 from fedaccord.federation.defection.intervals import Proportion, clustered
-from fedaccord.federation.runs.engines import Engine, RunError, Source
-from fedaccord.federation.runs.execute import (
-    check_is_asked_for,
-    check_none_is_lost,
-    with_remedy,
-    workplace,
-)
-from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
+from fedaccord.federation.runs.engines import Engine, Source
+from fedaccord.federation.runs.execute import Executor, Progress, open_executor
+from fedaccord.federation.runs.store import Outcome, Run, RunStore
+from fedaccord.federation.runs.trials import PLANNING
 
 # A cell is not stopped early before this many trials: by chance the first few often agree.
 FEWEST_TRIALS = 5
@@ -63,30 +58,6 @@ class Known:
     level: float
     satisfied: Proportion
     stopped: bool
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far an audit is.
-
-    done: runs finished, those found in the store among them.
-    reused: those found in the store.
-    total: runs in all, as far as can be told: fewer if cells stop early.
-    running: runs under way.
-    seconds: since the audit began.
-    left: seconds until the end, as far as can be told; None before the first run has finished.
-    planning: whether these are the runs that find the contributions to prescribe.
-    known: the table so far.
-    """
-
-    done: int
-    reused: int
-    total: int
-    running: int
-    seconds: float
-    left: float | None
-    planning: bool
-    known: tuple[Known, ...]
 
 
 def defection_curves(
@@ -149,8 +120,8 @@ def defection_curves(
         seed=seed,
     )
     prescribed = checked_plans(design, plan)
-    with workplace(source, engine=engine, workers=workers, store=store) as (machine, runs):
-        work = _Work(design, machine, runs, progress)
+    with open_executor(source, engine=engine, workers=workers, store=store) as executor:
+        work = _Work(design, executor, progress)
         full = work.completed(prescribed)
         cells = work.score(full)
     return DefectionAudit(
@@ -164,7 +135,7 @@ def defection_curves(
         versions=_versions(cells),
         source=design.fingerprint,
         requirements=tuple(float(r) for r in source.requirements),
-        reused=work.reused,
+        reused=executor.reused,
         run_seconds=_run_seconds(cells),
         seconds=time.perf_counter() - started,
     )
@@ -225,18 +196,13 @@ class _Work:
     def __init__(
         self,
         design: Design,
-        engine: Engine,
-        store: RunStore,
+        executor: Executor,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.reused = 0
         self._design = design
-        self._engine = engine
-        self._store = store
+        self._executor = executor
         self._progress = progress
-        self._started = time.perf_counter()
-        self._outcomes: dict[str, Outcome] = {}
-        self._under_way: set[str] = set()
+        self._names: dict[str, str] = {}
         self._seconds: dict[str, list[float]] = {name: [] for name in design.algorithms}
         self._cells: list[_Cell] = []
         self._plans: list[tuple[str, Run]] = []
@@ -268,7 +234,7 @@ class _Work:
         return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
 
     def _points_used(self, runs: Sequence[Run]) -> Contributions:
-        used = np.mean([self._outcomes[run.key].unique for run in runs], axis=0)
+        used = np.mean([self._executor.outcomes[run.key].unique for run in runs], axis=0)
         return tuple(int(n) for n in np.ceil(used))
 
     def _wanted(self) -> Iterator[tuple[str, Run]]:
@@ -278,57 +244,33 @@ class _Work:
                     yield from ((cell.algorithm, run) for _, run in cell.runs(trial))
 
     def _make(self, wanted: Iterator[tuple[str, Run]]) -> None:
-        names: dict[str, str] = {}
-        missing = self._missing(wanted, names)
-        try:
-            for finished in self._engine.finished(missing):
-                run, history = finished.run, finished.history
-                check_is_asked_for(run, history)
-                outcome = self._store.put(run, Outcome.of(history, package_versions()), history)
-                self._under_way.discard(run.key)
-                self._take(names[run.key], run, outcome)
-                self._report()
-            check_none_is_lost(len(self._under_way) + sum(1 for _ in missing))
-        except RunError as error:
-            raise with_remedy(error, self._store) from error
+        self._executor.execute(self._noted(wanted), take=self._take, report=self._report)
 
-    def _missing(self, wanted: Iterator[tuple[str, Run]], names: dict[str, str]) -> Iterator[Run]:
-        """Pass on the runs that are not in the store, nor under way for another cell."""
+    def _noted(self, wanted: Iterator[tuple[str, Run]]) -> Iterator[Run]:
+        """Pass the runs on, and note which algorithm asked for each first."""
         for name, run in wanted:
-            if run.key in self._outcomes or run.key in self._under_way:
-                continue
-            stored = self._store.get(run)
-            if stored is not None:
-                self.reused += 1
-                self._take(name, run, stored)
-            else:
-                names[run.key] = name
-                self._under_way.add(run.key)
-                self._report()
-                yield run
+            self._names.setdefault(run.key, name)
+            yield run
 
-    def _take(self, name: str, run: Run, outcome: Outcome) -> None:
-        self._outcomes[run.key] = outcome
-        self._seconds[name].append(outcome.seconds)
+    def _take(self, run: Run, outcome: Outcome) -> None:
+        self._seconds[self._names[run.key]].append(outcome.seconds)
         for cell in self._cells:
-            cell.advance(self._outcomes)
+            cell.advance(self._executor.outcomes)
 
     def _report(self) -> None:
         if self._progress is None:
             return
+        executor = self._executor
         left = dict.fromkeys(self._design.algorithms, 0)
         for name, run in self._plans:
-            left[name] += run.key not in self._outcomes
+            left[name] += run.key not in executor.outcomes
         for cell in self._cells:
-            left[cell.algorithm] += cell.left(self._outcomes)
+            left[cell.algorithm] += cell.left(executor.outcomes)
+        # Runs under way of cells that stopped since are still to come.
+        to_come = max(sum(left.values()), len(executor.under_way))
         self._progress(
-            Progress(
-                done=len(self._outcomes),
-                reused=self.reused,
-                # Runs under way of cells that stopped since are still to come.
-                total=len(self._outcomes) + max(sum(left.values()), len(self._under_way)),
-                running=len(self._under_way),
-                seconds=time.perf_counter() - self._started,
+            executor.progress(
+                len(executor.outcomes) + to_come,
                 left=self._time_left(left),
                 planning=bool(self._plans),
                 known=tuple(
@@ -347,7 +289,7 @@ class _Work:
         usual = {name: statistics.median(runs or every) for name, runs in self._seconds.items()}
         work = sum(count * usual[name] for name, count in left.items())
         # As many at a time as now: nodes of a cluster come and go.
-        return work / max(1, len(self._under_way))
+        return work / max(1, len(self._executor.under_way))
 
 
 def _curve(

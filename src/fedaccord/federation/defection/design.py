@@ -14,13 +14,13 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.store import Run
+from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.training.rng import stream
 
 PROTOCOLS = ("P1", "P2")
 DEFECTORS = ("each", "random")
 LEVELS = (1.0, 0.75, 0.5, 0.25, 0.05)
-# Prescribed contributions are found on trials of their own, numbered from here.
-PLANNING = 1_000_000
+# How many trials it takes to find prescribed contributions.
 PLANNING_TRIALS = 3
 
 

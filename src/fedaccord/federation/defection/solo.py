@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from fedaccord.federation.algorithms.allotment import Counts
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.defection.design import cut
-from fedaccord.federation.runs.engines import ENGINES, Source
-from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
+from fedaccord.federation.runs.engines import Source
+from fedaccord.federation.runs.execute import Count, open_executor
+from fedaccord.federation.runs.store import Run, RunStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def solo_curves(
     seed: int,
     workers: int = 1,
     store: RunStore | str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Count | None = None,
 ) -> SoloCurves:
     """Train every client alone on a part of its points, again and again.
 
@@ -72,9 +72,9 @@ def solo_curves(
     }
     # Trial by trial, so that what is there when it is stopped has every level.
     ordered = [run for together in zip(*runs.values(), strict=True) for run in together]
-    with contextlib.ExitStack() as stack:
-        kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
-        outcomes = _finished(source, ordered, kept, workers, progress or (lambda done, of: None))
+    with open_executor(source, workers=workers, store=store) as executor:
+        executor.execute_all(ordered, progress=progress)
+        outcomes, kept = executor.outcomes.values(), executor.store
         looks = [n + 1 for n in range(algorithm.rounds) if algorithm.evaluates(n)]
         accuracy = {
             level: frozen(np.array([_accuracies(kept, run, source.names, looks) for run in some]))
@@ -93,25 +93,6 @@ def all_cut(source: Source, level: float) -> Contributions:
     """Cut everybody's points to a level, rounded as a defector's are."""
     full = tuple(int(n) for n in source.points)
     return tuple(cut(full, client, level)[client] for client in range(len(full)))
-
-
-def _finished(
-    source: Source,
-    runs: Sequence[Run],
-    store: RunStore,
-    workers: int,
-    progress: Callable[[int, int], None],
-) -> list[Outcome]:
-    """Make the runs that are not in the store, and give what came of all."""
-    found = {run.key: store.get(run) for run in runs}
-    missing = [run for run in runs if found[run.key] is None]
-    progress(len(runs) - len(missing), len(runs))
-    with ENGINES["local"](source, workers=workers) as engine:
-        for left, made in enumerate(engine.finished(missing), start=1 - len(missing)):
-            outcome = Outcome.of(made.history, package_versions())
-            found[made.run.key] = store.put(made.run, outcome, made.history)
-            progress(len(runs) + left, len(runs))
-    return [outcome for outcome in found.values() if outcome is not None]
 
 
 def _accuracies(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Step
-from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import outcomes_of
-from fedaccord.federation.runs.store import Outcome, Run, RunStore
+from fedaccord.federation.runs.engines import Source
+from fedaccord.federation.runs.execute import Executor
+from fedaccord.federation.runs.store import Outcome, Run
+from fedaccord.federation.runs.trials import SEEKING
 
-# Trials of choosing are numbered from here; no audit, plan or pilot has them.
-SEEKING = 3_000_000
 # So many trials are made of whatever is tried before it may be given up, and taken.
 FIRST_LOOK = 2
 FEWEST = 4
@@ -66,38 +65,35 @@ class Bench:
     """Where runs of one source are made and kept, on an account.
 
     source: deals the federations.
-    engine, store: make the runs, and keep them.
+    executor: makes the runs, and keeps them.
     seed: of everything random.
     account: counts them.
     """
 
     source: Source
-    engine: Engine
-    store: RunStore
+    executor: Executor
     seed: int
     account: Account
-    known: dict[str, Outcome] = field(default_factory=dict, repr=False)
 
     def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
         """Give what came of runs, if the account is no higher than so many with them."""
         if not runs:
             return []
-        new = list({run.key: run for run in runs if run.key not in self.known}.values())
-        account = self.account
+        known, account = self.executor.outcomes, self.account
+        new = list({run.key: run for run in runs if run.key not in known}.values())
         if account.made + len(new) > most:
             raise SpentError
-        account.reused += sum(self.store.get(run) is not None for run in new)
-        before = account.made
+        before, reused = account.made, self.executor.reused
 
         def tell(done: int, of: int) -> None:
             if account.told is not None:
                 tried = runs[0].contributions
                 account.told(Seeking(phase, tried, before + done, account.budget))
 
-        outcomes = outcomes_of(new, self.engine, self.store, progress=tell)
+        self.executor.execute_all(new, progress=tell)
         account.made += len(new)
-        self.known.update((run.key, o) for run, o in zip(new, outcomes, strict=True))
-        return [self.known[run.key] for run in runs]
+        account.reused += self.executor.reused - reused
+        return [known[run.key] for run in runs]
 
     def run(self, algorithm: Algorithm, contributions: Contributions, trial: int) -> Run:
         """Give the run of a trial."""

@@ -26,14 +26,13 @@ from fedaccord.federation.defection.design import chosen, cut, designed
 from fedaccord.federation.defection.intervals import clustered, wilson
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
-from fedaccord.federation.eqfed.search import SEEKING, Account, Bench, Search, Seeking, told
+from fedaccord.federation.eqfed.search import Account, Bench, Search, Seeking, told
 from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import EngineMaker, workplace
+from fedaccord.federation.runs.execute import EngineMaker, open_executor
 from fedaccord.federation.runs.store import Outcome, RunStore
+from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 from fedaccord.federation.validation_halves import Halved, deals_anew
 
-# Trials of verifying are numbered from here; nothing else has them.
-VERIFYING = 4_000_000
 MOST_RUNS = 1_000_000
 SPLITS = ("deals", "halves")
 CUTS = (0.75, 0.5, 0.25)
@@ -105,8 +104,8 @@ def seek_equilibrium(
     )
     place: dict[str, Any] = {"engine": engine, "workers": workers, "store": store}
     check = functools.partial(_verified, checks=checks, levels=levels)
-    with workplace(choosing, **place) as (machine, kept):
-        bench = Bench(choosing, machine, kept, seed, account)
+    with open_executor(choosing, **place) as executor:
+        bench = Bench(choosing, executor, seed, account)
         search = Search(
             *(bench, algorithm, judge),
             trials=trials,
@@ -118,8 +117,8 @@ def seek_equilibrium(
         if verifying is choosing:
             verified, seen = check(bench, promised, found)
     if verifying is not choosing:
-        with workplace(verifying, **place) as (machine, kept):
-            verified, seen = check(Bench(verifying, machine, kept, seed, account), promised, found)
+        with open_executor(verifying, **place) as executor:
+            verified, seen = check(Bench(verifying, executor, seed, account), promised, found)
     if len(seen):
         rows.append(told(judge, seen, found, source.names, "verify"))
     return Sought(
@@ -184,7 +183,7 @@ def _evaluations(bench: Bench, run: Any, theta: Contributions) -> dict[float, li
     names = bench.source.names
     drawn = dict.fromkeys(names, 0)
     found: dict[float, list[float]] = {}
-    for rows in _by_round(bench.store.rows(run), len(names)):
+    for rows in _by_round(bench.executor.store.rows(run), len(names)):
         for _, name, samples, *_ in rows:
             drawn[name] += samples
         accuracies = {name: accuracy for _, name, *_, accuracy in rows}

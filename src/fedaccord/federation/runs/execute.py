@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fedaccord.errors import FedaccordError
 from fedaccord.federation.defection.design import chosen
@@ -12,19 +15,148 @@ from fedaccord.federation.history import History
 from fedaccord.federation.runs.engines import ENGINES, Engine, RunError, Source
 from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
 
+if TYPE_CHECKING:
+    from fedaccord.federation.defection.audit import Known
+
 EngineMaker = Callable[..., Engine]
-# Told how many runs are finished, of how many.
+# Called with how many runs are finished, of how many.
 Count = Callable[[int, int], None]
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit is.
+
+    done: runs finished, those found in the store among them.
+    reused: those found in the store.
+    total: runs in all, as far as can be told: fewer if cells stop early.
+    running: runs under way.
+    seconds: since the audit began.
+    left: seconds until the end, as far as can be told; None before the first run has finished.
+    planning: whether these are the runs that find the contributions to prescribe.
+    known: the table so far.
+    """
+
+    done: int
+    reused: int
+    total: int
+    running: int
+    seconds: float
+    left: float | None
+    planning: bool
+    known: tuple[Known, ...]
+
+
+class Executor:
+    """Makes runs, each once: not those that are in the store, nor those that it made before.
+
+    engine: makes them.
+    store: keeps them.
+    """
+
+    def __init__(self, engine: Engine, store: RunStore) -> None:
+        self.engine = engine
+        self.store = store
+        # What came of the runs so far, by their keys; how many of them were in the store.
+        self.outcomes: dict[str, Outcome] = {}
+        self.reused = 0
+        self.under_way: set[str] = set()
+        self._started = time.perf_counter()
+
+    def execute(
+        self,
+        runs: Iterable[Run],
+        *,
+        take: Callable[[Run, Outcome], None] = lambda run, outcome: None,
+        report: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the runs that are not in the store, and keep each at once.
+
+        runs: in the order in which they are begun; each is asked for when there is room for it.
+        take: called with each run and what came of it, before a further run is asked for.
+        report: called whenever a run has started or finished.
+        """
+        missing = self._missing(iter(runs), take, report)
+        try:
+            for finished in self.engine.finished(missing):
+                run, history = finished.run, finished.history
+                _check_is_asked_for(run, history)
+                outcome = self.store.put(run, Outcome.of(history, package_versions()), history)
+                self.under_way.discard(run.key)
+                self.outcomes[run.key] = outcome
+                take(run, outcome)
+                report()
+            _check_none_is_lost(len(self.under_way) + sum(1 for _ in missing))
+        except RunError as error:
+            raise _with_remedy(error, self.store) from error
+
+    def execute_all(self, runs: Sequence[Run], *, progress: Count | None = None) -> list[Outcome]:
+        """Make the runs that are not in the store, and return what came of all of them.
+
+        runs: in the order in which they are begun.
+        progress: called with how many are finished, of how many.
+        """
+        wanted = {run.key: run for run in runs}
+        missing = [run for run in wanted.values() if not self._find(run)]
+
+        def count(*_: Any) -> None:
+            if progress is not None:
+                progress(sum(key in self.outcomes for key in wanted), len(wanted))
+
+        count()
+        self.execute(missing, take=count)
+        return [self.outcomes[run.key] for run in runs]
+
+    def progress(
+        self,
+        total: int,
+        *,
+        left: float | None = None,
+        planning: bool = False,
+        known: tuple[Known, ...] = (),
+    ) -> Progress:
+        """Return how far the runs are; see Progress for the arguments."""
+        return Progress(
+            done=len(self.outcomes),
+            reused=self.reused,
+            total=total,
+            running=len(self.under_way),
+            seconds=time.perf_counter() - self._started,
+            left=left,
+            planning=planning,
+            known=known,
+        )
+
+    def _missing(
+        self, runs: Iterator[Run], take: Callable[[Run, Outcome], None], report: Callable[[], None]
+    ) -> Iterator[Run]:
+        """Pass on the runs that are not in the store, nor under way already."""
+        for run in runs:
+            if run.key in self.outcomes or run.key in self.under_way:
+                continue
+            if self._find(run):
+                take(run, self.outcomes[run.key])
+            else:
+                self.under_way.add(run.key)
+                report()
+                yield run
+
+    def _find(self, run: Run) -> bool:
+        """Take a run out of the store, if it is not known already and the store has it."""
+        if run.key not in self.outcomes and (stored := self.store.get(run)) is not None:
+            self.reused += 1
+            self.outcomes[run.key] = stored
+        return run.key in self.outcomes
+
+
 @contextlib.contextmanager
-def workplace(
+def open_executor(
     source: Source,
     *,
-    engine: str | EngineMaker,
+    engine: str | EngineMaker = "local",
     workers: int | None,
     store: RunStore | str | Path | None,
-) -> Iterator[tuple[Engine, RunStore]]:
+) -> Iterator[Executor]:
     """Open what makes runs and what keeps them; both are closed in the end, unless given open.
 
     source: a federation, or what deals one to each trial.
@@ -37,37 +169,10 @@ def workplace(
         # First, for whatever is wrong with it is to leave no new file behind.
         machine = stack.enter_context(make_engine(source, workers=workers))
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
-        yield machine, kept
+        yield Executor(machine, kept)
 
 
-def outcomes_of(
-    runs: Sequence[Run], engine: Engine, store: RunStore, *, progress: Count | None = None
-) -> list[Outcome]:
-    """Make the runs that are not in the store, keep each at once, and give what came of all.
-
-    runs: in the order in which they are begun.
-    engine: makes them.
-    store: keeps them.
-    progress: told how many are finished, of how many.
-    """
-    tell = progress or (lambda done, of: None)
-    found = {run.key: store.get(run) for run in runs}
-    missing = {run.key: run for run in runs if found[run.key] is None}
-    tell(len(found) - len(missing), len(found))
-    try:
-        for finished in engine.finished(list(missing.values())):
-            run, history = finished.run, finished.history
-            check_is_asked_for(run, history)
-            found[run.key] = store.put(run, Outcome.of(history, package_versions()), history)
-            missing.pop(run.key)
-            tell(len(found) - len(missing), len(found))
-        check_none_is_lost(len(missing))
-    except RunError as error:
-        raise with_remedy(error, store) from error
-    return [outcome for run in runs if (outcome := found[run.key]) is not None]
-
-
-def check_is_asked_for(run: Run, history: History) -> None:
+def _check_is_asked_for(run: Run, history: History) -> None:
     """Refuse what an engine gives for a run if it is not of that run."""
     asked = (run.seed, run.contributions, run.algorithm.to_dict())
     given = (history.seed, tuple(history.contributions.tolist()), history.algorithm)
@@ -78,14 +183,14 @@ def check_is_asked_for(run: Run, history: History) -> None:
         )
 
 
-def check_none_is_lost(lost: int) -> None:
+def _check_none_is_lost(lost: int) -> None:
     """Refuse to go on without runs that an engine has not given back, or never took."""
     if lost:
         runs = "run" if lost == 1 else "runs"
         raise RunError(f"{lost} {runs} did not come back from the workers; start again")
 
 
-def with_remedy(error: RunError, store: RunStore) -> FedaccordError:
+def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
     """Add to an error what is safe, and how to go on."""
     if store.path is None:
         return error
