@@ -80,7 +80,7 @@ class Executor:
         try:
             for finished in self.engine.finished(missing):
                 run, history = finished.run, finished.history
-                _check_is_asked_for(run, history)
+                check_is_asked_for(run, history)
                 outcome = self.store.put(run, Outcome.of(history, package_versions()), history)
                 self.under_way.discard(run.key)
                 self.outcomes[run.key] = outcome
@@ -172,7 +172,7 @@ def open_executor(
         yield Executor(machine, kept)
 
 
-def _check_is_asked_for(run: Run, history: History) -> None:
+def check_is_asked_for(run: Run, history: History) -> None:
     """Refuse what an engine gives for a run if it is not of that run."""
     asked = (run.seed, run.contributions, run.algorithm.to_dict())
     given = (history.seed, tuple(history.contributions.tolist()), history.algorithm)
