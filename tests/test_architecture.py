@@ -104,7 +104,7 @@ def test_imports_point_downwards(module: str, path: Path) -> None:
         ("import torch", "fedaccord.report.training"),
         ("from fedaccord.equilibria.stable import solve_stable", "fedaccord.federation.clients"),
         ("from fedaccord.report.live import shown_live", "fedaccord.federation.defection.audit"),
-        ("from fedaccord.cli.base import app", "fedaccord.federation.config.load"),
+        ("from fedaccord.cli.app import app", "fedaccord.federation.config.load"),
     ],
 )
 def test_the_rule_on_imports_objects_to_planted_faults(source: str, module: str) -> None:

@@ -153,8 +153,8 @@ def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
     def missing(module: str) -> None:
         raise MissingExtraError("matplotlib", "report")
 
-    monkeypatch.setattr("fedaccord.cli.reproduction.imported", missing)
-    monkeypatch.setattr("fedaccord.cli.base.imported", missing)
+    monkeypatch.setattr("fedaccord.cli.reproduce.imported", missing)
+    monkeypatch.setattr("fedaccord.cli.present.imported", missing)
     result = run("reproduce")
     assert result.code == 0
     assert "there will be no page: matplotlib is needed for this" in result.stderr

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-# Importing a module of commands is what adds them to the app.
+# Importing a command's module adds the command to the app.
+from fedaccord.cli import catalog as catalog
+from fedaccord.cli import check as check
 from fedaccord.cli import defection as defection
 from fedaccord.cli import flower as flower
 from fedaccord.cli import frontier as frontier
-from fedaccord.cli import games as games
-from fedaccord.cli import planning as planning
-from fedaccord.cli import reproduction as reproduction
+from fedaccord.cli import plan as plan
+from fedaccord.cli import reproduce as reproduce
+from fedaccord.cli import solve as solve
 from fedaccord.cli import training as training
-from fedaccord.cli.base import app
-
-
-def main() -> NoReturn:
-    """Run the command line."""
-    app()
-    raise SystemExit
+from fedaccord.cli.app import app as app
+from fedaccord.cli.app import main as main

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
@@ -21,21 +18,6 @@ if TYPE_CHECKING:
     from fedaccord.federation.algorithms.base import Algorithm
     from fedaccord.federation.config.build import Building, Counter
     from fedaccord.federation.config.load import Config
-
-CACHE = "fedaccord.cache"
-
-ConfigFile = Annotated[
-    str | None,
-    typer.Argument(metavar="CONFIG.toml", help="The federation. Default: handwritten digits."),
-]
-CacheFolder = Annotated[
-    str | None,
-    typer.Option(
-        "--cache",
-        metavar="FOLDER",
-        help=f"Keeps scores and start weights that took long. Default: {CACHE}.",
-    ),
-]
 
 
 def read_config(path: str | None) -> Config:
@@ -103,13 +85,6 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         raise InputError(
             f'{option} must be numbers between commas, as 1,.5; got "{text}"'
         ) from None
-
-
-def check_folder(path: str, option: str) -> None:
-    """Refuse a file in a folder that is not there or cannot be written to."""
-    folder = Path(path).parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {option} {path}: there is no folder {folder} to write to")
 
 
 def building_of(config: Config, cache: str | Path) -> Building:

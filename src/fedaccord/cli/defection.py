@@ -9,29 +9,21 @@ import typer
 
 from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
-from fedaccord.cli.base import (
-    AsJson,
-    ReportFile,
-    app,
-    check_report,
-    command_line,
-    write_report,
-)
-from fedaccord.cli.configs import (
-    CacheFolder,
-    ConfigFile,
-    check_folder,
-    chosen_algorithms,
-    numbers,
-    overridden,
-    read_config,
-)
-from fedaccord.cli.runs import (
+from fedaccord.cli.app import app
+from fedaccord.cli.configs import chosen_algorithms, numbers, overridden, read_config
+from fedaccord.cli.options import (
     RESULTS,
     Address,
+    AsJson,
+    CacheFolder,
+    ConfigFile,
     EngineName,
+    ReportFile,
     Results,
     Workers,
+)
+from fedaccord.cli.present import check_folder, check_report, command_line, write_page
+from fedaccord.cli.runs import (
     chosen_engine,
     complain_of_versions,
     kept_on_interrupt,
@@ -211,7 +203,7 @@ def _audited(
 
 def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
     pages = "fedaccord.report.pages_training"
-    write_report(report, lambda: imported(pages).audit_page(found, command=command_line()))
+    write_page(report, lambda: imported(pages).audit_page(found, command=command_line()))
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:

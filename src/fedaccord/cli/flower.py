@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedaccord._lazy import imported
-from fedaccord.cli.base import app
+from fedaccord.cli.app import app
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text, plain
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
-from fedaccord.cli.base import Interrupted
-from fedaccord.cli.configs import CACHE, building_of
+from fedaccord.cli.app import Interrupted
+from fedaccord.cli.configs import building_of
+from fedaccord.cli.options import CACHE
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain
 
@@ -21,21 +20,6 @@ if TYPE_CHECKING:
 
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.runs.engines import Engine, Source
-
-RESULTS = "fedaccord.sqlite"
-
-Workers = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Runs at a time. Default: one per core, here or on Ray."),
-]
-EngineName = Annotated[
-    str, typer.Option(help="Where runs are made: local, flower (its simulation) or ray.")
-]
-Address = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port."),
-]
-Results = Annotated[str, typer.Option(metavar="FILE.sqlite", help="Keeps every finished run.")]
 
 
 def chosen_engine(

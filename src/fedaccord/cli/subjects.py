@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fedaccord.cli.configs import check_folder, chosen_algorithms, read_config
+from fedaccord.cli.configs import chosen_algorithms, read_config
+from fedaccord.cli.present import check_folder
 from fedaccord.cli.runs import chosen_engine, kept_on_interrupt, source_of
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, progress

@@ -9,25 +9,15 @@ import typer
 
 from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
-from fedaccord.cli.base import (
-    AsJson,
-    Interrupted,
-    ReportFile,
-    app,
+from fedaccord.cli.app import Interrupted, app
+from fedaccord.cli.configs import building_of, chosen_algorithms, overridden, read_config
+from fedaccord.cli.options import CACHE, AsJson, CacheFolder, ConfigFile, ReportFile
+from fedaccord.cli.present import (
     check_destination,
+    check_folder,
     check_report,
     command_line,
-    write_report,
-)
-from fedaccord.cli.configs import (
-    CACHE,
-    CacheFolder,
-    ConfigFile,
-    building_of,
-    check_folder,
-    chosen_algorithms,
-    overridden,
-    read_config,
+    write_page,
 )
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit, emit_text, progress
@@ -89,7 +79,7 @@ def train(
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
-    write_report(report, lambda: _pages().train_page(history, name, command=command_line()))
+    write_page(report, lambda: _pages().train_page(history, name, command=command_line()))
     if as_json:
         emit_text(json_text({"algorithm_name": name, "trial": trial, **history.to_dict()}))
     else:
@@ -134,7 +124,7 @@ def difficulty(
         scores.save(save)
     bands = _bands(config)
     found = _band_facts(bands, scores)
-    write_report(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
+    write_page(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
     if as_json:
         facts = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
         emit_text(json_text({"method": settings.method, **facts}))
@@ -191,7 +181,7 @@ def pretrain(
     weights = building_of(config, cache or CACHE).new_weights()
     if save is not None:
         weights.save(save)
-    write_report(report, lambda: _pages().pretrain_page(weights, command=command_line()))
+    write_page(report, lambda: _pages().pretrain_page(weights, command=command_line()))
     if as_json:
         record = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
         facts = {"accuracy": weights.accuracy, "batches": weights.batches}
@@ -241,7 +231,7 @@ def search(
         kept = f"; what was tried is kept in {results}, and the same command goes on from there"
         raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
     seed = config.pools.seed
-    write_report(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
+    write_page(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
     if as_json:
         emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
     else:

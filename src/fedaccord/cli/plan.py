@@ -1,27 +1,33 @@
-"""The command about plans: plan."""
+"""The command plan: who gives how much, so that nobody could give less."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
-from fedaccord.cli.base import (
+from fedaccord.cli.app import app
+from fedaccord.cli.configs import overridden, read_config
+from fedaccord.cli.options import (
+    RESULTS,
+    Address,
     AsJson,
+    CacheFolder,
+    EngineName,
     ReportFile,
-    app,
+    Results,
+    Workers,
+    check_time_limit,
+)
+from fedaccord.cli.present import (
     check_destination,
     check_report,
     command_line,
-    file_facts,
-    write_report,
+    describe_files,
+    present,
 )
-from fedaccord.cli.configs import CacheFolder, overridden, read_config
-from fedaccord.cli.runs import RESULTS, Address, EngineName, Results, Workers
 from fedaccord.cli.subjects import (
     Kind,
     Training,
@@ -34,7 +40,7 @@ from fedaccord.cli.subjects import (
     kind_of,
 )
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.report.terminal import complain, emit, emit_text, interruptible, progress
+from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
     from fedaccord.games.linear import LinearGame
@@ -128,8 +134,16 @@ def make(
         return 1
     plan = _made(found, probability, prefer, start, time_limit, assumed)
     _keep(plan, saved)
-    _tell(plan, report, {"Planned from": subject, "Histograms": histograms}, as_json=as_json)
-    return 0 if plan.outcome.key == "planned" else 1
+    files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
+    pages, views = "fedaccord.report.pages_plans", "fedaccord.report.plans"
+    return present(
+        record=plan.to_dict,
+        parts=lambda: imported(views).plan_parts(plan),
+        page=lambda: imported(pages).plan_page(plan, command=command_line(), files=files),
+        report=report,
+        as_json=as_json,
+        success=plan.outcome.key == "planned",
+    )
 
 
 def _check_wanted(probability: float, prefer: str, time_limit: float) -> None:
@@ -141,8 +155,7 @@ def _check_wanted(probability: float, prefer: str, time_limit: float) -> None:
         )
     if prefer not in ("total", "firm"):
         raise InputError(f'--prefer must be "total" or "firm"; got {prefer!r}')
-    if not (math.isfinite(time_limit) and time_limit > 0):
-        raise InputError(f"--time-limit must be a number of seconds above 0; got {time_limit:g}")
+    check_time_limit(time_limit)
 
 
 def _check_files(
@@ -252,17 +265,3 @@ def _keep(plan: Plan, saved: dict[str, str | None]) -> None:
             complain(f"there is no plan, so nothing was saved to {path}")
         else:
             plan.save(path)
-
-
-def _tell(plan: Plan, report: str | None, named: dict[str, str | None], *, as_json: bool) -> None:
-    pages = "fedaccord.report.pages_plans"
-    files = file_facts(report, {what: path for what, path in named.items() if path is not None})
-    write_report(
-        report, lambda: imported(pages).plan_page(plan, command=command_line(), files=files)
-    )
-    if as_json:
-        emit_text(json_text(plan.to_dict()))
-    else:
-        from fedaccord.report.plans import plan_parts
-
-        emit(*plan_parts(plan))

@@ -1,4 +1,4 @@
-"""The command about the paper: reproduce."""
+"""The command reproduce: the claims of the paper."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from fedaccord._io.atomic import replace_file
 from fedaccord._io.json import json_text, read_json
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
-from fedaccord.cli.base import AsJson, Interrupted, ReportFile, app, check_report, command_line
+from fedaccord.cli.app import Interrupted, app
+from fedaccord.cli.options import AsJson, ReportFile
+from fedaccord.cli.present import check_report, command_line, present
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.report.terminal import complain, emit, emit_text
+from fedaccord.report.terminal import complain
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from fedaccord.reproduce.claims import Claim, Row
     from fedaccord.reproduce.running import Reproduction
 
@@ -57,26 +61,25 @@ def reproduce(
     from fedaccord.reproduce.claims import Verdict
 
     if claims:
-        _emit_claims(running.all_claims(), as_json=as_json)
-        return 0
+        return _list_claims(running.all_claims(), as_json=as_json)
     if quick and full:
         raise InputError("--quick and --full exclude each other; give one of them")
     minutes = running.minutes(only, full=full)
     workers = checked_workers(cores() if workers is None else workers)
     check_report(report)
-    folder = _made_folder(out)
+    folder = _make_folder(out)
     result = folder / f"{STEMS[full]}.json"
     page = _page_file(report, result)
     ids = list(dict.fromkeys(only or running.all_claims()))
     complain(_cost(len(ids), minutes, folder))
     try:
-        with _alone_in(folder), changing() as tell:
+        with _lock(folder), changing() as tell:
             found = running.reproduce(
                 only,
                 full=full,
                 folder=folder,
                 workers=workers,
-                earlier=_earlier(result, full=full),
+                earlier=_read_earlier(result, full=full),
                 tell=tell,
                 finished=lambda row, so_far: _keep(row, so_far, result),
             )
@@ -87,23 +90,27 @@ def reproduce(
         ) from None
     if page is not None:
         _write_page(found, page, result)
-    _emit(found, as_json=as_json)
+    code = present(
+        record=found.to_dict,
+        parts=lambda: _parts(found),
+        as_json=as_json,
+        success=all(found.rows[id].finding.verdict is not Verdict.FAILS for id in ids),
+    )
     complain(f"the result is in {result}" + (f", the page in {page}" if page else ""))
-    return 1 if any(found.rows[id].finding.verdict is Verdict.FAILS for id in ids) else 0
+    return code
 
 
-def _emit_claims(claims: Mapping[str, Claim], *, as_json: bool) -> None:
-    if as_json:
-        keys = ("id", "part", "claim", "place", "paper")
-        rows = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
-        emit_text(json_text({"claims": rows}))
-        return
-    from fedaccord.report.reproduction import claims_table
+def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
+    keys = ("id", "part", "claim", "place", "paper")
+    listed = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
+    return present(
+        record=lambda: {"claims": listed},
+        parts=lambda: [imported("fedaccord.report.reproduction").claims_table(claims)],
+        as_json=as_json,
+    )
 
-    emit(claims_table(claims))
 
-
-def _made_folder(out: str) -> Path:
+def _make_folder(out: str) -> Path:
     """Make the folder for the results, or say why that fails before any time goes into them."""
     if not out.strip():
         raise InputError("--out is empty; name a folder, as in --out reproduction")
@@ -118,7 +125,7 @@ def _made_folder(out: str) -> Path:
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Refuse a folder that another process is at work in, whose rows would be lost."""
     try:
         import fcntl
@@ -136,7 +143,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _page_file(report: str | None, result: Path) -> Path | None:
-    """Say where the page goes; nowhere, saying why, where it cannot be drawn."""
+    """Return where the page goes; None, saying why, where it cannot be drawn."""
     if report is not None:
         return Path(report)
     try:
@@ -144,7 +151,7 @@ def _page_file(report: str | None, result: Path) -> Path | None:
     except MissingExtraError as error:
         complain(f"there will be no page: {error}")
         return None
-    page, figures = result.with_suffix(".html"), _figures(result)
+    page, figures = result.with_suffix(".html"), _figures_folder(result)
     if page.is_dir() or (figures.exists() and not figures.is_dir()):
         raise InputError(f"{page} or {figures} is in the way of the page; name another --out")
     return page
@@ -161,7 +168,7 @@ def _cost(count: int, minutes: float, folder: Path) -> str:
     )
 
 
-def _earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
+def _read_earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
     """Read the rows that are there already; a result that was made otherwise is set aside."""
     from fedaccord.reproduce.running import is_continued
 
@@ -184,7 +191,7 @@ def _keep(row: Row, so_far: Reproduction, path: Path) -> None:
     complain(row_line(row))
 
 
-def _figures(result: Path) -> Path:
+def _figures_folder(result: Path) -> Path:
     return result.with_name(result.stem.replace("reproduction", "figures"))
 
 
@@ -193,16 +200,13 @@ def _write_page(found: Reproduction, page: Path, result: Path) -> None:
 
     made = reproduction_page(found, command=command_line())
     made.save(page)
-    figures = _figures(result)
+    figures = _figures_folder(result)
     figures.mkdir(exist_ok=True)
     made.save_pictures(figures)
 
 
-def _emit(found: Reproduction, *, as_json: bool) -> None:
-    if as_json:
-        emit_text(json_text(found.to_dict()))
-        return
+def _parts(found: Reproduction) -> list[RenderableType]:
     from fedaccord.report import tables
     from fedaccord.report.reproduction import rows_table
 
-    emit(rows_table(found), tables.line(found.sentence()))
+    return [rows_table(found), tables.line(found.sentence())]

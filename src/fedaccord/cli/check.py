@@ -1,0 +1,86 @@
+"""The command check: whether an allocation is feasible, stable and envy-free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord._lazy import imported
+from fedaccord.cli.app import app
+from fedaccord.cli.options import AsJson, GameFile, ReportFile
+from fedaccord.cli.present import check_report, command_line, describe_files, present
+from fedaccord.errors import InputError
+from fedaccord.report.terminal import progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from fedaccord.audit import Audit
+
+VERDICTS = ("feasible", "stable", "envy-free")
+
+
+@app.command()
+def check(
+    game_file: GameFile,
+    allocation_file: Annotated[
+        str, typer.Argument(metavar="ALLOCATION.(json|csv)", help="Who gives how much.")
+    ],
+    require: Annotated[
+        str,
+        typer.Option(
+            metavar="VERDICTS",
+            help="What the audit must say yes to, of: feasible,stable,envy-free.",
+        ),
+    ] = "feasible,stable",
+    tolerance: Annotated[
+        float,
+        typer.Option(help="What counts as nothing, relative to the largest contribution."),
+    ] = 1e-6,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check an allocation against a game: feasible, stable, envy-free, and why.
+
+    Exits 0 when the audit says yes to all that --require lists, 1 when it says no or cannot tell.
+    """
+    from fedaccord.allocation import Allocation
+    from fedaccord.audit import Answer, audit
+    from fedaccord.games.files import read_game
+
+    required = _read_verdicts(require)
+    for file in (game_file, allocation_file):
+        check_report(report, keep=file)
+    with progress("checking the allocation"):
+        found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
+    files = describe_files(report, {"Game file": game_file, "Plan file": allocation_file})
+    answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
+    return present(
+        record=found.to_dict,
+        parts=lambda: _parts(found),
+        page=lambda: imported("fedaccord.report.pages_games").check_page(
+            found, command=command_line(), files=files
+        ),
+        report=report,
+        as_json=as_json,
+        success=all(answers[name] is Answer.TRUE for name in required),
+    )
+
+
+def _read_verdicts(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in VERDICTS:
+            raise InputError(f'--require lists "{name}"; give one or more of {", ".join(VERDICTS)}')
+    return names
+
+
+def _parts(found: Audit) -> list[RenderableType]:
+    from fedaccord.report import tables
+
+    return [
+        tables.line(found.sentence(), tables.verdict_style(found.stable)),
+        tables.audit_table(found),
+        *tables.explanations(found),
+    ]
