@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import work
 
-from fedaccord.federation.algorithms.base import FedAvg
+from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.layers import Dropout

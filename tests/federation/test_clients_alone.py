@@ -9,7 +9,8 @@ from federation.small import OwnMean, blobs, small_federation
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedaccord.federation.algorithms.base import FedAvg, MwFed
+from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.layers import Dropout

@@ -20,7 +20,7 @@ from numpy.testing import assert_array_equal
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import flower
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.release import HoldBack
+from fedaccord.federation.algorithms.hold_back import HoldBack
 from fedaccord.federation.flower import AlgorithmStrategy, Pledged, Release
 
 

@@ -12,9 +12,9 @@ from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
 
 from fedaccord import Allocation
+from fedaccord import federation as algorithms
 from fedaccord.cli import app
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import base as algorithms
 from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
 from fedaccord.federation.flower.ledger import Ledger

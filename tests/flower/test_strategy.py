@@ -24,8 +24,8 @@ from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp import strategy as flwr_strategy
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fedaccord import federation as algorithms
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import base as algorithms
 from fedaccord.federation.flower import AlgorithmStrategy, FedAvg, MwFed, PlannedFedAvg
 from fedaccord.federation.flower.roster import NodesError
 

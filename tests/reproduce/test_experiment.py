@@ -10,7 +10,9 @@ import pytest
 from federation.made_up import AnyEngine
 
 from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.base import FedAvg, MwFed, Solo
+from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.config import build as building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.data import difficulty as difficulty_module

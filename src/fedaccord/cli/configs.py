@@ -51,13 +51,13 @@ def chosen_algorithms(
     names: what was asked for; all of the config's where left out.
     path: where the config is from, None for the built-in one.
     """
-    from fedaccord.federation.algorithms.registry import KINDS
+    from fedaccord.federation.algorithms import ALGORITHMS
     from fedaccord.federation.config.load import read_algorithms
     from fedaccord.federation.config.settings import check_known
 
     if not names:
         return config.algorithms
-    usual = [kind.name for kind in KINDS.values()]
+    usual = [name for name, *_ in ALGORITHMS.values()]
     known = dict.fromkeys((*config.algorithms, *usual))
     check_known(names, known, "the config has no algorithm")
     unnamed: dict[str, Any] = {name: {} for name in names if name not in config.algorithms}

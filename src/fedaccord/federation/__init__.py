@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
-    from fedaccord.federation.algorithms.base import Algorithm, FedAvg, MwFed, Solo
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.algorithms.fedavg import FedAvg
+    from fedaccord.federation.algorithms.hold_back import HoldBack
+    from fedaccord.federation.algorithms.mw_fed import MwFed
+    from fedaccord.federation.algorithms.mw_relief import RelievedMwFed
     from fedaccord.federation.algorithms.pledged import Pledged
-    from fedaccord.federation.algorithms.release import HoldBack, Release, RelievedMwFed
+    from fedaccord.federation.algorithms.release import Release
+    from fedaccord.federation.algorithms.solo import Solo
     from fedaccord.federation.clients import Client, Federation
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.data.dataset import Dataset, load_data
@@ -90,9 +95,9 @@ __all__ = [
 
 _HOMES = {
     "Algorithm": "fedaccord.federation.algorithms.base",
-    "FedAvg": "fedaccord.federation.algorithms.base",
-    "MwFed": "fedaccord.federation.algorithms.base",
-    "Solo": "fedaccord.federation.algorithms.base",
+    "FedAvg": "fedaccord.federation.algorithms.fedavg",
+    "MwFed": "fedaccord.federation.algorithms.mw_fed",
+    "Solo": "fedaccord.federation.algorithms.solo",
     "Client": "fedaccord.federation.clients",
     "Federation": "fedaccord.federation.clients",
     "Config": "fedaccord.federation.config.load",
@@ -123,9 +128,9 @@ _HOMES = {
     "PretrainedWeights": "fedaccord.federation.data.pretraining",
     "pretrain": "fedaccord.federation.data.pretraining",
     "search_hyperparameters": "fedaccord.federation.data.pretraining",
-    "HoldBack": "fedaccord.federation.algorithms.release",
+    "HoldBack": "fedaccord.federation.algorithms.hold_back",
     "Release": "fedaccord.federation.algorithms.release",
-    "RelievedMwFed": "fedaccord.federation.algorithms.release",
+    "RelievedMwFed": "fedaccord.federation.algorithms.mw_relief",
     "Seeking": "fedaccord.federation.eqfed.search",
     "seek_equilibrium": "fedaccord.federation.eqfed.seek",
     "Sought": "fedaccord.federation.eqfed.result",

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, frozen
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.partition import Dealer, SiteDealer
@@ -320,7 +320,7 @@ def _part(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
 
 
 def _check_trains_together(algorithm: Algorithm) -> None:
-    if isinstance(algorithm, Solo):
+    if algorithm.trains_alone:
         raise InputError(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
             "plan for an algorithm that trains together, such as FedAvg"

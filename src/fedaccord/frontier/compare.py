@@ -17,7 +17,8 @@ import numpy as np
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.base import Algorithm, FedAvg
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.config.load import PLANS
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.defection.curves import DefectionAudit

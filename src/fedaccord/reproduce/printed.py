@@ -45,7 +45,7 @@ def printed_average(models: Sequence[Vector], local_batches: int) -> Vector:
 
 def mean_average(models: Sequence[Vector], local_batches: int) -> Vector:
     """Put models together as fedaccord does, from as many samples of each client."""
-    from fedaccord.federation.algorithms.base import FedAvg
+    from fedaccord.federation.algorithms.fedavg import FedAvg
 
     # How many they are does not matter, as long as they are as many.
     counts = np.full(len(models), local_batches)
@@ -114,7 +114,7 @@ def judged_average(printed: Mapping[int, float], mean: Mapping[int, float]) -> F
 )
 def algorithm_2(setting: Setting) -> Finding:
     """Divide a round's samples for many weights: as printed, and as fedaccord does."""
-    from fedaccord.federation.algorithms.base import MwFed
+    from fedaccord.federation.algorithms.mw_fed import MwFed
 
     size, agents = setting.expected["batch_size"], setting.expected["agents"]
     exact, printed = MwFed(batch_size=size), MwFed(batch_size=size, counts="printed")

@@ -13,8 +13,11 @@ from numpy.testing import assert_allclose
 from torch.nn.functional import cross_entropy
 
 from fedaccord import InputError
-from fedaccord.federation.algorithms.base import FedAvg, MwFed
-from fedaccord.federation.algorithms.release import HoldBack, Release, RelievedMwFed, without
+from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.hold_back import HoldBack, without
+from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.algorithms.mw_relief import RelievedMwFed
+from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly

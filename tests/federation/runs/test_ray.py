@@ -27,7 +27,8 @@ from processes import is_alive, needs_proc, processes, told, until
 
 from fedaccord._machine import cores
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.federation.algorithms.base import FedAvg, MwFed
+from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.runs import ray as ray_engine
 from fedaccord.federation.runs.engines import RunError, started

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.base import FedAvg, MwFed, Solo
+from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models.layers import ClientRows, Dropout, dropouts, ready_dropout
 from fedaccord.federation.training import loop as training

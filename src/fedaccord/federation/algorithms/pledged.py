@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, check_choice, check_real, check_whole
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import allotment
 from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import (
-    Algorithm,
-    check_choice,
-    check_count,
-    check_number,
-)
+from fedaccord.federation.algorithms.base import Algorithm
 
 ENDS = ("first", "each")
 
@@ -85,10 +80,10 @@ class Pledged(Algorithm):
     def __post_init__(self) -> None:
         """Refuse settings that no training could follow."""
         super().__post_init__()
-        check_number("passes", self.passes, "above 0", lambda passes: passes > 0)
+        check_real("passes", self.passes, above=0)
         check_choice("ends", self.ends, ENDS)
         if self.stop_after is not None:
-            check_count("stop_after", self.stop_after)
+            check_whole("stop_after", self.stop_after)
         if self.commitment is not None:
             object.__setattr__(self, "commitment", _counts(self.commitment))
 

@@ -1,23 +1,17 @@
-"""Algorithms that let go of who has what it wants: it leaves, is held, or is asked for less."""
+"""RELEASE: a client that has reached its goal leaves with the model."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._checks import Indices, Vector
-from fedaccord.errors import InputError
+from fedaccord._checks import Vector, check_real, check_whole
 from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.allotment import Counts, Update
-from fedaccord.federation.algorithms.base import Algorithm, MwFed, check_count, check_number
-
-# Directions that differ by less, as parts of their length, are taken for one.
-SAME_DIRECTION = 1e-5
+from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Algorithm
 
 
 @dataclass(frozen=True)
@@ -66,8 +60,8 @@ class Release(Algorithm):
     def __post_init__(self) -> None:
         """Refuse settings that no training could follow."""
         super().__post_init__()
-        check_number("factor", self.factor, "of 1 or more", lambda factor: factor >= 1)
-        check_count("evaluations", self.evaluations)
+        check_real("factor", self.factor, least=1, expected="a number of 1 or more")
+        check_whole("evaluations", self.evaluations)
 
     def tests(self, n: int) -> bool:
         """Test the goal at evaluations only."""
@@ -114,125 +108,3 @@ class Release(Algorithm):
     def ended(self, state: ReleaseState) -> bool:
         """Tell whether nobody is left to draw from."""
         return not state.drawing.any()
-
-
-@dataclass(frozen=True, kw_only=True)
-class HoldBack(Algorithm):
-    """The unsatisfied learn, in directions in which the satisfied lose nothing.
-
-        step along  g - P g,    g = mean of the unsatisfied clients' gradients
-                                P = projection onto the span of the satisfied clients' gradients
-
-    Everybody draws m * B samples, the satisfied for their gradients alone. The goal is tested at
-    evaluations, every `evaluate_every` rounds, and training is over once everybody has its
-    accuracy. Where only clients are short that bring nothing, the step is along the mean of all.
-
-    The step is orthogonal to the satisfied clients' gradients with the optimizer "sgd"; Adam, which
-    scales each coordinate by itself, bends it.
-    """
-
-    kind = "hold-back"
-    name = "HOLD-BACK"
-    passes_off_idle = False
-
-    def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
-        super().__post_init__()
-        if self.form != "pooled":
-            raise InputError(
-                f"{self.name} projects the clients' gradients, and in the local form they send "
-                'models: set form to "pooled"'
-            )
-
-    def tests(self, n: int) -> bool:
-        """Test the goal at evaluations only."""
-        return (n + 1) % self.evaluate_every == 0
-
-    def begin(self, contributions: Counts) -> NDArray[np.bool_]:
-        """Take nobody for satisfied."""
-        return np.zeros(len(contributions), dtype=bool)
-
-    def weights(
-        self, state: NDArray[np.bool_], accuracies: Vector, requirements: Vector
-    ) -> NDArray[np.bool_]:
-        """Note who has its accuracy."""
-        return np.asarray(accuracies >= requirements)
-
-    def ended(self, state: NDArray[np.bool_]) -> bool:
-        """Tell whether everybody has its accuracy."""
-        return bool(state.all())
-
-    def combine(
-        self,
-        state: NDArray[np.bool_],
-        updates: Sequence[Update],
-        counts: Counts,
-        clients: Indices,
-    ) -> Update:
-        """Project the unsatisfied clients' mean gradient off the satisfied clients'."""
-        short = ~state[clients]
-        if not short.any():
-            return self.aggregate(updates, counts)
-        behind, held = (
-            [update for update, chosen in zip(updates, who, strict=True) if chosen]
-            for who in (short, ~short)
-        )
-        mean: Update = self.aggregate(behind, counts[short])
-        if held:
-            mean = without(mean, held)
-        return mean
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelievedMwFed(MwFed):
-    """MW-FED that takes back: a weight falls again while its client is satisfied.
-
-        w_i <- c * w_i            where accuracy_i <  requirement_i
-        w_i <- max(1, w_i / r)    where accuracy_i >= requirement_i
-
-    relief: r.
-    """
-
-    kind = "mw-relief"
-    name = "MW-RELIEF"
-
-    relief: float = 2.0
-
-    def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
-        super().__post_init__()
-        check_number("relief", self.relief, "of 1 or more", lambda relief: relief >= 1)
-
-    def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
-        """Raise the weights of who is short, and lower those of who is not, down to 1."""
-        lowered = np.maximum(0.0, state - np.log(self.relief))
-        # Who was not heard is neither: its accuracy is NaN.
-        satisfied = np.where(accuracies >= requirements, lowered, state)
-        return allotment.raised(satisfied, accuracies < requirements, self.factor)
-
-
-def without(vector: Any, directions: Sequence[Any]) -> Any:
-    """Take out of a vector all that lies in the span of some directions.
-
-    vector: flat, a tensor or an array.
-    directions: of the same kind, perhaps dependent.
-    """
-    columns = np.stack([np.asarray(one, dtype=np.float64) for one in directions], axis=1)
-    lengths = np.linalg.norm(columns, axis=0)
-    if not np.isfinite(lengths).all():
-        # Training has diverged, and is to be seen to.
-        return _like(vector, np.full(len(columns), np.nan))
-    unit = columns[:, lengths > 0] / lengths[lengths > 0]
-    # The small matrix of their products has the squares of the singular values.
-    squares, mixtures = np.linalg.eigh(unit.T @ unit)
-    kept = squares > SAME_DIRECTION**2
-    basis = unit @ (mixtures[:, kept] / np.sqrt(squares[kept]))
-    given = np.asarray(vector, dtype=np.float64)
-    return _like(vector, given - basis @ (basis.T @ given))
-
-
-def _like(vector: Any, values: Vector) -> Any:
-    """Give values as an array or a tensor like another."""
-    if isinstance(vector, np.ndarray):
-        return values.astype(vector.dtype)
-    return vector.new_tensor(values)

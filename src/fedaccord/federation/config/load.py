@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 from fedaccord._io.atomic import read_text
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
+from fedaccord.federation.algorithms import ALGORITHMS, algorithm_class
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.registry import KINDS
 from fedaccord.federation.config.settings import (
     check_bands,
     check_known,
@@ -469,11 +469,12 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
         raise InputError("an algorithm in [algorithms] has no name; give it one")
     if not isinstance(table, Mapping):
         raise InputError(f"{section} must be a section, [{section}]; got {table!r}")
-    by_name = {kind.name.casefold(): word for word, kind in KINDS.items()}
+    by_name = {name.casefold(): kind for kind, (name, *_) in ALGORITHMS.items()}
     word = table.get("kind", by_name.get(name.casefold()))
     if word is None:
-        raise InputError(f'[{section}] needs a kind, one of {", ".join(KINDS)}: kind = "fedavg"')
-    kind = KINDS[choice(*KINDS)(f"[{section}] kind", word)]
+        known = ", ".join(ALGORITHMS)
+        raise InputError(f'[{section}] needs a kind, one of {known}: kind = "fedavg"')
+    kind = algorithm_class(choice(*ALGORITHMS)(f"[{section}] kind", word))
     own = {k: v for k, v in table.items() if k not in ("kind", "plan")}
     known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
     check_known(own, known, f"[{section}] has no key")

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.defection.design import chosen, cut, designed
@@ -258,7 +258,7 @@ def _validation_points(source: Source) -> np.ndarray[Any, Any]:
 
 
 def _check_can_be_sought(algorithm: Algorithm) -> None:
-    if isinstance(algorithm, Solo):
+    if algorithm.trains_alone:
         raise InputError(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
             "seek a plan for an algorithm that trains together, such as FedAvg"

@@ -10,7 +10,6 @@ from typing import Any
 
 from fedaccord._io.atomic import check_replaceable
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import base as algorithms
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import Order
@@ -28,7 +27,7 @@ def chosen_algorithm(
     algorithm = given or kind(**{"form": "local", "evaluate_every": 1, **chosen})
     if not isinstance(algorithm, kind):
         raise InputError(f"this strategy runs {kind.name}; got {algorithm.name}")
-    if isinstance(algorithm, algorithms.Solo):
+    if algorithm.trains_alone:
         raise InputError("clients that learn alone need no server; use train() at each")
     if algorithm.form == "pooled" and algorithm.local_batches > 1:
         raise InputError(

@@ -35,7 +35,6 @@ from torch.utils.data import TensorDataset
 
 from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
-from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.client import Site
@@ -162,7 +161,7 @@ class _Simulator(_Worker):
 
 
 def _possible(run: Run) -> Run:
-    if isinstance(run.algorithm, Solo):
+    if run.algorithm.trains_alone:
         raise InputError(
             f"{run.algorithm.name} has clients learn alone, for which there is no federation to "
             'simulate: use the engine "local"'

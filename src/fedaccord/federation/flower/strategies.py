@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedaccord.federation.algorithms import base as algorithms
-from fedaccord.federation.algorithms import pledged as pledges
-from fedaccord.federation.algorithms import release as releasing
+from fedaccord.federation.algorithms import fedavg, mw_fed, pledged, release
 from fedaccord.federation.flower.members import Plan, Requirements
 from fedaccord.federation.flower.strategy import AlgorithmStrategy
 
@@ -21,7 +19,7 @@ from fedaccord.federation.flower.strategy import AlgorithmStrategy
 class FedAvg(AlgorithmStrategy):
     """Federated averaging with equal samples for all, as in the local loop."""
 
-    kind = algorithms.FedAvg
+    kind = fedavg.FedAvg
 
 
 class MwFed(AlgorithmStrategy):
@@ -30,7 +28,7 @@ class MwFed(AlgorithmStrategy):
     Its own settings are factor, counts and goal_points; see `fedaccord.federation.MwFed`.
     """
 
-    kind = algorithms.MwFed
+    kind = mw_fed.MwFed
 
 
 class Pledged(AlgorithmStrategy):
@@ -40,7 +38,7 @@ class Pledged(AlgorithmStrategy):
     be rounds enough: it ends by itself.
     """
 
-    kind = pledges.Pledged
+    kind = pledged.Pledged
 
 
 class Release(AlgorithmStrategy):
@@ -50,7 +48,7 @@ class Release(AlgorithmStrategy):
     left with is in `checkpoints`, by name.
     """
 
-    kind = releasing.Release
+    kind = release.Release
 
 
 class PlannedFedAvg(AlgorithmStrategy):
@@ -59,7 +57,7 @@ class PlannedFedAvg(AlgorithmStrategy):
     Training ends as soon as everybody has its accuracy, unless stop_at_goal is None.
     """
 
-    kind = algorithms.FedAvg
+    kind = fedavg.FedAvg
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import ClientRows, dropouts, ready_dropout
@@ -51,7 +51,7 @@ def train(
     seed: of everything random in the run.
     """
     brought = checked_contributions(federation, contributions)
-    if isinstance(algorithm, Solo):
+    if algorithm.trains_alone:
         clients = range(len(federation.clients))
         return History.side_by_side(
             [_train(federation.only(i), algorithm, brought[i : i + 1], seed) for i in clients]

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.base import Algorithm, Solo
+from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import Dropout
@@ -51,7 +51,7 @@ def train_plainly(
     contributions: how many of its points each client brings.
     seed: of everything random in the run.
     """
-    if isinstance(algorithm, Solo):
+    if algorithm.trains_alone:
         raise InputError("train a federation of one client plainly instead of Solo")
     brought = checked_contributions(federation, contributions)
     started = time.perf_counter()
