@@ -168,8 +168,12 @@ class Algorithm:
 
         Runs that are kept are known by this, so that a changed algorithm is run again.
         """
-        own = not is_ours(type(self))
-        return {"kind": self.kind, **asdict(self), **({"code": digest(type(self))} if own else {})}
+        if is_ours(type(self)):
+            return {"kind": self.kind, **asdict(self)}
+        if "_code" not in vars(self):
+            # Worker processes, which may not have the source, are sent it with the algorithm.
+            object.__setattr__(self, "_code", digest(type(self)))
+        return {"kind": self.kind, **asdict(self), "code": vars(self)["_code"]}
 
 
 def _check_is_dataclass(kind: type) -> None:
