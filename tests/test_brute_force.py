@@ -2,22 +2,9 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
-from brute_force import (
-    cheapest_in_box,
-    envy_free,
-    exact_coverage,
-    exact_linear,
-    feasible,
-    least_envy_free_total,
-    least_real_total,
-    least_total,
-    needs,
-    stable,
-    stable_real_totals,
-)
 from coverage_games import coverage_games
+from envy_patterns import least_envy_free_total
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import discovery_games, framed_games, linear_games, psd_games, strict_psd_games
@@ -30,6 +17,7 @@ from fedaccord.equilibria.stable import solve_stable
 from fedaccord.equilibria.structure import core_set, strictly_dominant_own_benefits
 from fedaccord.games import catalog
 from fedaccord.games.linear import LinearGame
+from fedaccord.reproduce.oracle import ExactGame, Listing, read_fraction
 
 FEW = settings(max_examples=25)
 SOME = settings(max_examples=50)
@@ -50,21 +38,29 @@ def assert_found(solution, total, tolerance=1e-6):
 # The listing itself, first shown games whose answers are known, and wrong allocations.
 
 
+def least_totals(listing):
+    """Return the least cost of a feasible, a stable and an envy-free allocation."""
+    kinds = (listing.is_feasible, listing.is_stable, listing.is_envy_free)
+    return [listing.least(kind) for kind in kinds]
+
+
+def list_stable_totals(game):
+    """Return the costs of all equilibria that are corners."""
+    exact = ExactGame.of_game(game)
+    return [exact.total(theta) for theta in exact.equilibria]
+
+
+def find_least_total(game):
+    """Return the least cost of a feasible allocation; None where there is none."""
+    exact = ExactGame.of_game(game)
+    return exact.optimal_total if exact.corners else None
+
+
 def test_listing_finds_the_known_answers():
-    cyclic = catalog.build("cyclic", strategies="integer")
-    utility, required = exact_linear(cyclic), needs(cyclic)
-    assert least_total(utility, required, feasible, 6) == 2
-    assert least_total(utility, required, stable, 6) is None
-    assert least_total(utility, required, envy_free, 6) == 3
-    pair = catalog.build("two-agents", strategies="integer")
-    utility, required = exact_coverage(pair), needs(pair)
-    assert [least_total(utility, required, kind, 4) for kind in (feasible, stable, envy_free)] == [
-        1,
-        1,
-        2,
-    ]
-    assert least_real_total(catalog.build("overlap")) == pytest.approx(10 / 7)
-    assert stable_real_totals(catalog.build("indefinite")) == [1, 2]
+    assert least_totals(Listing.of(catalog.build("cyclic", strategies="integer"))) == [2, None, 3]
+    assert least_totals(Listing.of(catalog.build("two-agents", strategies="integer"))) == [1, 1, 2]
+    assert find_least_total(catalog.build("overlap")) == pytest.approx(10 / 7)
+    assert list_stable_totals(catalog.build("indefinite")) == [1, 2]
     assert least_envy_free_total(catalog.build("indefinite")) == pytest.approx(1.5)
     assert least_envy_free_total(catalog.build("envious-equilibrium")) == pytest.approx(25 / 28)
     # The closed relaxation would stop at 2, where envy is a tie.
@@ -73,26 +69,33 @@ def test_listing_finds_the_known_answers():
 
 
 def test_listing_objects_to_wrong_allocations():
-    game = LinearGame([[1, 0.5], [0.5, 1]], [2, 2], strategies="integer")
-    utility, required = exact_linear(game), needs(game)
-    assert stable(utility, required, (2, 1))
-    assert not stable(utility, required, (2, 2))
-    assert not stable(utility, required, (1, 1))
-    assert not feasible(utility, required, (1, 1))
-    assert envy_free(utility, required, (2, 2))
-    assert not envy_free(utility, required, (3, 1))
+    listing = Listing.of(LinearGame([[1, 0.5], [0.5, 1]], [2, 2], strategies="integer"))
+    assert listing.is_stable((2, 1))
+    assert not listing.is_stable((2, 2))
+    assert not listing.is_stable((1, 1))
+    assert not listing.is_feasible((1, 1))
+    assert listing.is_envy_free((2, 2))
+    assert not listing.is_envy_free((3, 1))
+
+
+def test_corners_with_limits_minimums_and_costs_are_those_found_by_hand():
+    # The second gives 1/2 at least and 1 at most: (3/2, 1), or more of the first and less of it.
+    game = LinearGame(
+        [[1, 0.5], [0, 1]], [2, 0.25], limits=[None, 1], minimums=[0, 0.5], costs=[1, 3]
+    )
+    exact = ExactGame.of_game(game)
+    assert exact.corners == ((Fraction(3, 2), 1), (Fraction(7, 4), Fraction(1, 2)))
+    assert exact.equilibria == [(Fraction(7, 4), Fraction(1, 2))]
+    assert exact.stable_total == exact.optimal_total == Fraction(13, 4)
 
 
 # Integers, exactly.
 
 
-def assert_agrees_over_integers(game, utility, most):
-    required = needs(game)
-    optimal, even = solve_optimal(game), solve_envy_free(game)
-    assert optimal.total == least_total(utility, required, feasible, most)
-    assert even.total == least_total(utility, required, envy_free, most)
-    equilibrium = solve_stable(game)
-    expected = least_total(utility, required, stable, int(game.alone.sum()))
+def assert_agrees_over_integers(game):
+    optimal, equilibrium, even = solve_optimal(game), solve_stable(game), solve_envy_free(game)
+    least, expected, fair = least_totals(Listing.of(game))
+    assert (optimal.total, even.total) == (least, fair)
     if expected is None:
         assert equilibrium.status is Status.NONE_EXISTS
     else:
@@ -106,16 +109,14 @@ def assert_agrees_over_integers(game, utility, most):
 @FEW
 @given(linear_games(strategies="integer"))
 def test_integer_linear_games_agree_with_listing(game):
-    most = int(game.size * game.alone.max())
-    assert_agrees_over_integers(game, exact_linear(game), most)
+    assert_agrees_over_integers(game)
 
 
 @FEW
 @given(coverage_games(most_agents=3, most_points=3, highest=0.8, strategies="integer"))
 def test_integer_coverage_games_agree_with_listing(game):
-    most = int(game.size * game.alone.max())
-    assume(most <= 24)
-    assert_agrees_over_integers(game, exact_coverage(game), most)
+    assume(game.size * game.alone.max() <= 24)
+    assert_agrees_over_integers(game)
 
 
 # Reals.
@@ -124,8 +125,8 @@ def test_integer_coverage_games_agree_with_listing(game):
 @SOME
 @given(linear_games())
 def test_optimal_and_stable_totals_of_any_linear_game_agree_with_corners(game):
-    assert_found(solve_optimal(game), float(least_real_total(game)))
-    totals = stable_real_totals(game)
+    assert_found(solve_optimal(game), float(find_least_total(game)))
+    totals = list_stable_totals(game)
     cheapest, costliest = solve_stable(game), solve_stable(game, select="costliest")
     if not totals:
         assert cheapest.status is Status.NONE_EXISTS
@@ -137,8 +138,8 @@ def test_optimal_and_stable_totals_of_any_linear_game_agree_with_corners(game):
 @SOME
 @given(psd_games())
 def test_optimal_and_stable_totals_of_psd_games_agree_with_corners(game):
-    assert_found(solve_optimal(game), float(least_real_total(game)))
-    totals = stable_real_totals(game)
+    assert_found(solve_optimal(game), float(find_least_total(game)))
+    totals = list_stable_totals(game)
     assert_found(solve_stable(game), float(min(totals)))
     assert_found(solve_stable(game, select="costliest"), float(max(totals)))
 
@@ -164,23 +165,19 @@ NOTHING = (Status.NONE_EXISTS, Status.INFEASIBLE)
 @SOME
 @given(framed_games(linear_games(strategies="integer"), whole=True))
 def test_integer_games_with_limits_minimums_and_costs_agree_with_listing(game):
-    best = cheapest_in_box(game, exact_linear(game))
-    for kind, solver in (
-        ("feasible", solve_optimal),
-        ("stable", solve_stable),
-        ("envy-free", solve_envy_free),
-    ):
-        found = solver(game)
-        if best[kind] is None:
+    solvers = (solve_optimal, solve_stable, solve_envy_free)
+    for solve, least in zip(solvers, least_totals(Listing.of(game)), strict=True):
+        found = solve(game)
+        if least is None:
             assert found.status in NOTHING
         else:
-            assert_found(found, best[kind])
+            assert_found(found, float(least))
 
 
 @SOME
 @given(framed_games(st.one_of(linear_games(), psd_games())))
 def test_real_games_with_limits_minimums_and_costs_agree_with_corners(game):
-    best, totals = least_real_total(game), stable_real_totals(game)
+    best, totals = find_least_total(game), list_stable_totals(game)
     optimal = solve_optimal(game)
     if best is None:
         assert optimal.status is Status.INFEASIBLE
@@ -238,7 +235,7 @@ def test_stable_means_envy_free_where_own_samples_help_most(game):
 @SOME
 @given(psd_games(equal=True, most_agents=4))
 def test_equal_requirements_give_all_equilibria_one_total(game):
-    assert len(set(stable_real_totals(game))) == 1
+    assert len(set(list_stable_totals(game))) == 1
     cheapest, costliest = solve_stable(game), solve_stable(game, select="costliest")
     assert cheapest.total == pytest.approx(costliest.total, rel=1e-6)
 
@@ -255,7 +252,7 @@ def test_contributors_are_socially_optimal_among_themselves(game):
 @SOME
 @given(discovery_games())
 def test_random_discovery_gives_all_equilibria_one_total(game):
-    totals = stable_real_totals(game)
+    totals = list_stable_totals(game)
     assert float(max(totals)) == pytest.approx(float(min(totals)), rel=1e-9)
 
 
@@ -280,7 +277,7 @@ def test_the_papers_convex_program_and_the_potential_agree(game):
 @given(psd_games(most_agents=4))
 def test_other_methods_for_the_optimum_agree(game):
     assume(game.requirements.any())
-    best = float(least_real_total(game))
+    best = float(find_least_total(game))
     for method in ("highs", "first-order", "multiplicative-weights"):
         tolerance = 1e-6 if method == "highs" else 1e-2
         seconds = 1 if method == "multiplicative-weights" else 20
@@ -294,5 +291,10 @@ def test_other_methods_for_the_optimum_agree(game):
         assert found.status is Status.OPTIMAL or method == "multiplicative-weights"
 
 
-def test_fractions_of_eighths_are_exact():
-    assert needs(LinearGame(np.eye(2), [0.375, 1.25])) == [Fraction(3, 8), Fraction(5, 4)]
+def test_doubles_are_read_as_the_simple_fractions_that_they_stand_for():
+    assert [read_fraction(x) for x in (0.375, 0.1, 1 / 3)] == [
+        Fraction(3, 8),
+        Fraction(1, 10),
+        Fraction(1, 3),
+    ]
+    assert read_fraction(2**0.5) == Fraction(2**0.5)

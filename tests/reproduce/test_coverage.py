@@ -12,8 +12,7 @@ from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce import coverage, envy_sets, rounding
 from fedaccord.reproduce.claims import Verdict
-from fedaccord.reproduce.corners import ExactGame
-from fedaccord.reproduce.plain import rounded_at_random
+from fedaccord.reproduce.oracle import ExactGame, round_at_random
 
 CLAIMS = coverage.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
@@ -90,13 +89,13 @@ def test_accuracies_by_listing_draws_are_those_worked_out_by_hand() -> None:
 
 
 def test_stable_in_fractions_sees_who_could_give_less() -> None:
-    utility = rounded_at_random(coverage.drawn_accuracy(coverage.TWO))
+    utility = round_at_random(coverage.drawn_accuracy(coverage.TWO))
     need = Fraction(3, 4)
     assert coverage.is_stable(utility, (Fraction(1), Fraction(0)), need)
     assert not coverage.is_stable(utility, (Fraction(1), Fraction(1, 8)), need)
     assert not coverage.is_stable(utility, (Fraction(1), Fraction(0)), need + Fraction(1, 99))
     # One point only: a second sample adds nothing, so that one of two can go.
-    level = rounded_at_random(coverage.drawn_accuracy([(0,)]))
+    level = round_at_random(coverage.drawn_accuracy([(0,)]))
     assert coverage.is_stable(level, (Fraction(1),), Fraction(1))
     assert not coverage.is_stable(level, (Fraction(2),), Fraction(1))
 
@@ -115,7 +114,7 @@ def together(utility):
 
 
 def test_theorem_7_needs_agents_who_round_independently(few) -> None:
-    few.setattr(coverage, "rounded_at_random", together)
+    few.setattr(coverage, "round_at_random", together)
     assert verdict(CLAIMS, "theorem-7") is FAILS
 
 
@@ -159,7 +158,7 @@ def test_theorem_8_is_not_confirmed_by_swaps_in_which_the_other_keeps_its_amount
     def one_sided(theta, i, j):
         return [theta[j] if agent == i else amount for agent, amount in enumerate(theta)]
 
-    few.setattr(coverage, "swapped", one_sided)
+    few.setattr(coverage, "swap", one_sided)
     assert verdict(CLAIMS, "theorem-8") is FAILS
 
 
@@ -195,7 +194,7 @@ def test_swaps_in_which_the_other_keeps_its_amount_are_another_notion(few) -> No
         return [
             (i, 1 - i)
             for i in range(2)
-            if theta[i] > theta[1 - i] and exact.utilities(kept[i])[i] >= exact.needs[i]
+            if theta[i] > theta[1 - i] and exact.utilities(kept[i])[i] >= exact.requirements[i]
         ]
 
     few.setattr(envy_sets, "unequal_equilibria", lambda count: [])
@@ -312,5 +311,5 @@ def test_utilities_rounded_by_one_coin_have_other_derivatives(few) -> None:
 
         return expected
 
-    few.setattr(rounding, "rounded_at_random", one_coin)
+    few.setattr(rounding, "round_at_random", one_coin)
     assert verdict(CLAIMS, "rounding-derivatives") is FAILS

@@ -13,7 +13,7 @@ from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.reproduce import canonical, definitions, plain
+from fedaccord.reproduce import canonical, definitions, oracle
 from fedaccord.reproduce.claims import Verdict
 
 CLAIMS = definitions.CLAIMS
@@ -135,12 +135,12 @@ def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(f
 
 
 def test_stable_and_envy_free_allocations_are_both_among_those_audited() -> None:
-    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
-    listing = plain.Listing(utility, (Fraction(9), Fraction(9)))
+    utility = oracle.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = oracle.Listing(utility, (Fraction(9), Fraction(9)))
     chosen = definitions.Worked("two", None, listing).some(6)
     assert len(chosen) == 6
-    assert sum(map(listing.stable, chosen)) >= 2
-    assert sum(map(listing.envy_free, chosen)) >= 2
+    assert sum(map(listing.is_stable, chosen)) >= 2
+    assert sum(map(listing.is_envy_free, chosen)) >= 2
 
 
 def test_a_response_that_rounds_ties_up_is_noticed(few) -> None:
@@ -290,35 +290,35 @@ def test_the_smooth_reading_of_fractions_is_noticed(few) -> None:
 
 
 def test_a_list_of_two_agents_who_need_one_sample_between_them() -> None:
-    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
-    listing = plain.Listing(utility, (Fraction(1), Fraction(1)))
-    assert listing.all_of(listing.feasible) == [(0, 1), (1, 0), (0, 2), (1, 1), (2, 0)]
-    assert listing.all_of(listing.stable) == [(0, 1), (1, 0)]
-    assert listing.all_of(listing.envy_free) == [(1, 1)]
+    utility = oracle.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = oracle.Listing(utility, (Fraction(1), Fraction(1)))
+    assert listing.list_all(listing.is_feasible) == [(0, 1), (1, 0), (0, 2), (1, 1), (2, 0)]
+    assert listing.list_all(listing.is_stable) == [(0, 1), (1, 0)]
+    assert listing.list_all(listing.is_envy_free) == [(1, 1)]
     assert listing.envy((2, 0)) == ((0, 1),)
 
 
 def test_a_swap_beyond_a_limit_is_no_envy() -> None:
-    utility = plain.linear_utility([[Fraction(1), Fraction(1)]] * 2)
-    listing = plain.Listing(utility, (Fraction(1), Fraction(1)), limits=(1, 0))
-    assert listing.all_of(listing.envy_free) == [(1, 0)]
+    utility = oracle.linear_utility([[Fraction(1), Fraction(1)]] * 2)
+    listing = oracle.Listing(utility, (Fraction(1), Fraction(1)), limits=(1, 0))
+    assert listing.list_all(listing.is_envy_free) == [(1, 0)]
 
 
 def test_rounding_at_random_takes_the_mean_over_independent_draws() -> None:
-    product = plain.rounded_at_random(lambda agent, theta: Fraction(theta[0] * theta[1]))
+    product = oracle.round_at_random(lambda agent, theta: Fraction(theta[0] * theta[1]))
     assert product(0, [Fraction(1, 2), Fraction(3, 2)]) == Fraction(3, 4)
-    square = plain.rounded_at_random(lambda agent, theta: Fraction(theta[0] ** 2))
+    square = oracle.round_at_random(lambda agent, theta: Fraction(theta[0] ** 2))
     assert square(0, [Fraction(1, 2)]) == Fraction(1, 2)
 
 
 def test_both_ways_to_round_coverage_are_the_same() -> None:
     table = [[Fraction(1, 4), Fraction(3, 4)], [Fraction(1), Fraction(0)]]
     theta = [Fraction(7, 4), Fraction(1, 3)]
-    slow = plain.rounded_at_random(plain.coverage_utility(table))
+    slow = oracle.round_at_random(oracle.coverage_utility(table))
     for agent in range(2):
-        assert plain.rounded_coverage(table)(agent, theta) == slow(agent, theta)
+        assert oracle.coverage_utility(table)(agent, theta) == slow(agent, theta)
 
 
 def test_one_sample_in_the_ring_tells_two_agents_their_labels() -> None:
-    utility = plain.learnt_utility(plain.cycle_worlds(1))
+    utility = oracle.learnt_utility(oracle.cycle_worlds(1))
     assert [utility(agent, (1, 0, 0)) for agent in range(3)] == [1, 1, Fraction(1, 2)]

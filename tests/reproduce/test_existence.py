@@ -95,7 +95,7 @@ def test_theorem_1_needs_no_correction_if_the_budget_leaves_a_fair_allocation(fe
 
 def test_with_a_budget_of_two_the_two_agents_can_share_alike() -> None:
     assert existence._budget_of_one(10) == [((1, 0), True), ((0, 1), True)]
-    utility = existence.rounded_coverage([[Fraction(1, 2)] * 2] * 2)
+    utility = existence.coverage_utility([[Fraction(1, 2)] * 2] * 2)
     assert utility(0, [Fraction(3, 5)] * 2) >= Fraction(3, 4)
 
 
@@ -262,7 +262,7 @@ def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
         # As many as there should be.
         return theta in {(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)}
 
-    few.setattr(rings.Listing, "feasible", feasible)
+    few.setattr(rings.Listing, "is_feasible", feasible)
     found = row(CLAIMS, "theorem-3").finding
     assert found.verdict is FAILS
     assert "Not so: those with two givers or more" in found.measured
@@ -286,12 +286,12 @@ def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
 
 
 def test_a_stable_allocation_with_a_giver_of_nothing_is_noticed(monkeypatch) -> None:
-    stable = rings.Listing.stable
+    stable = rings.Listing.is_stable
 
     def lenient(self, theta):
-        return stable(self, theta) or (0 in theta and self.feasible(theta))
+        return stable(self, theta) or (0 in theta and self.is_feasible(theta))
 
-    monkeypatch.setattr(rings.Listing, "stable", lenient)
+    monkeypatch.setattr(rings.Listing, "is_stable", lenient)
     found = row(CLAIMS, "theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert "none of those who give nothing is stable" in found.measured

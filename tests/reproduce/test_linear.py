@@ -12,9 +12,9 @@ from fedaccord.audit import Answer
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
-from fedaccord.reproduce import corners, linear, structure, weights
+from fedaccord.reproduce import draws, linear, structure, weights
 from fedaccord.reproduce.claims import Verdict
-from fedaccord.reproduce.corners import ExactGame
+from fedaccord.reproduce.oracle import ExactGame
 
 CLAIMS = linear.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
@@ -160,7 +160,7 @@ def test_lp_1_is_not_said_to_find_totals_that_leave_somebody_short(few) -> None:
 
 
 def test_prices_that_prove_nothing_do_not_prove_totals_of_larger_games(few) -> None:
-    few.setattr(linear, "small_games", lambda count: corners.equal_games(2, seed=1))
+    few.setattr(linear, "small_games", lambda count: draws.equal_games(2, seed=1))
     assert verdict(CLAIMS, "lp-1") is HOLDS
     few.setattr(linear, "solve_optimal", altered(solve_optimal, certificate=other_prices))
     assert verdict(CLAIMS, "lp-1") is FAILS
@@ -186,7 +186,7 @@ def test_cp_1_with_half_the_square_is_another_program(few) -> None:
     pytest.importorskip("cvxpy")
 
     def halved(exact, theta):
-        parts = zip(theta, exact.utilities(theta), exact.needs, strict=True)
+        parts = zip(theta, exact.utilities(theta), exact.requirements, strict=True)
         return sum(t * u / 2 - need * t for t, u, need in parts)
 
     few.setattr(linear, "added_constraint", halved)
@@ -222,7 +222,7 @@ def test_an_audit_that_calls_a_mixture_unstable_is_heard(few) -> None:
 
 
 def test_theorem_5_does_not_hold_for_unequal_requirements(few) -> None:
-    few.setattr(structure, "equal_games", corners.unequal_games)
+    few.setattr(structure, "equal_games", draws.unequal_games)
     assert verdict(CLAIMS, "theorem-5") is FAILS
 
 
@@ -235,7 +235,7 @@ def test_theorem_5_is_not_confirmed_by_a_solver_that_gives_the_optimum(few) -> N
 
 
 def test_theorem_5_is_not_confirmed_where_those_who_give_have_no_choice(few) -> None:
-    drawn = corners.equal_games
+    drawn = draws.equal_games
     few.setattr(
         structure,
         "equal_games",
@@ -354,7 +354,7 @@ def test_a_program_in_which_nobody_may_give_much_more_would_not_cover(few) -> No
     real = ExactGame.is_feasible
 
     def capped(exact, theta):
-        alone = (need / exact.benefits[i][i] for i, need in enumerate(exact.needs))
+        alone = (need / exact.benefits[i][i] for i, need in enumerate(exact.requirements))
         return real(exact, theta) and max(theta) <= Fraction(3, 2) * max(alone)
 
     few.setattr(ExactGame, "is_feasible", capped)

@@ -18,15 +18,15 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.well_behaved import Certified, Refuted
 from fedaccord.reproduce import draws
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.plain import (
+from fedaccord.reproduce.oracle import (
     HALF,
     Utility,
+    coverage_utility,
     cycle_worlds,
-    fractions,
     learnt_utility,
     linear_utility,
-    rounded_at_random,
-    rounded_coverage,
+    read_rows,
+    round_at_random,
 )
 
 CLAIMS = Claims()
@@ -86,12 +86,12 @@ def _behaving_games() -> dict[str, tuple[Game, Utility]]:
     assert isinstance(k4, CoverageGame) and isinstance(two, CoverageGame)
     assert isinstance(flower, LinearGame)
     return {
-        "k4": (k4, rounded_coverage(_exact_rates(k4))),
-        "two-agents": (two, rounded_coverage(_exact_rates(two))),
-        "flower-linear": (flower, linear_utility(fractions(flower.dense_benefits.tolist()))),
+        "k4": (k4, coverage_utility(_exact_rates(k4))),
+        "two-agents": (two, coverage_utility(_exact_rates(two))),
+        "flower-linear": (flower, linear_utility(read_rows(flower.dense_benefits.tolist()))),
         "pac-cycle": (
             catalog.build("pac-cycle", strategies="real", requirement="9/10"),
-            rounded_at_random(learnt_utility(cycle_worlds(1))),
+            round_at_random(learnt_utility(cycle_worlds(1))),
         ),
     }
 
@@ -134,7 +134,7 @@ def _quotient(
 
 def _adds_nothing(refuted: Refuted) -> bool:
     """Say whether at the witness more of the agent's own samples leave its utility as it is."""
-    utility = rounded_at_random(learnt_utility(cycle_worlds(1)))
+    utility = round_at_random(learnt_utility(cycle_worlds(1)))
     place = [Fraction(t) for t in refuted.witness.tolist()]
     more = list(place)
     more[refuted.agent] = Fraction(1) if place[refuted.agent] < 1 else HALF
@@ -334,7 +334,7 @@ def _sure_points() -> tuple[bool, float]:
 def well_behaved_pac(setting: Setting) -> Finding:
     """Compare verdicts on boxes up to 1 with rates in fractions, and with the printed utility."""
     game = catalog.build("pac-cycle", strategies="real")
-    learnt = rounded_at_random(learnt_utility(cycle_worlds(1)))
+    learnt = round_at_random(learnt_utility(cycle_worlds(1)))
     sides = [Fraction(side) for side in setting.expected["sides"]]
     wrong, constants = [], {}
     for side in sides:

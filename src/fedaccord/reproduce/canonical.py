@@ -16,17 +16,17 @@ from fedaccord.games.pac.exact import PacGame
 from fedaccord.games.pac.worlds import World
 from fedaccord.reproduce import draws
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.plain import (
+from fedaccord.reproduce.oracle import (
     Amounts,
     PlainWorld,
     Utility,
     coverage_utility,
     cycle_worlds,
-    fractions,
     learnt_utility,
+    list_samples,
+    read_rows,
     ring_utility,
-    rounded_at_random,
-    samples,
+    round_at_random,
 )
 
 CLAIMS = Claims()
@@ -71,7 +71,7 @@ def random_discovery(setting: Setting) -> Finding:
             tried += agents
             given = game.utilities(np.array(theta, dtype=float))
             for agent in range(agents):
-                mean = _mean_reward(fractions(table.tolist()), agent, theta)
+                mean = _mean_reward(read_rows(table.tolist()), agent, theta)
                 exact = game.exact_utility(agent, [Fraction(t) for t in theta])
                 if exact != mean or abs(given[agent] - float(mean)) > 1e-12:
                     wrong.append(number)
@@ -104,7 +104,7 @@ def _mean_reward(table: Sequence[Sequence[Fraction]], agent: int, theta: Amounts
     return sum(
         (
             chance * sum(table[agent][x] for x, _ in drawn)
-            for drawn, chance in samples(world, theta)
+            for drawn, chance in list_samples(world, theta)
         ),
         Fraction(0),
     )
@@ -129,7 +129,7 @@ def random_coverage(setting: Setting) -> Finding:
         agents, points = int(random.integers(2, 4)), int(random.integers(2, 4))
         table = draws.distributions(random, agents, points)
         game = CoverageGame(table, np.full(agents, 0.5))
-        rows = fractions(table.tolist())
+        rows = read_rows(table.tolist())
         formula, learnt = coverage_utility(rows), learnt_utility(_coin_flips(rows))
         theta = _counts(random, agents)
         given = game.utilities(np.array(theta, dtype=float))
@@ -285,7 +285,7 @@ def _compare_learners(count: int) -> tuple[list[int], int, int]:
 
 def _random_class(random: np.random.Generator) -> list[PlainWorld]:
     """Draw three labellings of three points with their priors, and two agents' distributions."""
-    table = fractions(draws.distributions(random, 2, 3).tolist())
+    table = read_rows(draws.distributions(random, 2, 3).tolist())
     weights = random.integers(1, 5, 3)
     labels = random.integers(0, 2, (3, 3))
     return [
@@ -378,7 +378,7 @@ def randomized_rounding(setting: Setting) -> Finding:
             given = game.utilities(np.array([float(t) for t in theta]))
             for agent in range(game.size):
                 tried += 1
-                value = rounded_at_random(plain)(agent, theta)
+                value = round_at_random(plain)(agent, theta)
                 exact = game.exact_utility(agent, theta)
                 if exact != value or abs(given[agent] - float(value)) > 1e-12:
                     wrong.append(number)
@@ -416,7 +416,7 @@ def _rounding_case(random: np.random.Generator, number: int) -> tuple[Any, Utili
         return game, learnt_utility(cycle_worlds(1)) if d == 1 else ring_utility(d)
     table = draws.distributions(random, int(random.integers(2, 4)), 3)
     return CoverageGame(table, np.full(len(table), 0.5)), coverage_utility(
-        fractions(table.tolist())
+        read_rows(table.tolist())
     )
 
 

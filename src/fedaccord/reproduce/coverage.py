@@ -21,8 +21,7 @@ from fedaccord.games import catalog
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce import envy_sets, rounding
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.corners import floats, mixed, swapped
-from fedaccord.reproduce.plain import HALF, Amounts, Utility, rounded_at_random
+from fedaccord.reproduce.oracle import HALF, Amounts, Utility, mix, round_at_random, swap, to_floats
 
 CLAIMS = Claims()
 SEED = 53
@@ -85,7 +84,7 @@ def envy(utility: Utility, theta: Sequence[Fraction], need: Fraction) -> list[tu
     return [
         (i, j)
         for i, j in permutations(range(len(theta)), 2)
-        if theta[i] > theta[j] and utility(i, swapped(theta, i, j)) >= need
+        if theta[i] > theta[j] and utility(i, swap(theta, i, j)) >= need
     ]
 
 
@@ -138,7 +137,7 @@ def theorem_7(setting: Setting) -> Finding:
     """List what can be drawn at mixtures of the two equilibria, in fractions."""
     expected = {key: Fraction(setting.expected[key]) for key in ("requirement", "ends", "drop")}
     game, need = coverage_entry("two-agents"), expected["requirement"]
-    plain = rounded_at_random(drawn_accuracy(TWO))
+    plain = round_at_random(drawn_accuracy(TWO))
     steps = 40 if setting.full else 8
     shares = [Fraction(n, steps) for n in range(steps + 1)]
     listed = [(plain(0, (a, 1 - a)), plain(1, (a, 1 - a))) for a in shares]
@@ -194,7 +193,7 @@ def theorem_7(setting: Setting) -> Finding:
 def theorem_8(setting: Setting) -> Finding:
     """List what can be drawn on K4 at matchings and their mixture, in fractions."""
     need, game = Fraction(setting.expected["requirement"]), coverage_entry("k4")
-    plain = rounded_at_random(drawn_accuracy(K4))
+    plain = round_at_random(drawn_accuracy(K4))
     share = Fraction(setting.expected["share"])
     numbers, exact = graph_numbers(plain, share), exact_numbers(game, share)
     wanted = {key: Fraction(setting.expected[key]) for key in numbers}
@@ -206,9 +205,9 @@ def theorem_8(setting: Setting) -> Finding:
         all(plain(i, matching(m)) >= need for i in range(6)) and not envy(plain, matching(m), need)
         for m in MATCHINGS
     ]
-    report = audit(game, floats(mixture))
-    audited = [audit(game, floats(matching(m))).envy_free is Answer.TRUE for m in MATCHINGS]
-    smooth = smooth_envy(game, floats(mixture))
+    report = audit(game, to_floats(mixture))
+    audited = [audit(game, to_floats(matching(m))).envy_free is Answer.TRUE for m in MATCHINGS]
+    smooth = smooth_envy(game, to_floats(mixture))
     parts = {
         "the numbers are those printed": numbers == wanted,
         "the package computes the same": exact == numbers,
@@ -243,7 +242,7 @@ def matching(edges: Sequence[int]) -> list[Fraction]:
 
 def mixed_matchings(share: Fraction) -> list[Fraction]:
     """Mix the first two matchings."""
-    return list(mixed(matching(MATCHINGS[0]), matching(MATCHINGS[1]), share))
+    return list(mix(matching(MATCHINGS[0]), matching(MATCHINGS[1]), share))
 
 
 def graph_numbers(utility: Utility, share: Fraction) -> dict[str, Fraction]:
@@ -252,9 +251,9 @@ def graph_numbers(utility: Utility, share: Fraction) -> dict[str, Fraction]:
     return {
         "matched": utility(0, first),
         "idle": utility(1, first),
-        "swapped": utility(0, swapped(first, 0, 1)),
+        "swapped": utility(0, swap(first, 0, 1)),
         "mixed": utility(1, mixture),
-        "mixed_swapped": utility(1, swapped(mixture, 1, 5)),
+        "mixed_swapped": utility(1, swap(mixture, 1, 5)),
     }
 
 
@@ -337,7 +336,7 @@ def has_envy_between(share: Fraction) -> bool:
     """Say whether a mixture of two envy-free matchings of K4 has envy, by the audit."""
     game = coverage_entry("k4")
     points = (*map(matching, MATCHINGS[:2]), mixed_matchings(share))
-    answers = [audit(game, floats(theta)).envy_free for theta in points]
+    answers = [audit(game, to_floats(theta)).envy_free for theta in points]
     return answers == [Answer.TRUE, Answer.TRUE, Answer.FALSE]
 
 

@@ -20,18 +20,17 @@ from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
-from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.pac.exact import PacGame
 from fedaccord.reproduce import canonical, draws
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.plain import (
+from fedaccord.reproduce.oracle import (
     Listing,
     Whole,
-    coverage_utility,
     cycle_worlds,
-    fractions,
     learnt_utility,
     linear_utility,
+    read_rows,
 )
 
 CLAIMS = Claims()
@@ -56,29 +55,19 @@ class Worked:
         Up to a third each; the rest is taken at random from all.
         """
         chosen = dict.fromkeys(
-            self.listing.all_of(self.listing.stable)[: most // 3]
-            + self.listing.all_of(self.listing.envy_free)[: most // 3]
+            self.listing.list_all(self.listing.is_stable)[: most // 3]
+            + self.listing.list_all(self.listing.is_envy_free)[: most // 3]
         )
-        everything = list(self.listing.utilities)
+        everything = list(self.listing.allocations)
         random = np.random.default_rng(SEED)
         chosen.update(dict.fromkeys(everything[n] for n in random.permutation(len(everything))))
         return list(chosen)[:most]
 
 
 def _listing(game: Game) -> Listing:
-    needs = tuple(Fraction(str(n)) for n in game.requirements.tolist())
-    if isinstance(game, LinearGame):
-        return Listing(linear_utility(fractions(game.dense_benefits.tolist())), needs)
-    if isinstance(game, CoverageGame):
-        return Listing(coverage_utility(_point_by_point(game)), needs)
-    return Listing(learnt_utility(cycle_worlds(1)), needs, limits=(1, 1, 1))
-
-
-def _point_by_point(game: CoverageGame) -> list[list[Fraction]]:
-    """Give every point a column of its own; rates are unit fractions or eighths."""
-    table = game.distributions.toarray()
-    spread = np.repeat(table, game.copies.astype(int), axis=1)
-    return [[Fraction(q).limit_denominator(1000) for q in row] for row in spread.tolist()]
+    if isinstance(game, PacGame):
+        return Listing.of(game, learnt_utility(cycle_worlds(1)))
+    return Listing.of(game)
 
 
 def _paper_games() -> dict[str, Game]:
@@ -116,18 +105,18 @@ def _worked(count: int) -> list[Worked]:
     return [Worked(name, game, listings[name]) for name, game in _games(count).items()]
 
 
-def _totals(listing: Listing) -> dict[str, int | None]:
+def _totals(listing: Listing) -> dict[str, Any]:
     kinds = {
-        "optimal": listing.feasible,
-        "stable": listing.stable,
-        "envy_free": listing.envy_free,
+        "optimal": listing.is_feasible,
+        "stable": listing.is_stable,
+        "envy_free": listing.is_envy_free,
     }
     return {name: listing.least(kind) for name, kind in kinds.items()}
 
 
 def _sizes(worked: Sequence[Worked]) -> tuple[int, int]:
     """How many games there are, and allocations in all."""
-    return len(worked), sum(len(one.listing.utilities) for one in worked)
+    return len(worked), sum(len(one.listing.allocations) for one in worked)
 
 
 def _found_total(total: float) -> float | None:
@@ -179,7 +168,7 @@ def _named(games: Sequence[str]) -> str:
     return ", ".join(games) or "the paper's games"
 
 
-def _listed_totals(totals: Mapping[str, int | None]) -> str:
+def _listed_totals(totals: Mapping[str, Any]) -> str:
     words = {
         "pac-cycle": "in the cycle of Theorem 3",
         "two-agents": "for the two agents of Theorem 7",
@@ -238,7 +227,7 @@ def definition_stable(setting: Setting) -> Finding:
     parts, evidence, worked = _least_totals(setting, solve_stable, "stable")
     audited, wrong, listed = 0, [], 0
     for one in worked:
-        equilibria = one.listing.all_of(one.listing.stable)
+        equilibria = one.listing.list_all(one.listing.is_stable)
         listed += len(equilibria)
         found = [tuple(int(t) for t in theta) for theta in all_equilibria(one.game)]
         if sorted(found) != sorted(equilibria):
@@ -246,7 +235,7 @@ def definition_stable(setting: Setting) -> Finding:
         for theta in one.some(AUDITED[setting.full]):
             audited += 1
             verdict = audit(one.game, theta).stable
-            if verdict is not (Answer.TRUE if one.listing.stable(theta) else Answer.FALSE):
+            if verdict is not (Answer.TRUE if one.listing.is_stable(theta) else Answer.FALSE):
                 wrong.append(f"{one.name} at {theta}")
     real, cuts = _real_flower_is_stable()
     parts = {**parts, "search and audits agree with the lists": not wrong, **real}
@@ -275,7 +264,7 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
     """
     game = catalog.build("flower", petals=4)
     assert isinstance(game, LinearGame)
-    utility = linear_utility(fractions(game.dense_benefits.tolist()))
+    utility = linear_utility(read_rows(game.dense_benefits.tolist()))
     theta = [Fraction(0)] + [Fraction(2, 3)] * 4
     cuts = [Fraction(n, 30) for n in range(1, 21)] + [Fraction(1, 10**n) for n in range(2, 7)]
     left = [
@@ -309,7 +298,7 @@ def definition_envy_free(setting: Setting) -> Finding:
     parts, evidence, worked = _least_totals(setting, solve_envy_free, "envy_free")
     audited, pairs, wrong, listed = 0, 0, [], 0
     for one in worked:
-        fair = one.listing.all_of(one.listing.envy_free)
+        fair = one.listing.list_all(one.listing.is_envy_free)
         listed += len(fair)
         found = all_envy_free(one.game, up_to=one.listing.most)
         if sorted(tuple(int(t) for t in theta) for theta in found) != sorted(fair):
@@ -319,7 +308,7 @@ def definition_envy_free(setting: Setting) -> Finding:
             report, envy = audit(one.game, theta), one.listing.envy(theta)
             pairs += len(envy)
             fits = report.envy == envy
-            verdict = Answer.TRUE if one.listing.envy_free(theta) else Answer.FALSE
+            verdict = Answer.TRUE if one.listing.is_envy_free(theta) else Answer.FALSE
             if report.envy_free is not verdict or not fits:
                 wrong.append(f"{one.name} at {theta}")
     parts["search and audits agree with the lists"] = not wrong

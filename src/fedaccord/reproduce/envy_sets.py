@@ -10,8 +10,8 @@ import numpy as np
 
 from fedaccord.audit import Answer, audit
 from fedaccord.reproduce.claims import Claims, Finding, Setting, not_so, weighed
-from fedaccord.reproduce.corners import ExactGame, drawn_needs, floats, mixed, set_benefits
-from fedaccord.reproduce.plain import HALF
+from fedaccord.reproduce.draws import set_benefits, unequal_requirements
+from fedaccord.reproduce.oracle import HALF, ExactGame, mix, to_floats
 
 CLAIMS = Claims()
 SEED = 53
@@ -54,9 +54,9 @@ def linear_envy_free_set(setting: Setting) -> Finding:
 
 def is_gap(exact: ExactGame, first: Sequence[Fraction], second: Sequence[Fraction]) -> bool:
     """Say whether two allocations are envy-free and their middle is not; the audit must agree."""
-    middle = mixed(first, second, HALF)
+    middle = mix(first, second, HALF)
     exactly = [exact.is_feasible(t) and not exact.envy(t) for t in (first, second, middle)]
-    audited = [audit(exact.game(), floats(t)).envy_free for t in (first, second, middle)]
+    audited = [audit(exact.game(), to_floats(t)).envy_free for t in (first, second, middle)]
     return exactly == [a is Answer.TRUE for a in audited] == [True, True, False]
 
 
@@ -66,7 +66,7 @@ def unequal_equilibria(count: int) -> list[ExactGame]:
     games: list[ExactGame] = []
     while len(games) < count:
         benefits = set_benefits(rng, 3, int(rng.integers(5, 9)))
-        exact = ExactGame.of(benefits, drawn_needs(rng, 3))
+        exact = ExactGame.of(benefits, unequal_requirements(rng, 3))
         apart = all(benefits[i][j] < 1 for i, j in permutations(range(3), 2))
         if apart and len(set(exact.equilibria[0])) > 1:
             games.append(exact)
@@ -76,7 +76,7 @@ def unequal_equilibria(count: int) -> list[ExactGame]:
 def gap_between(exact: ExactGame) -> bool:
     """Look for an equal allocation whose middle with the equilibrium has envy, by doubling."""
     stable = exact.equilibria[0]
-    level = max(exact.needs)
+    level = max(exact.requirements)
     for _ in range(8):
         if is_gap(exact, stable, [level] * exact.size):
             return True

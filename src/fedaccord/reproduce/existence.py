@@ -22,13 +22,15 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce import behaviour, draws, rings
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.corners import ExactGame, padded, solve_exactly
-from fedaccord.reproduce.plain import (
+from fedaccord.reproduce.oracle import (
+    ExactGame,
     Listing,
     Whole,
-    fractions,
+    coverage_utility,
     linear_utility,
-    rounded_coverage,
+    pad,
+    read_rows,
+    solve_exactly,
 )
 
 CLAIMS = Claims()
@@ -129,9 +131,9 @@ def _limited_games(count: int) -> tuple[int, list[int], int]:
         game = draws.linear_game(random, 3, strategies="integer", limits=limits)
         needs = tuple(Fraction(n) for n in game.requirements.tolist())
         listing = Listing(
-            linear_utility(fractions(game.dense_benefits.tolist())), needs, limits=limits
+            linear_utility(read_rows(game.dense_benefits.tolist())), needs, limits=limits
         )
-        feasible = listing.all_of(listing.feasible)
+        feasible = listing.list_all(listing.is_feasible)
         if not feasible:
             continue
         games += 1
@@ -140,9 +142,9 @@ def _limited_games(count: int) -> tuple[int, list[int], int]:
             for theta in feasible
         }
         unequal += sum(len(set(level)) > 1 for level in levels)
-        least = listing.least(listing.envy_free)
+        least = listing.least(listing.is_envy_free)
         found = solve_envy_free(game)
-        if not all(map(listing.envy_free, levels)) or found.total != least:
+        if not all(map(listing.is_envy_free, levels)) or found.total != least:
             failures.append(number)
     return games, failures, unequal
 
@@ -156,7 +158,7 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
     """
     game = catalog.build("two-agents")
     assert isinstance(game, CoverageGame)
-    utility = rounded_coverage(fractions(game.distributions.toarray().tolist()))
+    utility = coverage_utility(read_rows(game.distributions.toarray().tolist()))
     needs = [Fraction(need) for need in game.requirements.tolist()]
     found: list[tuple[Whole, bool]] = []
     for first, second in product(range(steps, -1, -1), repeat=2):
@@ -316,8 +318,8 @@ def _is_exact(game: LinearGame, theta: Vector) -> bool:
     exact = ExactGame.of(game.dense_benefits.tolist(), game.requirements.tolist())
     giving = np.flatnonzero(theta > 1e-8 * theta.max()).tolist()
     rows = [[exact.benefits[i][j] for j in giving] for i in giving]
-    amounts = solve_exactly(rows, [exact.needs[i] for i in giving])
-    return amounts is not None and exact.is_stable(padded(amounts, giving, game.size))
+    amounts = solve_exactly(rows, [exact.requirements[i] for i in giving])
+    return amounts is not None and exact.is_stable(pad(amounts, giving, game.size))
 
 
 # Theorem 3.

@@ -17,19 +17,20 @@ from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.reproduce import structure, weights
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
-from fedaccord.reproduce.corners import (
-    Amounts,
-    ExactGame,
-    amounts_text,
+from fedaccord.reproduce.draws import (
     discovery_game,
     equal_games,
-    floats,
     gram_benefits,
-    matrix_text,
-    mixed,
-    proved_bounds,
-    tight_needs,
+    tight_requirements,
     unequal_games,
+)
+from fedaccord.reproduce.oracle import (
+    ExactGame,
+    Fractions,
+    bound_optimum,
+    mix,
+    to_floats,
+    write_amounts,
 )
 
 CLAIMS = Claims()
@@ -104,7 +105,7 @@ def optimum_error(exact: ExactGame) -> float:
 def proved_gap(game: LinearGame) -> float:
     """Tell how far apart the bounds are that the solver's allocation and prices prove."""
     solution = solve_optimal(game, method="highs")
-    lower, upper = proved_bounds(
+    lower, upper = bound_optimum(
         game, solution.allocation.contributions, solution.certificate["prices"]
     )
     return float((upper - lower) / upper)
@@ -182,7 +183,7 @@ def compared_sets(games: list[ExactGame]) -> tuple[int, int, int]:
     points = alike = inside = 0
     for game in games:
         tried = [*game.corners]
-        tried += [mixed(a, b, Fraction(1, 3)) for a, b in combinations(game.corners, 2)]
+        tried += [mix(a, b, Fraction(1, 3)) for a, b in combinations(game.corners, 2)]
         for theta in tried:
             value = added_constraint(game, theta)
             points += 1
@@ -191,9 +192,9 @@ def compared_sets(games: list[ExactGame]) -> tuple[int, int, int]:
     return points, alike, inside
 
 
-def added_constraint(exact: ExactGame, theta: Amounts) -> Fraction:
+def added_constraint(exact: ExactGame, theta: Fractions) -> Fraction:
     """Give theta'W theta - mu'theta, which CP 1 wants to be at most zero."""
-    parts = zip(theta, exact.utilities(theta), exact.needs, strict=True)
+    parts = zip(theta, exact.utilities(theta), exact.requirements, strict=True)
     return sum((t * u - need * t for t, u, need in parts), Fraction(0))
 
 
@@ -244,7 +245,7 @@ def linear_stable_set(setting: Setting) -> Finding:
     audited = sum(audited_stable(game, theta) for game, theta in mixtures)
     # (0, 1, 0) and (1, 0, 1), of totals 1 and 2.
     first, second, *_ = INDEFINITE.equilibria
-    needed = not INDEFINITE.is_stable(mixed(first, second, Fraction(1, 2)))
+    needed = not INDEFINITE.is_stable(mix(first, second, Fraction(1, 2)))
     parts = {
         "all mixtures are equilibria": exact == len(mixtures),
         "the audit says the same": audited == len(mixtures),
@@ -254,8 +255,8 @@ def linear_stable_set(setting: Setting) -> Finding:
         all(parts.values()),
         f"In {len(games)} games with several equilibria, {exact} of {len(mixtures)} mixtures of "
         f"two are equilibria in exact fractions, and {audited} by the audit. It takes a positive "
-        f"semidefinite W: with the indefinite one of {matrix_text(INDEFINITE)} the equilibria "
-        f"{amounts_text(first)} and {amounts_text(second)} have a middle that "
+        f"semidefinite W: with the indefinite one of {INDEFINITE:W} the equilibria "
+        f"{write_amounts(first)} and {write_amounts(second)} have a middle that "
         f"{'is none' if needed else 'is one too'}." + not_so(parts),
         evidence={
             "games": len(games),
@@ -274,22 +275,22 @@ def games_with_choice(count: int) -> list[ExactGame]:
     games: list[ExactGame] = []
     while len(games) < count:
         benefits = gram_benefits(rng, int(rng.integers(3, 5)), 2)
-        _, needs = tight_needs(rng, benefits)
+        needs = tight_requirements(rng, benefits)
         exact = ExactGame.of(benefits, needs)
         if min(needs) > 0 and len(exact.equilibria) > 1:
             games.append(exact)
     return games
 
 
-def mixtures_of(points: list[Amounts]) -> list[Amounts]:
+def mixtures_of(points: list[Fractions]) -> list[Fractions]:
     """Mix every two of the points, a quarter to three, evenly, and three to a quarter."""
     shares = [Fraction(n, 4) for n in (1, 2, 3)]
-    return [mixed(a, b, share) for a, b in combinations(points, 2) for share in shares]
+    return [mix(a, b, share) for a, b in combinations(points, 2) for share in shares]
 
 
-def audited_stable(exact: ExactGame, theta: Amounts) -> bool:
+def audited_stable(exact: ExactGame, theta: Fractions) -> bool:
     """Ask the audit."""
-    return audit(exact.game(), floats(theta)).stable is Answer.TRUE
+    return audit(exact.game(), to_floats(theta)).stable is Answer.TRUE
 
 
 CLAIMS.include_all(structure.CLAIMS, weights.CLAIMS)

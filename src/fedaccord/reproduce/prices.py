@@ -25,7 +25,7 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
-from fedaccord.reproduce.plain import Listing, fractions, linear_utility
+from fedaccord.reproduce.oracle import Listing, linear_utility, read_rows
 
 CLAIMS = Claims()
 # Square roots of the numbers of petals, quick and more in full.
@@ -372,11 +372,11 @@ def _least_listed(steps: int) -> float:
     """
     game = catalog.build("flower", petals=4)
     assert isinstance(game, LinearGame)
-    utility = linear_utility(fractions(game.dense_benefits.tolist()))
+    utility = linear_utility(read_rows(game.dense_benefits.tolist()))
     needs = (Fraction(steps),) * 5
     listing = Listing(utility, needs, up_to=5 * steps // 2)
-    least = listing.least(listing.envy_free)
-    return math.inf if least is None else least / steps
+    least = listing.least(listing.is_envy_free)
+    return math.inf if least is None else float(least / steps)
 
 
 def _program_and_symmetry(root: int) -> tuple[float, float]:

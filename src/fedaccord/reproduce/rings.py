@@ -19,7 +19,7 @@ from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
-from fedaccord.reproduce.plain import (
+from fedaccord.reproduce.oracle import (
     Amounts,
     Listing,
     Whole,
@@ -45,26 +45,26 @@ def theorem_3(setting: Setting) -> Finding:
     needs = (Fraction(1),) * 3
     learnt = Listing(learnt_utility(cycle_worlds(1)), needs, limits=(1, 1, 1))
     printed = Listing(_printed_cycle, needs, limits=(1, 1, 1))
-    same = learnt.utilities == printed.utilities
-    audits = {theta: audit(game, theta) for theta in learnt.utilities}
+    same = all(learnt.utilities(t) == printed.utilities(t) for t in learnt.allocations)
+    audits = {theta: audit(game, theta) for theta in learnt.allocations}
     agree = all(
-        (report.feasible is Answer.TRUE) == learnt.feasible(theta)
-        and (report.stable is Answer.TRUE) == learnt.stable(theta)
-        and (report.envy_free is Answer.TRUE) == learnt.envy_free(theta)
+        (report.feasible is Answer.TRUE) == learnt.is_feasible(theta)
+        and (report.stable is Answer.TRUE) == learnt.is_stable(theta)
+        and (report.envy_free is Answer.TRUE) == learnt.is_envy_free(theta)
         for theta, report in audits.items()
     )
     found = {
-        "feasible": len(learnt.all_of(learnt.feasible)),
-        "equilibria": len(learnt.all_of(learnt.stable)),
-        "optimal": learnt.least(learnt.feasible),
-        "envy_free": learnt.least(learnt.envy_free),
+        "feasible": len(learnt.list_all(learnt.is_feasible)),
+        "equilibria": len(learnt.list_all(learnt.is_stable)),
+        "optimal": learnt.least(learnt.is_feasible),
+        "envy_free": learnt.least(learnt.is_envy_free),
     }
     stable, optimal, fair = solve_stable(game), solve_optimal(game), solve_envy_free(game)
     fairness = price_of_fairness(fair, optimal).upper
     real = _real_cycle_has_none()
     parts = {
         "those with two givers or more, and no others, are feasible": all(
-            learnt.feasible(theta) == (sum(theta) >= 2) for theta in learnt.utilities
+            learnt.is_feasible(theta) == (sum(theta) >= 2) for theta in learnt.allocations
         ),
         "the printed utility is that of the construction": same,
         "the audit agrees": agree,
@@ -182,8 +182,8 @@ def _look_at_ring(tally: _Tally, d: int, requirement: Fraction, m: int, *, searc
     """List all allocations of a ring, and compare with the parity of m."""
     listing, case = Listing(ring_utility(d), (requirement,) * 3), f"{d}, {requirement}"
     claimed = [] if m % 2 else [(m // 2,) * 3]
-    totals = listing.least(listing.feasible), listing.least(listing.envy_free)
-    if (listing.all_of(listing.stable), *totals) != (claimed, -(-3 * m // 2), 3 * -(-m // 2)):
+    totals = listing.least(listing.is_feasible), listing.least(listing.is_envy_free)
+    if (listing.list_all(listing.is_stable), *totals) != (claimed, -(-3 * m // 2), 3 * -(-m // 2)):
         tally.listed.append(case)
     if search and not _solver_agrees(d, requirement, claimed):
         tally.searched.append(case)
@@ -191,11 +191,12 @@ def _look_at_ring(tally: _Tally, d: int, requirement: Fraction, m: int, *, searc
         tally.steps.append(case)
     idle = [
         theta
-        for theta in listing.utilities
-        if any(t == 0 and theta[i - 1] > m for i, t in enumerate(theta)) and listing.feasible(theta)
+        for theta in listing.allocations
+        if any(t == 0 and theta[i - 1] > m for i, t in enumerate(theta))
+        and listing.is_feasible(theta)
     ]
     tally.idle += len(idle)
-    tally.resting += sum(map(listing.stable, idle))
+    tally.resting += sum(map(listing.is_stable, idle))
 
 
 def threshold(d: int, requirement: Fraction) -> int:

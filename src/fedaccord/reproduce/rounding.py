@@ -12,9 +12,8 @@ import numpy as np
 
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
-from fedaccord.reproduce.corners import floats
 from fedaccord.reproduce.draws import distributions
-from fedaccord.reproduce.plain import HALF, Utility, coverage_utility, rounded_at_random
+from fedaccord.reproduce.oracle import HALF, Utility, coverage_utility, round_at_random, to_floats
 
 CLAIMS = Claims()
 SEED = 2
@@ -38,9 +37,9 @@ def rounding_derivatives(setting: Setting) -> Finding:
     for _ in range(count):
         rows = [[Fraction(q) for q in row] for row in distributions(rng, 3, 4).tolist()]
         theta = drawn_amounts(rng)
-        plain = rounded_at_random(coverage_utility(rows))
+        plain = round_at_random(coverage_utility(rows))
         game = CoverageGame([[float(q) for q in row] for row in rows], [0.6] * 3)
-        rates = game.jacobian(floats(theta))
+        rates = game.jacobian(to_floats(theta))
         for i, j in product(range(3), repeat=2):
             formula = marginal(rows, theta, i, j, floor(theta[j]))
             worst = max(worst, abs(float(formula) - float(rates[i, j])))

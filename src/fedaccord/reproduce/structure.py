@@ -19,22 +19,22 @@ from fedaccord.equilibria.structure import (
     strictly_dominant_own_benefits,
 )
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
-from fedaccord.reproduce.corners import (
-    Amounts,
-    ExactGame,
-    amounts_text,
-    drawn_benefits,
-    drawn_needs,
+from fedaccord.reproduce.draws import (
     equal_games,
-    equal_needs,
-    floats,
-    givers,
-    matrix_text,
-    mixed,
-    needs_text,
-    padded,
+    equal_requirements,
+    psd_benefits,
+    tight_requirements,
+    unequal_requirements,
+)
+from fedaccord.reproduce.oracle import (
+    ExactGame,
+    Fractions,
+    list_givers,
+    mix,
+    pad,
     solve_exactly,
-    tight_needs,
+    to_floats,
+    write_amounts,
 )
 
 CLAIMS = Claims()
@@ -90,13 +90,13 @@ def structure_of(exact: ExactGame) -> Structure:
     # At the mean all give who do so in some cheapest equilibrium, and have a choice if several do.
     mean = tuple(sum(each, Fraction(0)) / len(cheapest) for each in zip(*cheapest, strict=True))
     for theta in (*cheapest, mean):
-        core = givers(theta)
+        core = list_givers(theta)
         part = exact.restrict(core)
         optimal &= part.optimal_total == sum(theta)
-        wide = [padded(best, core, exact.size) for best in part.optima]
+        wide = [pad(best, core, exact.size) for best in part.optima]
         extended &= all(exact.is_stable(w) and sum(w) == exact.stable_total for w in wide)
         several |= len(wide) > 1
-    return Structure(optimal, extended, len(givers(cheapest[0])) < exact.size, several)
+    return Structure(optimal, extended, len(list_givers(cheapest[0])) < exact.size, several)
 
 
 @CLAIMS.add(
@@ -154,8 +154,8 @@ def excess_text() -> str:
     says = "socially optimal" if stable == optimal else "not socially optimal"
     return (
         "Equal requirements, which the theorem asks for and the introduction's summary leaves "
-        f"out, are essential: with {needs_text(UNEQUAL)} the equilibrium "
-        f"{amounts_text(UNEQUAL.equilibria[0])}, of {stable} in all, is {says} ({optimal})."
+        f"out, are essential: with {UNEQUAL:mu} the equilibrium "
+        f"{write_amounts(UNEQUAL.equilibria[0])}, of {stable} in all, is {says} ({optimal})."
     )
 
 
@@ -191,9 +191,9 @@ def corollary_1(setting: Setting) -> Finding:
         refuted,
         f"With equal requirements {right} of {len(equal)} equilibria in which all give are "
         f"optimal, exactly. With unequal ones {len(optimal) - sum(optimal)} of {len(optimal)} are "
-        f"not, and cost up to {max(ratios):.2f} times the optimum; W = {matrix_text(UNEQUAL)} with "
-        f"requirements of {needs_text(UNEQUAL)} has the equilibrium "
-        f"{amounts_text(UNEQUAL.equilibria[0])}, which costs {counter[1]:.4f} times the optimum. "
+        f"not, and cost up to {max(ratios):.2f} times the optimum; W = {UNEQUAL:W} with "
+        f"requirements of {UNEQUAL:mu} has the equilibrium "
+        f"{write_amounts(UNEQUAL.equilibria[0])}, which costs {counter[1]:.4f} times the optimum. "
         f"In {agrees} of {len(drawn)} games with unequal requirements it is optimal just if "
         "W y = 1 has a solution y >= 0." + not_so(parts),
         "It holds if all requirements are equal, as in Theorem 5. For any requirements, "
@@ -222,17 +222,17 @@ def giving_games(count: int) -> list[ExactGame]:
     rng = np.random.default_rng(SEED)
     games: list[ExactGame] = []
     while len(games) < count:
-        benefits = drawn_benefits(rng, len(games))
-        if solve_exactly(benefits, equal_needs(len(benefits))) is None:
+        benefits = psd_benefits(rng, len(games))
+        if solve_exactly(benefits, equal_requirements(len(benefits))) is None:
             continue
-        _, needs = tight_needs(rng, benefits, least=1)
+        needs = tight_requirements(rng, benefits, least=1)
         games.append(ExactGame.of(benefits, needs))
     return games
 
 
 def prices_exist(exact: ExactGame) -> bool:
     """Say whether W y = 1 has a solution y >= 0, for regular W."""
-    prices = solve_exactly(exact.benefits, equal_needs(exact.size))
+    prices = solve_exactly(exact.benefits, equal_requirements(exact.size))
     return prices is not None and min(prices) >= 0
 
 
@@ -284,9 +284,9 @@ def diagonal_dominance(setting: Setting) -> Finding:
         all(parts.values()),
         refuted,
         f"{'Without the unit diagonal it fails' if refuted else 'The example bears it out'}: at "
-        f"the dominant W = {matrix_text(DOMINANT)} contributions in equilibrium are "
-        f"{amounts_text(DOMINANT.equilibria[0])}, {ratio:.2f} times the optimum; in {len(dear)} of "
-        f"{count} others drawn stability costs more than the optimum, up to "
+        f"the dominant W = {DOMINANT:W} contributions in equilibrium are "
+        f"{write_amounts(DOMINANT.equilibria[0])}, {ratio:.2f} times the optimum; in {len(dear)} "
+        f"of {count} others drawn stability costs more than the optimum, up to "
         f"{max(dear, default=1.0):.2f} times. An agent alone needs mu/W_ii, not 1/mu: "
         f"{HALVES.game().alone[0]:g}, not 2, at mu = 0.5 and W_ii = 1. With W_ij/W_jj in the sum "
         f"all give in {giving} of {count} games with equal requirements, and stability costs "
@@ -333,7 +333,9 @@ def dominant_games(count: int, *, equal: bool, unit: bool = False) -> Iterator[E
         for i, j in combinations(range(size), 2):
             part = Fraction(int(rng.integers(0, 8)), 8 * (size - 1))
             rows[i][j] = rows[j][i] = min(own[i], own[j]) * part
-        yield ExactGame.of(rows, equal_needs(size) if equal else drawn_needs(rng, size))
+        yield ExactGame.of(
+            rows, equal_requirements(size) if equal else unequal_requirements(rng, size)
+        )
 
 
 def printed_games(count: int) -> Iterator[ExactGame]:
@@ -348,7 +350,7 @@ def printed_games(count: int) -> Iterator[ExactGame]:
         right = [sum(w / own[j] for j, w in enumerate(row)) - 1 for row in rows]
         if all(s < w for s, w in zip(sums, own, strict=True)) and max(right) >= 1:
             count -= 1
-            yield ExactGame.of(rows, equal_needs(3))
+            yield ExactGame.of(rows, equal_requirements(3))
 
 
 # Theorem 6.
@@ -367,7 +369,7 @@ def theorem_6(setting: Setting) -> Finding:
     points = [(game, theta) for game in games for theta in stable_points(game)]
     envious = sum(bool(game.envy(theta)) for game, theta in points)
     audited = sum(
-        audit(game.game(), floats(theta)).envy_free is Answer.TRUE for game, theta in points
+        audit(game.game(), to_floats(theta)).envy_free is Answer.TRUE for game, theta in points
     )
     said = sum(strictly_dominant_own_benefits(game.game()) is True for game in games)
     wrong = sum(solver_error(game) for game in games if symmetric(game))
@@ -386,11 +388,10 @@ def theorem_6(setting: Setting) -> Finding:
         f"Nobody envies anybody at {len(points) - envious} of {len(points)} equilibria of "
         f"{len(games)} games, symmetric or not, in exact fractions, nor at {audited} by the audit. "
         "The condition does not come by itself: random discovery with W = "
-        f"{matrix_text(ENVIOUS)} has the equilibrium {amounts_text(ENVIOUS.equilibria[0])}, and "
+        f"{ENVIOUS:W} has the equilibrium {write_amounts(ENVIOUS.equilibria[0])}, and "
         "its first agent envies the second; two agents with the same data may split the work "
         "unequally; and over whole numbers, which the theorem is not about, (1, 0) is stable at "
-        f"W = {matrix_text(HALVES)} and mu = 0.5, and the first agent envies the second."
-        + not_so(parts),
+        f"W = {HALVES:W} and mu = 0.5, and the first agent envies the second." + not_so(parts),
         evidence={
             "games": len(games),
             "equilibria": len(points),
@@ -416,7 +417,8 @@ def own_games(count: int) -> Iterator[ExactGame]:
         else:
             np.fill_diagonal(entries, entries.max(axis=1) + 1)
         yield ExactGame.of(
-            [[Fraction(int(w), 16) for w in row] for row in entries], drawn_needs(rng, size)
+            [[Fraction(int(w), 16) for w in row] for row in entries],
+            unequal_requirements(rng, size),
         )
 
 
@@ -425,9 +427,9 @@ def symmetric(exact: ExactGame) -> bool:
     return exact.benefits == tuple(zip(*exact.benefits, strict=True))
 
 
-def stable_points(exact: ExactGame) -> list[Amounts]:
+def stable_points(exact: ExactGame) -> list[Fractions]:
     """Give the equilibria that are corners, and the middles of two that are equilibria too."""
-    middles = [mixed(a, b, Fraction(1, 2)) for a, b in combinations(exact.equilibria, 2)]
+    middles = [mix(a, b, Fraction(1, 2)) for a, b in combinations(exact.equilibria, 2)]
     return exact.equilibria + [theta for theta in middles if exact.is_stable(theta)]
 
 
@@ -439,7 +441,7 @@ def envy_without(name: str) -> bool:
     return any(exact.envy(theta) for theta in exact.equilibria)
 
 
-def whole_equilibria(exact: ExactGame, most: int) -> list[Amounts]:
+def whole_equilibria(exact: ExactGame, most: int) -> list[Fractions]:
     """List the equilibria over whole numbers up to a limit."""
     found = []
     for counts in product(range(most + 1), repeat=exact.size):

@@ -13,17 +13,13 @@ from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.games import catalog
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce.claims import Claims, Finding, Setting, not_so, weighed
-from fedaccord.reproduce.corners import (
-    Amounts,
+from fedaccord.reproduce.draws import discovery_game, equal_games, unequal_games
+from fedaccord.reproduce.oracle import (
     ExactGame,
-    amounts_text,
-    discovery_game,
-    equal_games,
-    floats,
-    matrix_text,
-    needs_text,
-    proved_bounds,
-    unequal_games,
+    Fractions,
+    bound_optimum,
+    to_floats,
+    write_amounts,
 )
 from fedaccord.reproduce.structure import UNEQUAL, all_give
 
@@ -49,7 +45,7 @@ def spare(benefits: Matrix, needs: Vector, theta: Vector) -> Vector:
 
 def arrays(exact: ExactGame) -> tuple[Matrix, Vector]:
     """Give W and mu in doubles."""
-    return np.array([floats(row) for row in exact.benefits]), floats(exact.needs)
+    return np.array([to_floats(row) for row in exact.benefits]), to_floats(exact.requirements)
 
 
 # LP 1 and equilibria.
@@ -87,12 +83,12 @@ def lp_1_equilibrium(setting: Setting) -> Finding:
         all(parts.values()),
         by_optimum or by_needs,
         "Read as: if an optimum of LP 1 has no zeros, it is an equilibrium. At W = "
-        f"{matrix_text(SPARE)} and requirements of {needs_text(SPARE)} the optimum "
-        f"{amounts_text(POSITIVE)} {'refutes' if by_optimum else 'does not refute'} that; "
+        f"{SPARE:W} and requirements of {SPARE:mu} the optimum "
+        f"{write_amounts(POSITIVE)} {'refutes' if by_optimum else 'does not refute'} that; "
         "multiplicative weights end where all "
         f"give {positive:.2f} or more and somebody could save {saved:.0%} of the largest "
         "contribution. Read as: if all give in some equilibrium, optima are equilibria. At W = "
-        f"{matrix_text(UNEQUAL)} and requirements of {needs_text(UNEQUAL)} (Corollary 1's example) "
+        f"{UNEQUAL:W} and requirements of {UNEQUAL:mu} (Corollary 1's example) "
         f"{'none is' if by_needs else 'one is'}; with equal requirements all are in {stable} of "
         f"{len(games)} games, exactly, and nobody could save more than "
         + ", ".join(f"{value:.0e} ({method})" for method, value in worst.items())
@@ -120,7 +116,7 @@ def left_over(exact: ExactGame, method: str) -> tuple[float, float]:
     return float(theta.min()), float(spare(*arrays(exact), theta).max() / theta.max())
 
 
-def with_mean(points: Sequence[Amounts]) -> list[Amounts]:
+def with_mean(points: Sequence[Fractions]) -> list[Fractions]:
     """Add the mean of the points to them."""
     mean = tuple(sum(each, Fraction(0)) / len(points) for each in zip(*points, strict=True))
     return [*points, mean]
@@ -186,7 +182,7 @@ def weights_gap(game: LinearGame, tolerance: float, truth: float) -> float:
     """Solve by multiplicative weights; give the gap proved, infinite if it misses the truth."""
     solution = solve_optimal(game, method="multiplicative-weights", tolerance=tolerance)
     given, prices = solution.allocation.contributions, solution.certificate["prices"]
-    lower, upper = (float(end) for end in proved_bounds(game, given, prices))
+    lower, upper = (float(end) for end in bound_optimum(game, given, prices))
     inside = lower <= truth * (1 + 1e-9) and truth <= upper * (1 + 1e-9)
     return max((upper - lower) / upper, 1 - truth / solution.total) if inside else np.inf
 
@@ -245,7 +241,7 @@ def mw_fed_linear(setting: Setting) -> Finding:
         "weights that rise and fall get there": max(both) <= expected["tolerance"],
     }
     benefits, needs = arrays(EARLY)
-    idle = float(spare(benefits, needs, floats(limit))[0] / limit[0])
+    idle = float(spare(benefits, needs, to_floats(limit))[0] / limit[0])
     return weighed(
         all(parts.values()),
         refuted,
@@ -254,8 +250,8 @@ def mw_fed_linear(setting: Setting) -> Finding:
         f"could then take back is {np.mean(mw):.0%} of the total on average, against "
         f"{np.mean(fed):.0%} after equal shares (FedAvg), and to within {expected['margin']:.0%} "
         f"no more in {nearer} of {len(games)} games. That is nearer to an equilibrium, and need "
-        f"not be one, even where all give in equilibrium: at W = {matrix_text(EARLY)} and "
-        f"requirements of {needs_text(EARLY)} it ends at {amounts_text(limit)}, where the first "
+        f"not be one, even where all give in equilibrium: at W = {EARLY:W} and "
+        f"requirements of {EARLY:mu} it ends at {write_amounts(limit)}, where the first "
         f"could save {idle:.0%}. Weights that also fall where somebody has more than enough were "
         f"followed until all were within {max(both):.0e} of a best response." + not_so(parts),
         "MW-FED's rule, which only raises weights, ends nearer to an equilibrium than "
@@ -284,7 +280,7 @@ def trained(exact: ExactGame) -> tuple[float, float, float, float]:
     equal shares, and how far from a best response weights end that rise and fall.
     """
     benefits, needs = arrays(exact)
-    limit = floats(equal_rise(exact))
+    limit = to_floats(equal_rise(exact))
     theta = mw_fed(benefits, needs)
     return (
         float(np.abs(theta - limit).max() / limit.max()),
@@ -321,7 +317,7 @@ def mw_fed(
     return theta
 
 
-def equal_rise(exact: ExactGame) -> Amounts:
+def equal_rise(exact: ExactGame) -> Fractions:
     """Let all who are short give alike, without pause, until each has enough, in fractions."""
     theta = [Fraction(0)] * exact.size
     while short := [i for i, slack in enumerate(exact.slack(theta)) if slack < 0]:
