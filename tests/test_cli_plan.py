@@ -45,6 +45,22 @@ def two(path: Path, **options) -> Path:
 # What it prints.
 
 
+@pytest.mark.parametrize("content", ["pilots", "histograms"])
+def test_a_file_that_comes_through_a_pipe_is_planned_from(tmp_path, content):
+    path = two(tmp_path / "pilots.csv", repeats=1)
+    if content == "histograms":
+        path = write(tmp_path / "histograms.csv", HISTOGRAMS)
+    read, end = os.pipe()
+    try:
+        os.write(end, path.read_bytes())
+        os.close(end)
+        piped = run("plan", f"/dev/fd/{read}")
+    finally:
+        os.close(read)
+    assert piped == run("plan", path)
+    assert piped.code in (0, 1) and piped.stdout
+
+
 def test_a_plan_from_pilots_is_told_saved_and_found_stable(table, tmp_path):
     plan, game = tmp_path / "plan.csv", tmp_path / "game.json"
     result = run("plan", table, "--save", plan, "--save-game", game)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.atomic import read_text, replace_file
+from fedaccord._io.atomic import replace_file
+from fedaccord._io.csv import read_number, read_rows, write_csv
 from fedaccord._io.json import read_json
 from fedaccord.errors import InputError
+
+# What helps where a contribution is no number, by what its cell contains.
+REMEDIES = {
+    ",": "write it with a point for decimals and no separators, as 1700 or 1.5",
+    "": "write a number",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +77,11 @@ class Allocation:
     def save(self, path: str | Path) -> None:
         """Write ALLOCATION.json or ALLOCATION.csv, replacing the file in one step."""
         if Path(path).suffix == ".csv":
-            text = io.StringIO(newline="")
-            writer = csv.writer(text, lineterminator="\n")
             amounts = [repr(c) for c in self.contributions.tolist()]
             # Without names no column of them: made-up ones would not match any game's.
             columns = [amounts] if self.agents is None else [self.agents, amounts]
-            writer.writerow(["agent", "contribution"][-len(columns) :])
-            writer.writerows(zip(*columns, strict=True))
-            replace_file(path, text.getvalue())
+            names = ["agent", "contribution"][-len(columns) :]
+            write_csv(path, names, zip(*columns, strict=True))
         else:
             replace_file(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
@@ -87,7 +89,7 @@ class Allocation:
     def load(cls, path: str | Path) -> Allocation:
         """Read ALLOCATION.json ({"contributions": [...]}) or a CSV with a contribution column."""
         if Path(path).suffix == ".csv":
-            return cls._from_csv(read_text(path), str(path))
+            return cls._from_csv(path)
         data = read_json(path)
         if not isinstance(data.get("contributions"), list):
             raise InputError(f'{path} must hold an object with a "contributions" list')
@@ -101,29 +103,29 @@ class Allocation:
         return cls(data["contributions"], agents)
 
     @classmethod
-    def _from_csv(cls, text: str, path: str) -> Allocation:
-        rows = _csv_rows(text, path)
-        header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-        if "contribution" not in header:
+    def _from_csv(cls, path: str | Path) -> Allocation:
+        read = read_rows(path, "contribution")
+        if "contribution" not in read.first:
             raise InputError(
                 f"{path} must start with a header line that has a column 'contribution' "
                 "(and may have one 'agent')"
             )
-        column = header.index("contribution")
-        names = header.index("agent") if "agent" in header else None
+        column = read.first.index("contribution")
+        names = read.first.index("agent") if "agent" in read.first else None
         values = []
-        for place, row in rows[1:]:
-            where = f"line {place} of {path}"
+        for line, row in zip(read.lines[1:], read.cells[1:], strict=True):
+            where = f"line {line} of {path}"
             if len(row) <= max(column, names or 0):
                 raise InputError(f"{where} has too few columns; is the file cut short?")
-            if any(cell.strip() for cell in row[len(header) :]):
+            if any(row[len(read.first) :]):
                 raise InputError(
                     f"{where} has more columns than the header: write 1700 for 1,700, and put "
                     "names that have a comma in quotes"
                 )
-            whose = "" if names is None else f" of {row[names].strip()}"
-            values.append(_csv_number(row[column].strip(), f"the contribution{whose} in {where}"))
-        return cls(values, None if names is None else [row[names].strip() for _, row in rows[1:]])
+            whose = "" if names is None else f" of {row[names]}"
+            what = f"the contribution{whose} in {where}"
+            values.append(read_number(row[column], what, REMEDIES, needed=True))
+        return cls(values, None if names is None else [row[names] for row in read.cells[1:]])
 
     def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
         """Give the allocation in a game's order of agents, matched by name if both have names."""
@@ -145,27 +147,3 @@ class Allocation:
                 f"the allocation names {extra[0]}, who is not in the game; leave that out"
             )
         return Allocation(self.contributions[[place[n] for n in agents]], agents)
-
-
-def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
-    """Read the lines that are not blank, with their numbers; semicolons may stand for commas."""
-    first = next((row for row in text.splitlines() if row.strip()), "")
-    commas = {cell.strip(' "').lower() for cell in first.split(",")}
-    delimiter = ";" if ";" in first and "contribution" not in commas else ","
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    try:
-        return [(reader.line_num, r) for r in reader if any(cell.strip() for cell in r)]
-    except csv.Error as error:
-        raise InputError(f"{path} is not CSV ({error}); save it anew") from None
-
-
-def _csv_number(text: str, what: str) -> float:
-    try:
-        return float(as_numbers([text], what)[0])
-    except InputError:
-        if "," in text:
-            remedy = "write it with a point for decimals and no separators, as 1700 or 1.5"
-        else:
-            remedy = "write a number"
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise InputError(f'{what} reads "{shown}": {remedy}') from None

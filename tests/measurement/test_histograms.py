@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedaccord import DiscoveryGame, solve_stable
+from fedaccord._io.csv import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms, is_histograms
 
@@ -78,10 +79,10 @@ def test_hints_follow_the_order_of_the_pilots(tmp_path: Path) -> None:
 
 
 def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
-    assert is_histograms(written(tmp_path, WIDE))
-    assert is_histograms(written(tmp_path, LONG))
-    assert not is_histograms(written(tmp_path, "pilot,agent,contribution,accuracy\n"))
-    assert not is_histograms(written(tmp_path, "agent,contribution\n"))
+    assert is_histograms(read_rows(written(tmp_path, WIDE)))
+    assert is_histograms(read_rows(written(tmp_path, LONG)))
+    assert not is_histograms(read_rows(written(tmp_path, "pilot,agent,contribution,accuracy\n")))
+    assert not is_histograms(read_rows(written(tmp_path, "agent,contribution\n")))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedaccord._io.csv import number
+from fedaccord._io.csv import read_number, read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable, is_pilot_table
 
@@ -132,14 +132,14 @@ def test_an_empty_file_is_told_what_it_should_start_with(tmp_path: Path, text: s
 
 @pytest.mark.parametrize("text", ["0.1", "1700", "0.30000000000000004", "9" * 30, "1/3", "+2e-5"])
 def test_a_cell_is_read_to_the_nearest_number(text: str) -> None:
-    assert number(text, "a cell") == float(Fraction(text))
+    assert read_number(text, "a cell") == float(Fraction(text))
 
 
 def test_tables_are_told_by_their_first_line(tmp_path: Path) -> None:
-    assert is_pilot_table(written(tmp_path, TEXT))
-    assert is_pilot_table(written(tmp_path, TEXT.upper()))
-    assert not is_pilot_table(written(tmp_path, "agent,contribution\na,1\n"))
-    assert not is_pilot_table(written(tmp_path, ""))
+    assert is_pilot_table(read_rows(written(tmp_path, TEXT)))
+    assert is_pilot_table(read_rows(written(tmp_path, TEXT.upper())))
+    assert not is_pilot_table(read_rows(written(tmp_path, "agent,contribution\na,1\n")))
+    assert not is_pilot_table(read_rows(written(tmp_path, "")))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""CSV tables that people write by hand or save from a spreadsheet: pilots and histograms."""
+"""CSV tables that people write by hand or save from a spreadsheet, and those we write."""
 
 from __future__ import annotations
 
@@ -6,123 +6,184 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from fedaccord._checks import Vector, as_numbers
-from fedaccord._io.atomic import read_text
+from fedaccord._checks import as_numbers
+from fedaccord._io.atomic import read_text, replace_file
 from fedaccord.errors import InputError
 
 # Almost every cell: what is read as such goes fast, and to the same number.
 PLAIN = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
-# What a table means where it leaves these of an agent open.
-UNSAID = {"limit": math.inf, "minimum": 0.0, "cost": 1.0}
+# What helps where a cell is no number, by what it contains.
+REMEDIES = {
+    "%": "write a share, as 0.85 for 85 %",
+    ",": "write it with a point for decimals and no separators, as 1700 or 0.85",
+    "": "write a number, or leave the cell empty where there is none",
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The lines of a CSV file that are not blank.
+
+    path: the file, for messages.
+    lines: the number of each line.
+    cells: its cells, without the blanks round them.
+    """
+
+    path: str
+    lines: list[int]
+    cells: list[list[str]]
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The cells of the first line, in small letters."""
+        return tuple(cell.lower() for cell in self.cells[0]) if self.cells else ()
+
+    def to_sheet(self, known: Sequence[str], example: str) -> Sheet:
+        """Read the first line as names of columns, and what is below it as their cells.
+
+        known: columns whose names may be written in capitals or not.
+        example: the first line that such a file has, for messages.
+        """
+        if len(self.cells) < 2:
+            fault = "has nothing below its first line" if self.cells else "is empty"
+            raise InputError(
+                f"{self.path} {fault}; it must start with a line such as {example}, and hold "
+                "numbers below it"
+            )
+        columns = _read_columns(self.cells[0], known, self.path)
+        lines, rows = self.lines[1:], self.cells[1:]
+        for line, row in zip(lines, rows, strict=True):
+            if len(row) < len(columns) or any(row[len(columns) :]):
+                raise InputError(
+                    f"line {line} of {self.path} has {len(row)} cells, the first line "
+                    f"{len(columns)}: is the file cut short, does a number have a comma, or a name "
+                    "with one lack quotes?"
+                )
+        return Sheet.of(self.path, columns, lines, rows)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A CSV file taken apart: its columns, and below them rows of texts with their lines.
+    """A CSV file taken apart by columns.
 
     path: the file, for messages.
-    columns: the names in the first line, in small letters where they are known ones.
-    rows: the cells of every line that is not blank.
     lines: the line of the file that every row stands in.
+    cells: by the columns' names the texts below them, empty where there is none.
     """
 
     path: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    lines: tuple[int, ...]
+    lines: list[int]
+    cells: dict[str, list[str]]
+
+    @classmethod
+    def of(
+        cls, path: str, columns: Sequence[str], lines: list[int], rows: Sequence[Sequence[str]]
+    ) -> Sheet:
+        """Turn rows into columns."""
+        cells = {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+        return cls(path, lines, cells)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.cells)
 
     def column(self, name: str) -> list[str]:
-        """Give the cells of a column; empty texts where there is no such column."""
-        if name not in self.columns:
-            return [""] * len(self.rows)
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+        """Return the cells of a column; empty texts where there is no such column."""
+        return self.cells.get(name, [""] * len(self.lines))
 
     def where(self, row: int) -> str:
-        """Say where a row stands."""
+        """Return where a row stands, for messages."""
         return f"line {self.lines[row]} of {self.path}"
 
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the different names in a column, in the order in which they come."""
+        cells = self.column(column)
+        if "" in cells:
+            raise InputError(f"{self.where(cells.index(''))} names no {column}; fill it in")
+        return tuple(dict.fromkeys(cells))
 
-def read_sheet(path: str | Path, known: Sequence[str], example: str) -> Sheet:
-    """Read a CSV file whose first line names the columns; semicolons may stand for commas.
+    def own_numbers(self, name: str, agents: Sequence[str], otherwise: float) -> list[float]:
+        """Return the one number that each agent has in a column, whether there is one or not.
+
+        name: the column.
+        agents: whose numbers to return; the column "agent" says whose row it is.
+        otherwise: what an agent has where all its cells are empty.
+        """
+        found: dict[str, float] = {}
+        cells = zip(self.column("agent"), self.column(name), strict=True)
+        for row, (owner, cell) in enumerate(cells):
+            if not cell:
+                continue
+            value = read_number(cell, f"the {name} of {owner} in {self.where(row)}")
+            if found.setdefault(owner, value) != value:
+                raise InputError(
+                    f"the {name} of {owner} is {found[owner]:g} in one line of {self.path} and "
+                    f"{value:g} in line {self.lines[row]}: an agent has one {name}; correct one"
+                )
+        return [found.get(agent, otherwise) for agent in agents]
+
+
+def read_rows(path: str | Path, expected: str | None = None) -> Rows:
+    """Read a CSV file, once; semicolons may stand for commas.
 
     path: the file.
-    known: columns whose names may be written in capitals or not.
-    example: the first line that such a file has, for messages.
+    expected: a column that the first line must name, by which the two are told apart; where left
+        out, whichever comes more often separates.
     """
-    rows = _read_rows(path, example)
-    columns = _columns(rows[0][1], known, str(path))
-    for line, row in rows[1:]:
-        if len(row) < len(columns) or any(row[len(columns) :]):
-            raise InputError(
-                f"line {line} of {path} has {len(row)} cells, the first line {len(columns)}: is "
-                "the file cut short, does a number have a comma, or a name with one lack quotes?"
-            )
-    return Sheet(
-        str(path),
-        columns,
-        tuple(tuple(row[: len(columns)]) for _, row in rows[1:]),
-        tuple(line for line, _ in rows[1:]),
-    )
-
-
-def first_line(path: str | Path) -> tuple[str, ...]:
-    """Give the columns that the first line of a file names, in small letters."""
-    rows = _rows_of(read_text(path), path)
-    return tuple(cell.lower() for cell in rows[0][1]) if rows else ()
-
-
-def _read_rows(path: str | Path, example: str) -> list[tuple[int, list[str]]]:
-    rows = _rows_of(read_text(path), path)
-    if len(rows) < 2:
-        raise InputError(
-            f"{path} {'has nothing below its first line' if rows else 'is empty'}; it must start "
-            f"with a line such as {example}, and hold numbers below it"
-        )
-    return rows
-
-
-def _rows_of(text: str, path: str | Path) -> list[tuple[int, list[str]]]:
+    text = read_text(path)
     first = next((row for row in text.splitlines() if row.strip()), "")
-    # Whichever of the two comes more often separates; a decimal comma stands in no first line.
-    delimiter = ";" if first.count(";") > first.count(",") else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    if expected is None:
+        # A decimal comma stands in no first line.
+        semicolons = first.count(";") > first.count(",")
+    else:
+        by_commas = {cell.strip(' "').lower() for cell in first.split(",")}
+        semicolons = ";" in first and expected.lower() not in by_commas
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if semicolons else ",")
+    lines, cells = [], []
     try:
-        return [
-            (reader.line_num, [cell.strip() for cell in row])
-            for row in reader
-            if any(cell.strip() for cell in row)
-        ]
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                lines.append(reader.line_num)
+                cells.append([cell.strip() for cell in row])
     except csv.Error as error:
         raise InputError(f"{path} is not CSV ({error}); save it anew") from None
+    return Rows(str(path), lines, cells)
 
 
-def _columns(cells: Sequence[str], known: Sequence[str], path: str) -> tuple[str, ...]:
+def _read_columns(cells: Sequence[str], known: Sequence[str], path: str) -> tuple[str, ...]:
     names = [cell.lower() if cell.lower() in known else cell for cell in cells]
     # A spreadsheet may leave empty columns at the end of every line.
     while names and not names[-1]:
         names.pop()
     if "" in names:
         raise InputError(f"a column in the first line of {path} has no name; give it one")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{path} names the column {twice!r} twice; rename one of them")
+    check_distinct(names, path)
     return tuple(names)
 
 
-def number(text: str, what: str) -> float:
-    """Read a number; NaN where there is none.
+def check_distinct(columns: Sequence[str], path: str) -> None:
+    """Raise an InputError where a column is named twice."""
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise InputError(f"{path} names the column {twice!r} twice; rename one of them")
+
+
+def read_number(
+    text: str, what: str, remedies: Mapping[str, str] = REMEDIES, *, needed: bool = False
+) -> float:
+    """Read a number, or raise an InputError that says how to write it.
 
     text: the cell.
     what: what it is and where it stands, for messages.
+    remedies: what to do instead, by what the cell contains.
+    needed: whether an empty cell is a fault too; otherwise it is NaN.
     """
-    if not text:
+    if not text and not needed:
         return math.nan
     if PLAIN.fullmatch(text):
         return float(text)
@@ -131,39 +192,25 @@ def number(text: str, what: str) -> float:
     except InputError:
         value = math.nan
     if math.isnan(value):
-        remedy = "write a number, or leave the cell empty where there is none"
-        if "," in text:
-            remedy = "write it with a point for decimals and no separators, as 1700 or 0.85"
-        if text.endswith("%"):
-            remedy = "write a share, as 0.85 for 85 %"
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise InputError(f'{what} reads "{shown}": {remedy}')
+        remedy = next(remedy for sign, remedy in remedies.items() if sign in text)
+        raise InputError(f'{what} reads "{shorten(text)}": {remedy}')
     return value
 
 
-def own_numbers(sheet: Sheet, names: Sequence[str], agents: Sequence[str]) -> dict[str, Vector]:
-    """Give by column the one number that each agent has in it.
+def shorten(text: str) -> str:
+    """Return a cell for messages, which may be of any length."""
+    return text if len(text) <= 40 else text[:37] + "..."
 
-    Where an agent has none it is what UNSAID has, or NaN.
 
-    sheet: the file, which names an agent in every row.
-    names: the columns, whether the file has them or not.
-    agents: whose numbers to give.
+def write_csv(path: str | Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file, replacing it in one step.
+
+    path: the file.
+    columns: the names in the first line.
+    rows: the cells below it.
     """
-    owners = sheet.column("agent")
-    return {name: np.array(_constant(sheet, name, agents, owners)) for name in names}
-
-
-def _constant(sheet: Sheet, name: str, agents: Sequence[str], owners: Sequence[str]) -> list[float]:
-    found: dict[str, float] = {}
-    for row, (owner, cell) in enumerate(zip(owners, sheet.column(name), strict=True)):
-        if not cell:
-            continue
-        value = number(cell, f"the {name} of {owner} in {sheet.where(row)}")
-        if found.setdefault(owner, value) != value:
-            raise InputError(
-                f"the {name} of {owner} is {found[owner]:g} in one line of {sheet.path} and "
-                f"{value:g} in line {sheet.lines[row]}: an agent has one {name}; correct one"
-            )
-    otherwise = UNSAID.get(name, math.nan)
-    return [found.get(agent, otherwise) for agent in agents]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    replace_file(path, text.getvalue())

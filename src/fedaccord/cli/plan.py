@@ -30,14 +30,14 @@ from fedaccord.cli.present import (
 )
 from fedaccord.cli.subjects import (
     Kind,
+    Source,
     Training,
     Wanted,
     from_federation,
     from_game,
     from_histograms,
     from_pilots,
-    histograms_in,
-    kind_of,
+    read_histograms,
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -124,11 +124,11 @@ def make(
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
-    kind = kind_of(subject)
-    _check_fit(kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
-    start = _seed(kind, subject, seed)
+    read = Source.read(subject)
+    _check_fit(read.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
+    start = _seed(read, seed)
     try:
-        found, assumed = _found(kind, subject, goals, needs, histograms, training, start)
+        found, assumed = _found(read, goals, needs, histograms, training, start)
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
@@ -197,10 +197,10 @@ def _check_fit(
         raise InputError("--save-pilots has nothing to write: there are no pilots")
 
 
-def _seed(kind: Kind, subject: str | None, seed: int | None) -> int:
-    """Give the seed that was asked for, or the config's, or 0."""
-    if kind == "config":
-        chosen: int = overridden(read_config(subject).audit, seed=seed).seed
+def _seed(subject: Source, seed: int | None) -> int:
+    """Return the seed that was asked for, or the config's, or 0."""
+    if subject.kind == "config":
+        chosen: int = overridden(read_config(subject.path).audit, seed=seed).seed
         return chosen
     if seed is not None and seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {seed}")
@@ -208,24 +208,22 @@ def _seed(kind: Kind, subject: str | None, seed: int | None) -> int:
 
 
 def _found(
-    kind: Kind,
-    subject: str | None,
+    subject: Source,
     goals: Wanted | None,
     needs: Wanted | None,
     histograms: str | None,
     training: Training,
     seed: int,
 ) -> tuple[Measurement | LinearGame, tuple[str, ...]]:
-    """Give what there is to plan from, and sentences on what was assumed."""
-    prior = None if histograms is None else histograms_in(histograms)
-    if kind == "config" or subject is None:
-        found = from_federation(subject, goals, training=training, prior=prior, seed=seed)
-        return found, ()
-    if kind == "pilots":
-        return from_pilots(subject, goals, prior=prior, seed=seed), ()
-    if kind == "histograms":
-        return from_histograms(subject, needs)
-    return from_game(subject, goals), ()
+    """Return what there is to plan from, and sentences on what was assumed."""
+    prior = None if histograms is None else read_histograms(histograms)
+    if subject.rows is not None:
+        if subject.kind == "pilots":
+            return from_pilots(subject.rows, goals, prior=prior, seed=seed), ()
+        return from_histograms(subject.rows, needs)
+    if subject.kind == "game" and subject.path is not None:
+        return from_game(subject.path, goals), ()
+    return from_federation(subject.path, goals, training=training, prior=prior, seed=seed), ()
 
 
 def _made(

@@ -16,6 +16,7 @@ from fedaccord.report.terminal import complain, progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fedaccord._io.csv import Rows
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
@@ -94,27 +95,43 @@ def _number(value: str, text: str, option: str) -> float:
     return number
 
 
-def kind_of(path: str | None) -> Kind:
-    """Tell by its content what a file is; the built-in federation where there is none."""
-    if path is None or path.endswith(".toml"):
-        return "config"
-    if path.endswith(".json"):
-        return "game"
-    from fedaccord.measurement.histograms import is_histograms
-    from fedaccord.measurement.pilots import is_pilot_table
+@dataclass(frozen=True)
+class Source:
+    """A file to plan from, read at most once: it may be a pipe.
 
-    if is_pilot_table(path):
-        return "pilots"
-    if is_histograms(path):
-        return "histograms"
-    raise InputError(
-        f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of label "
-        "histograms (agent,<label>,... or agent,label,count); a federation ends in .toml, a game "
-        "in .json"
-    )
+    kind: what it is.
+    path: where it is; None for the built-in federation.
+    rows: of a table of pilots or histograms.
+    """
+
+    kind: Kind
+    path: str | None
+    rows: Rows | None = None
+
+    @classmethod
+    def read(cls, path: str | None) -> Source:
+        """Tell by its content what a file is; the built-in federation where there is none."""
+        if path is None or path.endswith(".toml"):
+            return cls("config", path)
+        if path.endswith(".json"):
+            return cls("game", path)
+        from fedaccord._io.csv import read_rows
+        from fedaccord.measurement.histograms import is_histograms
+        from fedaccord.measurement.pilots import is_pilot_table
+
+        rows = read_rows(path)
+        if is_pilot_table(rows):
+            return cls("pilots", path, rows)
+        if is_histograms(rows):
+            return cls("histograms", path, rows)
+        raise InputError(
+            f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
+            "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
+            ".toml, a game in .json"
+        )
 
 
-def histograms_in(path: str) -> Histograms:
+def read_histograms(path: str) -> Histograms:
     """Read label histograms."""
     from fedaccord.measurement.histograms import Histograms
 
@@ -125,11 +142,11 @@ def histograms_in(path: str) -> Histograms:
 
 
 def from_pilots(
-    path: str, goals: Wanted | None, *, prior: Histograms | None, seed: int
+    rows: Rows, goals: Wanted | None, *, prior: Histograms | None, seed: int
 ) -> Measurement:
     """Fit curves to a table of pilots.
 
-    path: of the table.
+    rows: of the table.
     goals: in place of the table's own.
     prior: label histograms beside it.
     seed: of the resamples.
@@ -137,7 +154,7 @@ def from_pilots(
     from fedaccord.measurement.fit import fit_curves
     from fedaccord.measurement.pilots import PilotTable
 
-    table = PilotTable.load(path)
+    table = PilotTable.from_rows(rows)
     if goals is not None:
         table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
     for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
@@ -153,13 +170,15 @@ def from_pilots(
 # Without training.
 
 
-def from_histograms(path: str, needs: Wanted | None) -> tuple[LinearGame, tuple[str, ...]]:
+def from_histograms(rows: Rows, needs: Wanted | None) -> tuple[LinearGame, tuple[str, ...]]:
     """Make the game that label histograms say, with sentences on what is assumed.
 
-    path: of the histograms.
+    rows: of the histograms.
     needs: how many samples each would need alone, in place of the file's.
     """
-    found = histograms_in(path)
+    from fedaccord.measurement.histograms import Histograms
+
+    found = Histograms.from_rows(rows)
     asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
     wanted, assumed = found.assumed_needs(asked)
     if found.size <= DENSE:

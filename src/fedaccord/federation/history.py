@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Vector
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.csv import write_csv
 from fedaccord.federation.algorithms.allotment import Counts
 
 COLUMNS = ("round", "client", "samples", "unique", "loss", "accuracy")
@@ -106,12 +104,7 @@ class History:
 
     def save(self, path: str | Path) -> None:
         """Write the rows as CSV, replacing the file in one step; what is not known stays empty."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in self.rows():
-            writer.writerow(["" if value != value else value for value in row])
-        replace_file(path, text.getvalue())
+        write_csv(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """Give the run as plain values, the rounds as lists."""

@@ -223,21 +223,21 @@ class Frontier:
 
     def verdict(self, contender: Contender) -> str:
         """Say which goals a contender reaches, and whether its intervals leave any doubt."""
-        from fedaccord.planning.words_frontier import verdict
+        from fedaccord.frontier.sentences import verdict
 
         return verdict(self, contender)
 
     @property
     def conclusion(self) -> str:
         """The answer in a sentence: who reaches all three goals."""
-        from fedaccord.planning.words_frontier import conclusion
+        from fedaccord.frontier.sentences import conclusion
 
         return conclusion(self)
 
     @property
     def provenance(self) -> str:
         """A sentence on what chose the plans, and what they were judged by."""
-        from fedaccord.planning.words_frontier import provenance
+        from fedaccord.frontier.sentences import provenance
 
         return provenance(self)
 

@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.csv import Sheet, first_line, number, own_numbers, read_sheet
+from fedaccord._io.csv import Rows, Sheet, read_number, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 
-# What may be said of an agent beside its counts.
-OWN = ("need", "goal", "limit", "minimum", "cost")
+# What may be said of an agent beside its counts: the column, the field that it is kept in, and what
+# it is where nothing is said.
+OWN = {
+    "need": ("needs", np.nan),
+    "goal": ("goals", np.nan),
+    "limit": ("limits", np.inf),
+    "minimum": ("minimums", 0.0),
+    "cost": ("costs", 1.0),
+}
 EXAMPLE = "agent,<label>,<label>,... (or agent,label,count)"
 
 
@@ -70,17 +77,11 @@ class Histograms:
             agent = agents[int(np.argmin(values.any(axis=1)))]
             raise InputError(f"{agent} has no samples of any label; leave it out")
         size = len(agents)
-        own = (
-            ("needs", needs, np.nan),
-            ("goals", goals, np.nan),
-            ("limits", limits, np.inf),
-            ("minimums", minimums, 0.0),
-            ("costs", costs, 1.0),
-        )
+        own = (needs, goals, limits, minimums, costs)
         object.__setattr__(self, "agents", tuple(agents))
         object.__setattr__(self, "labels", tuple(labels))
         object.__setattr__(self, "counts", frozen(values))
-        for name, given, default in own:
+        for (name, default), given in zip(OWN.values(), own, strict=True):
             array = np.full(size, default) if given is None else as_numbers(given, name)
             if array.shape != (size,):
                 raise InputError(f"{name} must have {size} numbers, one per agent")
@@ -182,39 +183,34 @@ class Histograms:
         An empty count is none. Need (of own samples, alone), goal, limit, minimum and cost are an
         agent's own: the same in all its lines, or empty in some.
         """
-        sheet = read_sheet(path, ("agent", "label", "count", *OWN), EXAMPLE)
+        return cls.from_rows(read_rows(path))
+
+    @classmethod
+    def from_rows(cls, rows: Rows) -> Histograms:
+        """Read the rows of HISTOGRAMS.csv."""
+        sheet, path = rows.to_sheet(("agent", "label", "count", *OWN), EXAMPLE), rows.path
         if "agent" not in sheet.columns:
             raise InputError(f"{path} has no column 'agent'; histograms start with {EXAMPLE}")
-        owners = sheet.column("agent")
-        if "" in owners:
-            raise InputError(f"{sheet.where(owners.index(''))} names no agent; fill it in")
-        agents = tuple(dict.fromkeys(owners))
+        agents = sheet.names("agent")
         read = _read_long if {"label", "count"} <= set(sheet.columns) else _read_wide
         labels, counts = read(sheet, agents)
-        own = own_numbers(sheet, OWN, agents)
+        own = {
+            field: sheet.own_numbers(column, agents, default)
+            for column, (field, default) in OWN.items()
+        }
         try:
-            return cls(
-                agents,
-                labels,
-                counts,
-                needs=own["need"],
-                goals=own["goal"],
-                limits=own["limit"],
-                minimums=own["minimum"],
-                costs=own["cost"],
-            )
+            return cls(agents, labels, counts, **own)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
 
-def is_histograms(path: str | Path) -> bool:
-    """Say whether a file's first line is that of histograms."""
-    columns = first_line(path)
-    return "agent" in columns and "accuracy" not in columns and "contribution" not in columns
+def is_histograms(rows: Rows) -> bool:
+    """Return whether a file's first line is that of histograms."""
+    return "agent" in rows.first and not {"accuracy", "contribution"} & set(rows.first)
 
 
 def _count(text: str, what: str) -> float:
-    value = number(text, what)
+    value = read_number(text, what)
     return 0.0 if np.isnan(value) else value
 
 
@@ -222,7 +218,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
     labels = tuple(name for name in sheet.columns if name not in ("agent", *OWN))
     if not labels:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
-    if len(agents) < len(sheet.rows):
+    if len(agents) < len(sheet.lines):
         owners = sheet.column("agent")
         row = next(n for n, name in enumerate(owners) if name in owners[:n])
         raise InputError(f"{sheet.where(row)} is the second of {owners[row]}; join the two")
@@ -237,13 +233,10 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 
 def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
-    names = sheet.column("label")
-    if "" in names:
-        raise InputError(f"{sheet.where(names.index(''))} names no label; fill it in")
-    labels = tuple(dict.fromkeys(names))
+    labels = sheet.names("label")
     counts = np.full((len(agents), len(labels)), np.nan)
     rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
-    cells = zip(sheet.column("agent"), names, sheet.column("count"), strict=True)
+    cells = zip(sheet.column("agent"), sheet.column("label"), sheet.column("count"), strict=True)
     for row, (agent, label, cell) in enumerate(cells):
         place = rows[agent], columns[label]
         if not np.isnan(counts[place]):

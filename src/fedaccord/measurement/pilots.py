@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.atomic import replace_file
-from fedaccord._io.csv import Sheet, first_line, number, own_numbers, read_sheet
+from fedaccord._io.csv import Rows, Sheet, read_number, read_rows, write_csv
 from fedaccord.errors import InputError
 
-# The columns of PILOT.csv: those it must have, then those that say the same of an agent throughout.
+# The columns of PILOT.csv: those it must have, then those that say the same of an agent throughout,
+# with the field that each is kept in and what it is where nothing is said.
 NEEDED = ("pilot", "agent", "contribution", "accuracy")
-CONSTANT = ("goal", "validation", "limit", "minimum", "cost")
+OWN = {
+    "goal": ("goals", np.nan),
+    "validation": ("validation", np.nan),
+    "limit": ("limits", np.inf),
+    "minimum": ("minimums", 0.0),
+    "cost": ("costs", 1.0),
+}
 EXAMPLE = ",".join(NEEDED)
 
 
@@ -153,15 +157,9 @@ class PilotTable:
             )
         order = [other.agents.index(name) for name in self.agents]
         merged = {}
-        for field, unknown in (
-            ("goals", np.nan),
-            ("validation", np.nan),
-            ("limits", np.inf),
-            ("minimums", 0.0),
-            ("costs", 1.0),
-        ):
+        for field, default in OWN.values():
             mine, theirs = getattr(self, field), getattr(other, field)[order]
-            merged[field] = self._agreed(field, mine, theirs, unknown)
+            merged[field] = self._merge(field, mine, theirs, default)
         return PilotTable(
             self.agents,
             np.concatenate([self.contributions, other.contributions[:, order]]),
@@ -169,45 +167,38 @@ class PilotTable:
             **merged,
         )
 
-    def _agreed(self, field: str, mine: Vector, theirs: Vector, unknown: float) -> Vector:
-        blank = np.isnan(mine) if np.isnan(unknown) else mine == unknown
-        other_blank = np.isnan(theirs) if np.isnan(unknown) else theirs == unknown
-        clash = ~blank & ~other_blank & (mine != theirs)
+    def _merge(self, field: str, mine: Vector, theirs: Vector, default: float) -> Vector:
+        unsaid = _is_unsaid(mine, default)
+        clash = ~unsaid & ~_is_unsaid(theirs, default) & (mine != theirs)
         if clash.any():
             agent = int(np.argmax(clash))
             raise InputError(
                 f"{self.agents[agent]} has {mine[agent]:g} among the {field} of one table of "
                 f"pilots and {theirs[agent]:g} in the other: correct one"
             )
-        return np.where(blank, theirs, mine)
+        return np.where(unsaid, theirs, mine)
 
     # Files.
 
     def save(self, path: str | Path) -> None:
         """Write PILOT.csv, replacing the file in one step."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        shown = [name for name, values in self._constants() if values is not None]
-        columns = [values for _, values in self._constants() if values is not None]
-        writer.writerow([*NEEDED, *shown])
-        for pilot in range(len(self)):
-            for agent, name in enumerate(self.agents):
-                cells = [self.contributions[pilot, agent], self.accuracies[pilot, agent]]
-                cells += [values[agent] for values in columns]
-                writer.writerow([pilot, name, *map(_cell, cells)])
-        replace_file(path, text.getvalue())
-
-    def _constants(self) -> Iterator[tuple[str, Vector | None]]:
-        """Give the columns that say the same of an agent throughout; None where nothing is said."""
-        for name, values, default in (
-            ("goal", self.goals, np.nan),
-            ("validation", self.validation, np.nan),
-            ("limit", self.limits, np.inf),
-            ("minimum", self.minimums, 0.0),
-            ("cost", self.costs, 1.0),
-        ):
-            silent = np.isnan(values).all() if np.isnan(default) else (values == default).all()
-            yield name, None if silent else values
+        own = {
+            column: getattr(self, field)
+            for column, (field, default) in OWN.items()
+            if not _is_unsaid(getattr(self, field), default).all()
+        }
+        rows = (
+            [
+                pilot,
+                name,
+                _cell(self.contributions[pilot, agent]),
+                _cell(self.accuracies[pilot, agent]),
+                *(_cell(values[agent]) for values in own.values()),
+            ]
+            for pilot in range(len(self))
+            for agent, name in enumerate(self.agents)
+        )
+        write_csv(path, [*NEEDED, *own], rows)
 
     @classmethod
     def load(cls, path: str | Path) -> PilotTable:
@@ -219,39 +210,41 @@ class PilotTable:
         number of validation points), limit, minimum and cost are an agent's own: the same in all
         its lines, or empty in some. Other columns are left alone.
         """
-        sheet = read_sheet(path, (*NEEDED, *CONSTANT), EXAMPLE)
+        return cls.from_rows(read_rows(path))
+
+    @classmethod
+    def from_rows(cls, rows: Rows) -> PilotTable:
+        """Read the rows of PILOT.csv."""
+        sheet, path = rows.to_sheet((*NEEDED, *OWN), EXAMPLE), rows.path
         for name in NEEDED:
             if name not in sheet.columns:
                 raise InputError(
                     f"{path} has no column {name!r}; a table of pilots starts with {EXAMPLE}"
                 )
-        agents, pilots = _named(sheet, "agent"), _named(sheet, "pilot")
-        contributions, accuracies = _spread(sheet, pilots, agents)
+        agents, pilots = sheet.names("agent"), sheet.names("pilot")
+        contributions, accuracies = _read_runs(sheet, pilots, agents)
         if contributions.max() <= 1:
             raise InputError(
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not which part of what it has"
             )
-        own = own_numbers(sheet, CONSTANT, agents)
+        own = {
+            field: sheet.own_numbers(column, agents, default)
+            for column, (field, default) in OWN.items()
+        }
         try:
-            return cls(
-                agents,
-                contributions,
-                accuracies,
-                goals=own["goal"],
-                validation=own["validation"],
-                limits=own["limit"],
-                minimums=own["minimum"],
-                costs=own["cost"],
-            )
+            return cls(agents, contributions, accuracies, **own)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
 
-def is_pilot_table(path: str | Path) -> bool:
-    """Say whether a file's first line is that of a table of pilots."""
-    columns = first_line(path)
-    return "accuracy" in columns and "contribution" in columns
+def is_pilot_table(rows: Rows) -> bool:
+    """Return whether a file's first line is that of a table of pilots."""
+    return "accuracy" in rows.first and "contribution" in rows.first
+
+
+def _is_unsaid(values: Vector, default: float) -> NDArray[np.bool_]:
+    return np.asarray(np.isnan(values) if np.isnan(default) else values == default)
 
 
 def _checked_agents(agents: Sequence[str]) -> tuple[str, ...]:
@@ -303,20 +296,12 @@ def _per_agent(
     if values.shape != (len(names),):
         raise InputError(f"there must be {len(names)} numbers for the {what}, one per agent")
     # What stands for "not known" or "none" is no fault.
-    known = ~(np.isnan(values) if np.isnan(default) else values == default)
-    check_finite(np.where(known, values, 1.0), f"the {what}", lambda agent: names[agent])
+    said = np.where(_is_unsaid(values, default), 1.0, values)
+    check_finite(said, f"the {what}", lambda agent: names[agent])
     return frozen(values)
 
 
-def _named(sheet: Sheet, column: str) -> tuple[str, ...]:
-    """Give the different names in a column, in the order in which they come."""
-    cells = sheet.column(column)
-    if "" in cells:
-        raise InputError(f"{sheet.where(cells.index(''))} names no {column}; fill it in")
-    return tuple(dict.fromkeys(cells))
-
-
-def _spread(
+def _read_runs(
     sheet: Sheet, pilots: tuple[str, ...], agents: tuple[str, ...]
 ) -> tuple[Matrix, Matrix]:
     """Turn one line per agent and pilot into two matrices with one row per pilot."""
@@ -336,8 +321,8 @@ def _spread(
         place = places[0][pilot], places[1][agent]
         if not contribution:
             raise InputError(f"the contribution of {where} is empty: write 0 if it gave nothing")
-        contributions[place] = number(contribution, f"the contribution of {where}")
-        accuracies[place] = number(accuracy, f"the accuracy of {where}")
+        contributions[place] = read_number(contribution, f"the contribution of {where}")
+        accuracies[place] = read_number(accuracy, f"the accuracy of {where}")
         if not (np.isnan(accuracies[place]) or 0 <= accuracies[place] <= 1):
             value = float(accuracies[place])
             raise InputError(f"the accuracy of {where} is {value:g}: {_as_share(value)}")

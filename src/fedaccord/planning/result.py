@@ -223,20 +223,20 @@ class Plan:
     @property
     def verdict(self) -> str:
         """The answer in a sentence."""
-        from fedaccord.planning.verdicts import verdict
+        from fedaccord.planning.sentences import verdict
 
         return verdict(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What has to be so for the numbers to be right, a sentence each."""
-        from fedaccord.planning.verdicts import assumptions
+        from fedaccord.planning.sentences import assumptions
 
         return assumptions(self)
 
     def explain(self, agent: int) -> str:
         """Explain an agent's number to its data manager in a sentence or two."""
-        from fedaccord.planning.verdicts import explanation
+        from fedaccord.planning.sentences import explanation
 
         return explanation(self, agent)
 

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from fedaccord.planning.words_frontier import harm
+from fedaccord.frontier.sentences import harm
 from fedaccord.report.live import BAR, audit_display
 from fedaccord.report.tables import FEW, MANY, Sheet, line
 from fedaccord.report.training import TallSheet, counted, percent_of, share_text, shortened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fedaccord.planning.words_frontier import harm
+from fedaccord.frontier.sentences import harm
 from fedaccord.report import figures_frontier as figures
 from fedaccord.report.drawing import NARROW
 from fedaccord.report.facts import Facts, settings_text, surroundings, took

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Indices, frozen
+from fedaccord._io.csv import Sheet
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.data.idx import (
     FOLDER,
@@ -26,7 +27,7 @@ from fedaccord.federation.data.idx import (
     read_npz,
 )
 from fedaccord.federation.data.preprocessing import Column, prepared_shape
-from fedaccord.federation.data.table import Table, read_table, table_inputs
+from fedaccord.federation.data.table import full_column, read_table, table_inputs
 from fedaccord.federation.training.rng import stream
 
 # The 47 classes of the balanced split, in the order of its labels.
@@ -400,7 +401,7 @@ def _load_npz(
 
 
 def _above(
-    labels: NDArray[Any], level: float, name: str, path: Path
+    labels: NDArray[Any], level: float, name: str, path: str | Path
 ) -> tuple[NDArray[Any], list[str]]:
     if not math.isfinite(level):
         raise InputError(f"label_above must be a finite number; got {level}")
@@ -434,26 +435,26 @@ def _load_csv(
     if label is None:
         raise InputError(
             f"say which column of {source} is to be learned (label); its columns are "
-            f"{', '.join(table.names)}"
+            f"{', '.join(table.columns)}"
         )
     if site == label:
         raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
     labels, classes = _csv_labels(table, label, label_above)
-    sites = None if site is None else np.array(table.column(site, "site"))
+    sites = None if site is None else np.array(full_column(table, site, "site"))
     used = [label, *([] if site is None else [site]), *without]
     for name in without:
         if name not in table.cells:
             raise InputError(
                 f"{path} has no column {name!r} to leave out; its columns are "
-                f"{', '.join(table.names)}"
+                f"{', '.join(table.columns)}"
             )
     inputs, columns = table_inputs(table, used, categories)
     return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
 
 
-def _csv_labels(table: Table, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
+def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
     """Number the labels in their order: as numbers if all are, otherwise as texts."""
-    cells, path = table.column(name, "label"), table.path
+    cells, path = full_column(table, name, "label"), table.path
     for line, cell in zip(table.lines, cells, strict=True):
         if cell.lower() in ("nan", "inf", "-inf"):
             raise InputError(
