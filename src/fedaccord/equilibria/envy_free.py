@@ -17,7 +17,7 @@ from fedaccord.equilibria.result import (
     Interval,
     Solution,
     Status,
-    answered,
+    answer,
 )
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.base import Game
@@ -47,7 +47,7 @@ def solve_envy_free(
     tolerance: relative distance between the bounds that counts as solved.
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
-    return answered(
+    return answer(
         game,
         "envy-free",
         {"method": method, "tolerance": tolerance},
@@ -67,7 +67,6 @@ def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> 
         return Solution(
             game, "envy-free", "equal", Status.FAILED, Interval(0.0, np.inf),
             note="No equal allocation within the limits satisfies everybody.",
-            seconds=deadline.elapsed,
         )  # fmt: skip
     if method == "equal":
         return _equal_solution(game, equal, float(game.costs @ game.minimums), tolerance, deadline)
@@ -106,7 +105,7 @@ def _equal_solution(
     done = total - lower <= tolerance * total
     return Solution(
         game, "envy-free", "equal", Status.OPTIMAL if done else Status.LIMIT,
-        Interval(min(lower, total), total), equal, seconds=deadline.elapsed,
+        Interval(min(lower, total), total), equal,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from fedaccord.equilibria.result import (
     Deadline,
     Solution,
     Status,
-    answered,
+    answer,
 )
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
@@ -42,7 +42,7 @@ def solve_optimal(
         stop at a certified 1e-3.
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
-    return answered(
+    return answer(
         game,
         "optimal",
         {"method": method, "tolerance": tolerance},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fedaccord.games.base import Game
 Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
 # Which of several equilibria: the best, or the worst.
 Select: TypeAlias = Literal["cheapest", "costliest"]
+AnyGame = TypeVar("AnyGame", bound=Game)
 # The lower and the upper corner of a set of allocations.
 Box: TypeAlias = tuple[Vector, Vector]
 
@@ -58,7 +59,7 @@ class Interval:
         return 0.0 if self.upper == self.lower else (self.upper - self.lower) / abs(self.upper)
 
     def to_dict(self) -> dict[str, float | None]:
-        """Give the ends; None where one is unknown."""
+        """Return the ends; None where one is unknown."""
         ends = {"lower": self.lower, "upper": self.upper}
         return {key: end if np.isfinite(end) else None for key, end in ends.items()}
 
@@ -88,7 +89,7 @@ class Solution:
 
     def __post_init__(self) -> None:
         if self.contributions is not None:
-            object.__setattr__(self, "contributions", frozen(_tidied(self.contributions)))
+            object.__setattr__(self, "contributions", frozen(_tidy(self.contributions)))
 
     @property
     def allocation(self) -> Allocation:
@@ -116,7 +117,7 @@ class Solution:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the solution for machines; the same for the same input, seconds aside."""
+        """Return the solution for machines; the same for the same input, seconds aside."""
         given = self.contributions
         ends = self.bounds.to_dict()
         return {
@@ -131,7 +132,7 @@ class Solution:
         }
 
 
-def _tidied(contributions: Vector) -> Vector:
+def _tidy(contributions: Vector) -> Vector:
     """Take the solvers' rounding noise off whole numbers, zero among them."""
     nearest = np.round(contributions)
     noise = 1e-12 * float(np.abs(contributions).max(initial=0.0))
@@ -162,38 +163,119 @@ class Deadline:
         return self.elapsed >= self.limit
 
 
-def answered(
+class Claim(Generic[AnyGame]):
+    """Puts what a solver found into a Solution, with the status that its bounds allow.
+
+    game, concept: what is asked.
+    tolerance: relative distance between the bounds that counts as solved.
+    deadline: when to stop.
+    costliest: whether the costliest equilibrium is looked for, and bounds hold the greatest total.
+    """
+
+    def __init__(
+        self,
+        game: AnyGame,
+        concept: Concept,
+        tolerance: float,
+        deadline: Deadline,
+        *,
+        costliest: bool = False,
+    ) -> None:
+        self.game, self.concept = game, concept
+        self.tolerance, self.deadline, self.costliest = tolerance, deadline, costliest
+
+    def solution(
+        self,
+        method: str,
+        status: Status,
+        bounds: Interval,
+        contributions: Vector | None = None,
+        *,
+        certificate: Mapping[str, Any] | None = None,
+        note: str = "",
+    ) -> Solution:
+        """Claim just this."""
+        options: dict[str, Any] = {"tolerance": self.tolerance}
+        if self.concept == "stable":
+            options["select"] = "costliest" if self.costliest else "cheapest"
+        return Solution(
+            self.game, self.concept, method, status, bounds, contributions,
+            certificate=certificate or {}, options=options, note=note,
+        )  # fmt: skip
+
+    def is_closed(self, lower: float, best: Vector) -> bool:
+        """Whether an allocation's total is as near a lower bound as was asked for."""
+        upper = self.game.total(best)
+        return upper - lower <= self.tolerance * upper
+
+    def bounded(self, method: str, lower: float, best: Vector, **rest: Any) -> Solution:
+        """Claim an allocation and a lower bound on the least total."""
+        upper = self.game.total(best)
+        status = Status.OPTIMAL if self.is_closed(lower, best) else Status.LIMIT
+        return self.solution(method, status, Interval(min(lower, upper), upper), best, **rest)
+
+    def among(
+        self, method: str, best: Vector, lower: float, upper: float = np.inf, **rest: Any
+    ) -> Solution:
+        """Claim an equilibrium among others whose totals lie between lower and upper."""
+        if not self.costliest:
+            return self.bounded(method, lower, best, **rest)
+        total = self.game.total(best)
+        closed = self.is_closed(self.mirror(best, lower, upper), best)
+        status = Status.OPTIMAL if closed else Status.LIMIT
+        return self.solution(method, status, Interval(total, max(upper, total)), best, **rest)
+
+    def mirror(self, best: Vector, lower: float, upper: float) -> float:
+        """Return the bound that counts, mirrored at the total where the costliest is wanted."""
+        return 2 * self.game.total(best) - upper if self.costliest else lower
+
+    def none_exists(self, method: str, note: str = "", **rest: Any) -> Solution:
+        """Claim a proof that there is no such allocation."""
+        bounds = Interval(np.inf, np.inf)
+        return self.solution(method, Status.NONE_EXISTS, bounds, note=note, **rest)
+
+    def failed(self, method: str, note: str, *, lower: float = 0.0, **rest: Any) -> Solution:
+        """Say why nothing was found, and nothing proved impossible."""
+        bounds = Interval(lower, np.inf)
+        return self.solution(method, Status.FAILED, bounds, note=note, **rest)
+
+    def better(self, found: list[Vector]) -> Vector:
+        """Return the one of several equilibria that is wanted."""
+        return (max if self.costliest else min)(found, key=self.game.total)
+
+
+def answer(
     game: Game,
     concept: Concept,
     options: Mapping[str, Any],
     *,
-    methods: tuple[str, ...],
+    methods: Collection[str],
     time_limit: float,
     solve: Callable[[Deadline], Solution],
 ) -> Solution:
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
-    if options["method"] not in methods:
-        raise InputError(f"method must be one of {', '.join(methods)}; got {options['method']!r}")
+    check_method(options["method"], methods)
     _check_number("tolerance", options["tolerance"], "above 0 and below 1", lambda t: 0 < t < 1)
     _check_number("time_limit", time_limit, "zero seconds or more", lambda t: t >= 0)
     deadline = Deadline(time_limit)
+    claim = Claim(game, concept, options["tolerance"], deadline)
     try:
         agent = short_at_limits(game)
-        if agent is None:
-            solution = solve(deadline)
-        else:
-            solution = _infeasible(game, concept, agent, options, deadline)
+        solution = solve(deadline) if agent is None else _refuse(claim, agent)
     except ExactnessError as error:
-        solution = Solution(
-            game, concept, "exact", Status.FAILED, Interval(0.0, np.inf), note=str(error),
-            seconds=deadline.elapsed,
-        )  # fmt: skip
+        solution = claim.failed("exact", str(error))
     if game.utility_doubt > 0:
-        solution = _tempered(solution)
+        solution = _temper(solution)
     return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
 
 
-def _tempered(solution: Solution) -> Solution:
+def check_method(method: str, known: Collection[str]) -> None:
+    """Refuse a method that there is not."""
+    if method not in known:
+        raise InputError(f"method must be one of {', '.join(known)}; got {method!r}")
+
+
+def _temper(solution: Solution) -> Solution:
     """Claim nothing for certain of a game whose utilities are estimates."""
     return dataclasses.replace(
         solution,
@@ -210,18 +292,16 @@ def _check_number(name: str, value: Any, what: str, fits: Callable[[float], bool
         raise InputError(f"{name} must be a number, {what}; got {value!r}")
 
 
-def _infeasible(
-    game: Game, concept: Concept, agent: int, options: Mapping[str, Any], deadline: Deadline
-) -> Solution:
-    note = f"{game.name(agent)} stays short: raise somebody's limit or lower its requirement."
-    return Solution(
-        game, concept, "limits", Status.INFEASIBLE, Interval(np.inf, np.inf),
-        certificate={"agent": agent}, options=options, note=note, seconds=deadline.elapsed,
+def _refuse(claim: Claim[Game], agent: int) -> Solution:
+    name = claim.game.name(agent)
+    return claim.solution(
+        "limits", Status.INFEASIBLE, Interval(np.inf, np.inf), certificate={"agent": agent},
+        note=f"{name} stays short: raise somebody's limit or lower its requirement.",
     )  # fmt: skip
 
 
 def stable_box(game: Game) -> Box:
-    """Give a box that holds every equilibrium.
+    """Return a box that holds every equilibrium.
 
     In one, theta_i = max(f_i(theta), minimum_i); what i needs only falls as others give more, so
     f_i(theta) <= f_i(0), the stand-alone need.
@@ -237,7 +317,7 @@ def stable_box(game: Game) -> Box:
 
 
 def short_at_limits(game: Game) -> int | None:
-    """Give an agent who is certainly short whatever everybody gives; None where nobody is.
+    """Return an agent who is certainly short whatever everybody gives; None where nobody is.
 
     Without a limit an agent can meet its own requirement alone. One with a limit is certainly short
     if it is when all limits are reached and nobody without a limit helps it.

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
 from fedaccord.equilibria.linear import stable as linear
-from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status, answered
+from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status, answer
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -46,7 +46,7 @@ def solve_stable(
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
     begin = None if start is None else _checked_start(game, start)
-    return answered(
+    return answer(
         game,
         "stable",
         {"method": method, "select": select, "tolerance": tolerance},
@@ -169,11 +169,10 @@ def _linear_integer(
         ends = (min(lower, total), total) if select == "cheapest" else (total, np.inf)
         return Solution(
             game, "stable", "potential", Status.LIMIT, Interval(*ends), np.array(found),
-            seconds=deadline.elapsed,
         )  # fmt: skip
     return exact if exact is not None else Solution(
         game, "stable", "potential", Status.FAILED, Interval(0.0, np.inf),
-        note="Sequential best response did not settle.", seconds=deadline.elapsed,
+        note="Sequential best response did not settle.",
     )  # fmt: skip
 
 
@@ -200,12 +199,11 @@ def general_stable(
             ends = (0.0, total) if select == "cheapest" else (total, np.inf)
             return Solution(
                 game, "stable", "damped-best-response", Status.LIMIT, Interval(*ends), found,
-                certificate={"rounds": len(path.contributions)}, seconds=deadline.elapsed,
+                certificate={"rounds": len(path.contributions)},
             )  # fmt: skip
         if deadline.passed:
             break
     return Solution(
         game, "stable", "damped-best-response", Status.FAILED, Interval(0.0, np.inf),
         note="Best response did not settle; that does not prove that no equilibrium exists.",
-        seconds=deadline.elapsed,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from coverage_games import (
     flower,
     two_agents,
 )
+from fedaccord.equilibria.coverage.claim import Claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from fedaccord.equilibria.coverage import (
     stable_coverage,
 )
 from fedaccord.equilibria.coverage import scip as coverage_scip
-from fedaccord.equilibria.coverage.claim import Claim
 from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.envy_free import equal_allocation
 from fedaccord.equilibria.coverage.stable import narrowed

@@ -8,7 +8,6 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
-from fedaccord.equilibria.coverage.claim import Claim
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.feasible import cap_by_total, cut_work_fits, fits_scip
 from fedaccord.equilibria.coverage.optimal import optimal_coverage
@@ -20,7 +19,7 @@ from fedaccord.equilibria.coverage.symmetry import (
     quotient,
 )
 from fedaccord.equilibria.equal import equal_allocation
-from fedaccord.equilibria.result import Deadline, Solution, Status
+from fedaccord.equilibria.result import Claim, Deadline, Solution, Status, check_method
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.envy import has_no_envy
 
@@ -55,10 +54,12 @@ def envy_free_coverage(
     """
     deadline = deadline or Deadline(60.0)
     claim = Claim(game, "envy-free", tolerance, deadline)
-    claim.check_method(method, ("auto", "bounds", "equal", "exhaustive"))
+    check_method(method, ("auto", "bounds", "equal", "exhaustive"))
     best = equal_allocation(game)
     if best is None:
-        return claim.failed("equal", "no equal allocation within the limits satisfies everybody")
+        return claim.failed(
+            "equal", "Because no equal allocation within the limits satisfies everybody."
+        )
     if method == "equal":
         return claim.bounded("equal", game.total(game.minimums), best)
     if game.is_integer and (
@@ -78,7 +79,7 @@ def _searchable(game: CoverageGame, best: Vector) -> bool:
     return game.size <= 10 and fits_exhaustive(game) and float(np.log(steps).sum()) <= 25
 
 
-def _bounded(claim: Claim, best: Vector, method: str) -> Solution:
+def _bounded(claim: Claim[CoverageGame], best: Vector, method: str) -> Solution:
     game, deadline = claim.game, claim.deadline
     symmetry = find_symmetry(game)
     lower, name = game.total(game.minimums), "equal"
@@ -102,7 +103,9 @@ def _bounded(claim: Claim, best: Vector, method: str) -> Solution:
     return claim.bounded(name, lower, best)
 
 
-def _class_bound(claim: Claim, symmetry: Symmetry, best: Vector) -> tuple[float, Vector | None]:
+def _class_bound(
+    claim: Claim[CoverageGame], symmetry: Symmetry, best: Vector
+) -> tuple[float, Vector | None]:
     """Solve for one amount per class, which every envy-free allocation has."""
     upper = claim.game.total(best)
     gap = 0.4 * claim.tolerance * upper
@@ -121,7 +124,9 @@ def _relaxed(game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Dea
     return smooth_bound(game, deadline, upper=upper, extra=rows).lower
 
 
-def _candidates(claim: Claim, method: str) -> Iterator[tuple[str, Vector | None, float]]:
+def _candidates(
+    claim: Claim[CoverageGame], method: str
+) -> Iterator[tuple[str, Vector | None, float]]:
     """Give the optimum and the equilibrium: their names, themselves and bounds on the total.
 
     The optimum's lower bound is one on every feasible total, so on every envy-free one.
@@ -145,7 +150,7 @@ def _candidates(claim: Claim, method: str) -> Iterator[tuple[str, Vector | None,
         yield "whole numbers", exhaustive_envy_free(whole, deadline=share).contributions, 0.0
 
 
-def _is_envy_free(claim: Claim, candidate: Vector) -> bool:
+def _is_envy_free(claim: Claim[CoverageGame], candidate: Vector) -> bool:
     if claim.game.size > AUDIT_LIMIT:
         return False
     feasible = claim.game.is_feasible(candidate)
@@ -157,7 +162,7 @@ def _fits_envy(game: CoverageGame) -> bool:
     return free and game.size <= SCIP_AGENTS and not game.is_integer
 
 
-def _by_scip(claim: Claim, best: Vector, lower: float, name: str) -> Solution:
+def _by_scip(claim: Claim[CoverageGame], best: Vector, lower: float, name: str) -> Solution:
     """Let SCIP look for a cheaper one; then bound all by the relaxation where ties are no envy."""
     game = claim.game
     most = cap_by_total(game, best)

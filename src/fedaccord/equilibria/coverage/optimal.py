@@ -6,7 +6,6 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
-from fedaccord.equilibria.coverage.claim import Claim
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound
 from fedaccord.equilibria.coverage.feasible import (
     cap_by_total,
@@ -18,7 +17,7 @@ from fedaccord.equilibria.coverage.feasible import (
     polished,
     trimmed,
 )
-from fedaccord.equilibria.result import Deadline, Solution
+from fedaccord.equilibria.result import Claim, Deadline, Solution, check_method
 from fedaccord.games.coverage import CoverageGame
 
 
@@ -39,7 +38,7 @@ def optimal_coverage(
     """
     deadline = deadline or Deadline(60.0)
     claim = Claim(game, "optimal", tolerance, deadline)
-    claim.check_method(method, ("auto", "cuts", "scip"))
+    check_method(method, ("auto", "cuts", "scip"))
     start = feasible_start(game)
     if game.is_integer:
         return _integer_optimal(claim, start)
@@ -60,7 +59,7 @@ def optimal_coverage(
     return claim.bounded("scip", max(lower, searched.bound), best)
 
 
-def _integer_optimal(claim: Claim, start: Vector) -> Solution:
+def _integer_optimal(claim: Claim[CoverageGame], start: Vector) -> Solution:
     game, deadline = claim.game, claim.deadline
     if not cut_work_fits(game):
         lower, direction = quick_bound(game, start)

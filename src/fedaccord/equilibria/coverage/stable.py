@@ -9,7 +9,6 @@ from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
-from fedaccord.equilibria.coverage.claim import Claim
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound
 from fedaccord.equilibria.coverage.feasible import (
     cap_alone,
@@ -30,7 +29,15 @@ from fedaccord.equilibria.coverage.sweeps import (
     sweep_uniform,
 )
 from fedaccord.equilibria.highs import linear_program
-from fedaccord.equilibria.result import Deadline, Select, Solution, Status
+from fedaccord.equilibria.result import (
+    Claim,
+    Deadline,
+    Interval,
+    Select,
+    Solution,
+    Status,
+    check_method,
+)
 from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame
 
@@ -41,6 +48,8 @@ EXHAUSTIVE_AGENTS = 300
 
 # Linear programs over all equilibria of the convex form are tried up to this many agents.
 FACE_LIMIT = 2_000
+
+NOT_SETTLED = "Because sweeps of best responses ended at no equilibrium."
 
 
 def stable_coverage(
@@ -65,7 +74,7 @@ def stable_coverage(
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
     claim = Claim(game, "stable", tolerance, deadline, costliest=select == "costliest")
-    claim.check_method(method, ("auto", "sweeps", "scip", "exhaustive"))
+    check_method(method, ("auto", "sweeps", "scip", "exhaustive"))
     if has_convex_form(game) and method in ("auto", "sweeps"):
         return _uniform_stable(claim, start, method)
     if game.is_integer:
@@ -73,29 +82,37 @@ def stable_coverage(
     return _real_stable(claim, start, method)
 
 
-def _uniform_stable(claim: Claim, start: Vector | None, method: str) -> Solution:
+def _uniform_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) -> Solution:
     game, tolerance = claim.game, claim.tolerance
     aim = tolerance if len(game.rows) > 10**6 else min(tolerance, 1e-10)
     swept = sweep_uniform(game, start, aim, claim.deadline)
     if not swept.is_close(tolerance):
-        return claim.failed("convex form", "the sweeps were stopped by the time limit")
+        return claim.failed("convex form", "Because the sweeps were stopped by the time limit.")
     given = swept.contributions
     if (missing := _unsatisfied(game, given, tolerance)) is not None:
         # All minima within the limits have the same utilities, and every equilibrium is one.
-        return claim.none_exists("convex form", missing)
+        return claim.none_exists("convex form", _beyond_limit(game, missing))
     # Far above what regret this small can move a utility by; too large a margin only costs proofs.
     margin = 1e-6 + 100 * swept.regret / (float(given.max()) or 1.0)
     if is_determined(game, given, margin):
-        return claim.unique("convex form", swept)
+        total = game.total(given)
+        certificate = {"unique": True, "sweeps": swept.sweeps, "regret": swept.regret}
+        return claim.solution(
+            "convex form", Status.OPTIMAL, Interval(total, total), given, certificate=certificate
+        )
     lower, upper = _face_bounds(claim, given)
     given, lower, upper = _face_vertex(claim, given, lower, upper)
-    settled = claim.is_closed(*claim.ends(given, lower, upper))
+    settled = claim.is_closed(claim.mirror(given, lower, upper), given)
     if method == "auto" and not settled and fits_scip(game, cap_alone(game)):
         return _scip_stable(claim, given, lower, upper)
     return claim.among("convex form", given, lower, upper)
 
 
-def _face_bounds(claim: Claim, given: Vector) -> tuple[float, float]:
+def _beyond_limit(game: CoverageGame, agent: int) -> str:
+    return f"{game.name(agent)} would need more than its limit."
+
+
+def _face_bounds(claim: Claim[CoverageGame], given: Vector) -> tuple[float, float]:
     """Bound the totals of all minima of the convex form, given one.
 
     The sums at all points are constant, so sum_i b_i s_i is too. Randomized rounding has
@@ -109,7 +126,7 @@ def _face_bounds(claim: Claim, given: Vector) -> tuple[float, float]:
 
 
 def _face_vertex(
-    claim: Claim, given: Vector, lower: float, upper: float
+    claim: Claim[CoverageGame], given: Vector, lower: float, upper: float
 ) -> tuple[Vector, float, float]:
     """Look for a cheaper or costlier minimum among those with the same sums at every point.
 
@@ -151,7 +168,7 @@ def _face_vertex(
     return best, lower, upper
 
 
-def _real_stable(claim: Claim, start: Vector | None, method: str) -> Solution:
+def _real_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) -> Solution:
     game, deadline = claim.game, claim.deadline
     aim = min(claim.tolerance, 1e-10) if len(game.rows) <= 10**6 else claim.tolerance
     begins = [start] if start is not None else [None, game.alone]
@@ -161,7 +178,7 @@ def _real_stable(claim: Claim, start: Vector | None, method: str) -> Solution:
     low, high = narrowed(game)
     over = low - game.limits > claim.tolerance * max(1.0, float(high.max()))
     if over.any():
-        return claim.none_exists("best responses", int(np.argmax(over)))
+        return claim.none_exists("best responses", _beyond_limit(game, int(np.argmax(over))))
     lower, upper = game.total(low), game.total(np.maximum(low, high))
     if best is not None:
         lower = max(lower, lower_bound(game, best, deadline)[0])
@@ -169,7 +186,7 @@ def _real_stable(claim: Claim, start: Vector | None, method: str) -> Solution:
     if method == "scip" or (method == "auto" and small and not deadline.passed):
         return _scip_stable(claim, best, lower, upper)
     if best is None:
-        return claim.failed("best responses", "sweeps of best responses ended at no equilibrium")
+        return claim.failed("best responses", NOT_SETTLED)
     return claim.among("best responses", best, lower, upper)
 
 
@@ -190,7 +207,9 @@ def narrowed(game: CoverageGame, *, rounds: int = 30) -> tuple[Vector, Vector]:
     return low, high
 
 
-def _scip_stable(claim: Claim, best: Vector | None, lower: float, upper: float) -> Solution:
+def _scip_stable(
+    claim: Claim[CoverageGame], best: Vector | None, lower: float, upper: float
+) -> Solution:
     game, deadline = claim.game, claim.deadline
     sense: Literal["minimize", "maximize"] = "maximize" if claim.costliest else "minimize"
     answer = scip.solve_scip(game, deadline, most=cap_alone(game), kind="stable", sense=sense)
@@ -209,11 +228,11 @@ def _scip_stable(claim: Claim, best: Vector | None, lower: float, upper: float) 
             if _is_equilibrium(claim, candidate):
                 found.append(candidate.contributions)
     if not found:
-        return claim.failed("scip", f"SCIP ended with: {answer.status}")
+        return claim.failed("scip", f"Because SCIP ended with: {answer.status}.")
     return claim.among("scip", claim.better(found), lower, upper)
 
 
-def _integer_stable(claim: Claim, start: Vector | None, method: str) -> Solution:
+def _integer_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) -> Solution:
     game, deadline = claim.game, claim.deadline
     if method == "exhaustive" or (method == "auto" and game.size <= EXHAUSTIVE_AGENTS):
         from fedaccord.equilibria.general.exhaustive import exhaustive_stable
@@ -233,10 +252,11 @@ def _integer_stable(claim: Claim, start: Vector | None, method: str) -> Solution
         if deadline.passed:
             break
     if not good:
-        return claim.failed("best responses", "sweeps of best responses ended at no equilibrium")
+        return claim.failed("best responses", NOT_SETTLED)
     best = claim.better(good)
     lower = 0.0 if claim.costliest else integer_lower_bound(game, best, deadline)
-    return claim.among("best responses", best, lower, claim.most_stable())
+    # No equilibrium costs more than everybody going alone.
+    return claim.among("best responses", best, lower, game.total(cap_alone(game)))
 
 
 def fits_exhaustive(game: CoverageGame) -> bool:
@@ -269,6 +289,6 @@ def _unsatisfied(game: CoverageGame, given: Vector, tolerance: float) -> int | N
     return int(np.argmax(over)) if over.any() else None
 
 
-def _is_equilibrium(claim: Claim, swept: Swept) -> bool:
+def _is_equilibrium(claim: Claim[CoverageGame], swept: Swept) -> bool:
     close = swept.is_close(claim.tolerance)
     return close and _unsatisfied(claim.game, swept.contributions, claim.tolerance) is None

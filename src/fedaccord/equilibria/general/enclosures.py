@@ -135,7 +135,6 @@ def enclosed_stable(
         contributions=None if best is None else np.array(best),
         certificate=certificate,
         note="" if result.complete else f"Time ran out after {result.examined:,} boxes.",
-        seconds=deadline.elapsed,
     )
 
 

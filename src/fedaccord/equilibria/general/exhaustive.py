@@ -99,7 +99,7 @@ def exhaustive_optimal(game: Game, *, deadline: Deadline | None = None) -> Solut
     box = _box_below(game, game.total(start))
     tally = _Tally()
     points = _best_first(box, _narrow_optimal(game), lambda lo, hi: game.total(lo), deadline, tally)
-    return _cheapest(game, "optimal", next(points, None), start, box, tally, deadline)
+    return _cheapest(game, "optimal", next(points, None), start, box, tally)
 
 
 def exhaustive_envy_free(game: Game, *, deadline: Deadline | None = None) -> Solution:
@@ -118,7 +118,7 @@ def exhaustive_envy_free(game: Game, *, deadline: Deadline | None = None) -> Sol
     box = _box_below(game, game.total(start))
     tally = _Tally()
     points = _envy_free_points(game, box, deadline, tally)
-    return _cheapest(game, "envy-free", next(points, None), start, box, tally, deadline)
+    return _cheapest(game, "envy-free", next(points, None), start, box, tally)
 
 
 def exhaustive_stable(
@@ -136,22 +136,18 @@ def exhaustive_stable(
     point = next(_stable_points(game, box, select, deadline, tally), None)
     if point is not None:
         total = game.total(point)
-        return _solution(
-            game, "stable", Status.OPTIMAL, Interval(total, total), point, box, tally, deadline
-        )
+        return _solution(game, "stable", Status.OPTIMAL, Interval(total, total), point, box, tally)
     if tally.finished:
         nothing = Interval(np.inf, np.inf)
         status = Status.NONE_EXISTS
         note = f"Every one of {_points_in(box):,} allocations was ruled out."
         if not np.isfinite(game.limits).all() or game.is_feasible(game.limits):
-            return _solution(game, "stable", status, nothing, None, box, tally, deadline, note)
+            return _solution(game, "stable", status, nothing, None, box, tally, note)
         status = Status.INFEASIBLE
-        return _solution(game, "stable", status, nothing, None, box, tally, deadline)
+        return _solution(game, "stable", status, nothing, None, box, tally)
     ends = (tally.bound, np.inf) if select == "cheapest" else (game.total(box[0]), -tally.bound)
     note = f"Time ran out after {tally.examined:,} boxes; no equilibrium was found by then."
-    return _solution(
-        game, "stable", Status.FAILED, Interval(*ends), None, box, tally, deadline, note
-    )
+    return _solution(game, "stable", Status.FAILED, Interval(*ends), None, box, tally, note)
 
 
 def _cheapest(
@@ -161,22 +157,21 @@ def _cheapest(
     start: Vector,
     box: Box,
     tally: _Tally,
-    deadline: Deadline,
 ) -> Solution:
     """Report the first allocation of a cost-ordered search, or the start where time ran out."""
     if point is None and not tally.finished:
         bounds = Interval(tally.bound, game.total(start))
         note = f"Time ran out after {tally.examined:,} boxes."
-        return _solution(game, concept, Status.LIMIT, bounds, start, box, tally, deadline, note)
+        return _solution(game, concept, Status.LIMIT, bounds, start, box, tally, note)
     if point is None:
         # The start lies in the box and is of the kind: only utilities that fall as somebody gives
         # more can have ruled it out.
         note = "The search contradicts itself: utilities do not always rise with contributions."
         nothing = Interval(game.total(box[0]), np.inf)
-        return _solution(game, concept, Status.FAILED, nothing, None, box, tally, deadline, note)
+        return _solution(game, concept, Status.FAILED, nothing, None, box, tally, note)
     total = game.total(point)
     bounds = Interval(total, total)
-    return _solution(game, concept, Status.OPTIMAL, bounds, point, box, tally, deadline)
+    return _solution(game, concept, Status.OPTIMAL, bounds, point, box, tally)
 
 
 def _solution(
@@ -187,7 +182,6 @@ def _solution(
     point: Vector | None,
     box: Box,
     tally: _Tally,
-    deadline: Deadline,
     note: str = "",
 ) -> Solution:
     estimated = getattr(game, "estimated", "")
@@ -200,7 +194,6 @@ def _solution(
         contributions=None if point is None else np.array(point),
         certificate=_certificate(box, tally),
         note=" ".join(filter(None, (note, estimated))),
-        seconds=deadline.elapsed,
     )
 
 
@@ -246,7 +239,7 @@ def _feasible_start(
         if game.is_feasible(game.limits):
             return np.array(game.limits)
         nothing = Interval(np.inf, np.inf)
-        return _solution(game, concept, Status.INFEASIBLE, nothing, None, box, tally, deadline)
+        return _solution(game, concept, Status.INFEASIBLE, nothing, None, box, tally)
     try:
         for doubling in range(DOUBLINGS):
             level = level_allocation(game, 2.0**doubling)
@@ -258,7 +251,7 @@ def _feasible_start(
         pass  # too many samples to follow: the sentence below is what is known
     note = "No feasible allocation was found; some agents have no limit, so none is ruled out."
     bounds = Interval(game.total(game.minimums), np.inf)
-    return _solution(game, concept, Status.FAILED, bounds, None, box, tally, deadline, note)
+    return _solution(game, concept, Status.FAILED, bounds, None, box, tally, note)
 
 
 def _trimmed(game: Game, start: Vector) -> Vector:

@@ -64,7 +64,7 @@ def general_optimal(game: Game, *, tolerance: float, deadline: Deadline) -> Solu
     if best is None:
         return Solution(
             game, "optimal", "cut-back", Status.FAILED, Interval(lower, np.inf),
-            note="No start was feasible.", seconds=deadline.elapsed,
+            note="No start was feasible.",
         )  # fmt: skip
     method = "cut-back"
     if game.size <= MOST_AGENTS:
@@ -74,7 +74,6 @@ def general_optimal(game: Game, *, tolerance: float, deadline: Deadline) -> Solu
     status = Status.OPTIMAL if closed else Status.LIMIT
     return Solution(
         game, "optimal", method, status, Interval(lower, game.total(best)), best,
-        seconds=deadline.elapsed,
     )  # fmt: skip
 
 

@@ -168,7 +168,7 @@ def _integer_answer(
     closed = exact or lower >= total * (1 - 1e-9)
     return Solution(
         game, "envy-free", "milp" if exact else "equal", Status.OPTIMAL if closed else Status.LIMIT,
-        Interval(total if closed else min(lower, total), total), best, seconds=deadline.elapsed,
+        Interval(total if closed else min(lower, total), total), best,
     )  # fmt: skip
 
 
@@ -194,23 +194,21 @@ def _refined(
         done = total - lower <= tolerance * total
         return Solution(
             game, "envy-free", method, Status.OPTIMAL if done else Status.LIMIT,
-            Interval(min(lower, total), total), best, seconds=deadline.elapsed,
+            Interval(min(lower, total), total), best,
         )  # fmt: skip
     if total - infimum <= tolerance * total:
         return Solution(
             game, "envy-free", method, Status.OPTIMAL, Interval(infimum, total), best,
-            seconds=deadline.elapsed,
         )  # fmt: skip
     attained = _with_margin(game, states, infimum)
     if attained is not None:
         return Solution(
             game, "envy-free", method, Status.OPTIMAL, Interval(infimum, game.total(attained)),
-            attained, seconds=deadline.elapsed,
+            attained,
         )  # fmt: skip
     return Solution(
         game, "envy-free", method, Status.NOT_ATTAINED, Interval(infimum, total), best,
         note=f"Totals come as near {infimum:.9g} as you like; this allocation keeps a margin.",
-        seconds=deadline.elapsed,
     )  # fmt: skip
 
 

@@ -69,7 +69,6 @@ class _Best:
             self.game, "optimal", "multiplicative-weights",
             Status.OPTIMAL if closed else found, Interval(lower, self.upper * (1 + ROUNDING)),
             self.given, certificate={"prices": self.prices, "rounds": rounds},
-            seconds=deadline.elapsed,
         )  # fmt: skip
 
 

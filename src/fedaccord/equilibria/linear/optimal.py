@@ -137,7 +137,7 @@ def _answer(
     return Solution(
         game, "optimal", method,
         Status.OPTIMAL if closed else Status.LIMIT if feasible is not None else Status.FAILED,
-        bounds, feasible, certificate={"prices": prices}, seconds=deadline.elapsed,
+        bounds, feasible, certificate={"prices": prices},
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadlin
     status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
     return Solution(
         game, "optimal", "first-order", status, Interval(min(lower, upper), upper), best,
-        certificate={"prices": prices, "rounds": rounds}, seconds=deadline.elapsed,
+        certificate={"prices": prices, "rounds": rounds},
     )  # fmt: skip
 
 
@@ -307,7 +307,7 @@ def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> S
     if result.x is None:
         return Solution(
             game, "optimal", "milp", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The mixed-integer solver said: {result.message}", seconds=deadline.elapsed,
+            note=f"The mixed-integer solver said: {result.message}",
         )  # fmt: skip
     theta = np.round(result.x)
     lower = result.bound * float(game.costs.max())
@@ -317,11 +317,11 @@ def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> S
     if not game.is_feasible(theta):
         return Solution(
             game, "optimal", "milp", Status.FAILED, Interval(max(lower, 0.0), np.inf),
-            note="The mixed-integer solver's answer is not feasible.", seconds=deadline.elapsed,
+            note="The mixed-integer solver's answer is not feasible.",
         )  # fmt: skip
     total = game.total(theta)
     closed = total - lower <= tolerance * total + 1e-9
     return Solution(
         game, "optimal", "milp", Status.OPTIMAL if closed else Status.LIMIT,
-        Interval(min(lower, total), total), theta, seconds=deadline.elapsed,
+        Interval(min(lower, total), total), theta,
     )  # fmt: skip

@@ -71,7 +71,6 @@ def potential_stable(
             certificate={"potential_gap": gap, "agent": agent, "minimiser": theta},
             note=f"At its limit {game.name(agent)} stays short, while the others have no reason to "
             "give more.",
-            seconds=deadline.elapsed,
         )
     method = "best-response" + ("+momentum" if point.accelerated else "")
     bounds = _total_bounds(game, theta, gap)
@@ -124,7 +123,7 @@ def _finished(
         certificate["nearest"] = theta
     return Solution(
         game, "stable", method, status if reached else Status.FAILED, bounds,
-        theta if reached else None, certificate=certificate, note=note, seconds=deadline.elapsed,
+        theta if reached else None, certificate=certificate, note=note,
     )  # fmt: skip
 
 
@@ -265,7 +264,7 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
         said = problem.status or "it made no progress"
         return Solution(
             game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The conic solver said: {said}.", seconds=deadline.elapsed,
+            note=f"The conic solver said: {said}.",
         )  # fmt: skip
     found = np.clip(theta.value, game.minimums, game.limits)
     regret = relative_regret(game, found)
@@ -276,7 +275,7 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
     note = "" if exact else f"CP 1 gave contributions with a relative regret of {regret:.1e}."
     return Solution(
         game, "stable", "cp1", Status.OPTIMAL if exact else Status.LIMIT, bounds, found,
-        certificate={"regret": regret}, note=note, seconds=deadline.elapsed,
+        certificate={"regret": regret}, note=note,
     )  # fmt: skip
 
 
@@ -307,7 +306,6 @@ def damped_stable(
     return Solution(
         game, "stable", "damped-best-response", Status.LIMIT if settled else Status.FAILED, bounds,
         theta if settled else None, certificate={"regret": regret, "rounds": rounds}, note=note,
-        seconds=deadline.elapsed,
     )  # fmt: skip
 
 
@@ -404,7 +402,6 @@ def _milp_answer(
             game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
             Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
             note="" if proved else "The mixed-integer solver found none; that is no proof.",
-            seconds=deadline.elapsed,
         )  # fmt: skip
     theta = _exact_on_support(game, result.x)
     total = game.total(theta)
@@ -413,7 +410,6 @@ def _milp_answer(
         return Solution(
             game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
             note="The mixed-integer solver's answer did not pass the check of best responses.",
-            seconds=deadline.elapsed,
         )  # fmt: skip
     closed = result.solved and _tame(game) and abs(proved_bound - total) <= tolerance * total
     if not closed and select == "cheapest" and not _tame(game):
@@ -426,7 +422,7 @@ def _milp_answer(
     )
     return Solution(
         game, "stable", method, Status.OPTIMAL if closed else Status.LIMIT, Interval(*ends), theta,
-        certificate={"regret": relative_regret(game, theta)}, seconds=deadline.elapsed,
+        certificate={"regret": relative_regret(game, theta)},
     )  # fmt: skip
 
 
