@@ -213,7 +213,8 @@ def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 
     stable = _answer(
         feasible is Answer.TRUE and can_keep.all(), feasible is Answer.FALSE or can_cut.any()
     )
-    needed = game.best_responses(given)
+    # Where utilities are exact, both bounds are the best responses themselves.
+    needed = low if low is high else game.best_responses(given)
     pairs, close = find_envy(game, given, needed, allowed)
     return Audit(
         game=game,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.equal import equal_allocation
+from fedaccord.equilibria.coverage import envy_free_coverage
+from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.result import (
-    Deadline,
-    Interval,
-    Solution,
-    Status,
-    answer,
-)
+from fedaccord.equilibria.result import Claim, Deadline, Solution, answer, equal_allocation
 from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.structure import strictly_dominant_own_benefits
 from fedaccord.games.base import Game
+from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
 
@@ -33,7 +29,12 @@ PAIRS_LIMIT = 150
 
 
 def solve_envy_free(
-    game: Game, *, method: str = "auto", tolerance: float = 1e-6, time_limit: float = 60.0
+    game: Game,
+    *,
+    method: str = "auto",
+    tolerance: float = 1e-6,
+    time_limit: float = 60.0,
+    known: Sequence[Solution] = (),
 ) -> Solution:
     """Find the cheapest envy-free allocation.
 
@@ -46,47 +47,41 @@ def solve_envy_free(
     method: "auto", "equal" (the construction of Theorem 1), or "exhaustive" for integer games.
     tolerance: relative distance between the bounds that counts as solved.
     time_limit: seconds after which the best found so far is returned with its bounds.
+    known: solutions of the same game, so that its optimum and its equilibrium, which bound and
+        suggest envy-free allocations, are not solved for again.
     """
-    return answer(
-        game,
-        "envy-free",
-        {"method": method, "tolerance": tolerance},
-        methods=METHODS,
-        time_limit=time_limit,
-        solve=lambda deadline: _dispatch(game, method, tolerance, deadline),
-    )
+    given = {solution.concept: solution for solution in known if solution.game is game}
 
+    def solve(deadline: Deadline) -> Solution:
+        claim = Claim(game, "envy-free", tolerance, deadline)
+        equal = equal_allocation(game)
+        if equal is None:
+            note = "No equal allocation within the limits satisfies everybody."
+            return claim.failed("equal", note)
+        if method == "equal":
+            return claim.bounded("equal", float(game.costs @ game.minimums), equal)
+        if method == "exhaustive" or (game.is_integer and _few_below(game, equal)):
+            return exhaustive_envy_free(game, deadline=deadline)
+        if isinstance(game, CoverageGame):
+            return envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
+        # Of the optimum only the lower bound and a candidate are wanted; any game's is found by
+        # boxes, whose last digits take most of the time.
+        fine = tolerance if isinstance(game, LinearGame) else max(tolerance, 1e-2)
+        optimal = given.get("optimal") or solve_optimal(
+            game, tolerance=fine, time_limit=deadline.left / 3
+        )
+        stable = given.get("stable") or solve_stable(
+            game, tolerance=tolerance, time_limit=deadline.left / 3
+        )
+        if isinstance(game, LinearGame) and game.size <= PAIRS_LIMIT:
+            return envy_free_linear(
+                game, equal=equal, stable=stable.contributions, lower=optimal.bounds.lower,
+                tolerance=tolerance, deadline=deadline,
+            )  # fmt: skip
+        return _best_without_envy(claim, equal, optimal, stable)
 
-def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
-    from fedaccord.equilibria import coverage
-    from fedaccord.equilibria.general import exhaustive
-    from fedaccord.games.coverage import CoverageGame
-
-    equal = equal_allocation(game)
-    if equal is None:
-        return Solution(
-            game, "envy-free", "equal", Status.FAILED, Interval(0.0, np.inf),
-            note="No equal allocation within the limits satisfies everybody.",
-        )  # fmt: skip
-    if method == "equal":
-        return _equal_solution(game, equal, float(game.costs @ game.minimums), tolerance, deadline)
-    if method == "exhaustive" or (game.is_integer and _few_below(game, equal)):
-        return exhaustive.exhaustive_envy_free(game, deadline=deadline)
-    if isinstance(game, CoverageGame):
-        return coverage.envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
-    # Of the optimum only the lower bound and a candidate are wanted; any game's is found by boxes,
-    # whose last digits take most of the time.
-    fine = tolerance if isinstance(game, LinearGame) else max(tolerance, 1e-2)
-    optimal = solve_optimal(game, tolerance=fine, time_limit=deadline.left / 3)
-    stable = solve_stable(game, tolerance=tolerance, time_limit=deadline.left / 3)
-    if not isinstance(game, LinearGame):
-        return _best_without_envy(game, equal, (optimal, stable), tolerance, deadline)
-    if game.size > PAIRS_LIMIT:
-        return _large_linear(game, equal, stable, optimal, tolerance, deadline)
-    return envy_free_linear(
-        game, equal=equal, stable=stable.contributions, lower=optimal.bounds.lower,
-        tolerance=tolerance, deadline=deadline,
-    )  # fmt: skip
+    options = {"method": method, "tolerance": tolerance}
+    return answer(game, "envy-free", options, methods=METHODS, time_limit=time_limit, solve=solve)
 
 
 def _few_below(game: Game, equal: Vector) -> bool:
@@ -98,49 +93,31 @@ def _few_below(game: Game, equal: Vector) -> bool:
     return simplex <= math.log(EXHAUSTIVE_LIMIT)
 
 
-def _equal_solution(
-    game: Game, equal: Vector, lower: float, tolerance: float, deadline: Deadline
-) -> Solution:
-    total = game.total(equal)
-    done = total - lower <= tolerance * total
-    return Solution(
-        game, "envy-free", "equal", Status.OPTIMAL if done else Status.LIMIT,
-        Interval(min(lower, total), total), equal,
-    )  # fmt: skip
-
-
 def _best_without_envy(
-    game: Game, equal: Vector, others: Sequence[Solution], tolerance: float, deadline: Deadline
+    claim: Claim[Game], equal: Vector, optimal: Solution, stable: Solution
 ) -> Solution:
     """Take the cheapest of the equal allocation, the optimum and the equilibrium without envy."""
-    best, method = equal, "equal"
-    lower = others[0].bounds.lower
-    for solution in others:
+    game, best = claim.game, claim.bounded("equal", optimal.bounds.lower, equal)
+    large = isinstance(game, LinearGame)
+    for solution in (stable,) if large else (optimal, stable):
         given = solution.contributions
-        if given is None or game.total(given) >= game.total(best):
+        if given is None or game.total(given) >= best.total:
             continue
-        if game.is_feasible(given) and has_no_envy(game, given, tolerance):
-            best, method = np.array(given), solution.concept
-    answer = _equal_solution(game, best, lower, tolerance, deadline)
-    return dataclasses.replace(answer, method=method)
+        if _has_no_envy(claim, np.array(given)):
+            best = claim.bounded(solution.concept, optimal.bounds.lower, np.array(given))
+    return best
 
 
-def _large_linear(
-    game: LinearGame, equal: Vector, stable: Solution, optimal: Solution, tolerance: float,
-    deadline: Deadline,
-) -> Solution:  # fmt: skip
-    """Take the equilibrium where Theorem 6 makes it envy-free and it is the cheaper one.
+def _has_no_envy(claim: Claim[Game], given: Vector) -> bool:
+    """Check an optimum or equilibrium pair by pair; a large linear equilibrium by Theorem 6.
 
     With W_ij < W_ii for all j, contributors have nothing to spare, and any swap to a smaller burden
-    leaves them short.
+    leaves them short. Whole contributors may have something to spare, so that the theorem is about
+    the reals.
     """
-    best, method = equal, "equal"
-    given = stable.contributions
-    if given is not None and game.total(given) < game.total(equal):
-        from fedaccord.equilibria.structure import strictly_dominant_own_benefits
-
-        # Whole contributors may have something to spare, so that the theorem is about the reals.
-        if not game.is_integer and strictly_dominant_own_benefits(game, deadline=deadline):
-            best, method = np.array(given), "stable"
-    solution = _equal_solution(game, best, optimal.bounds.lower, tolerance, deadline)
-    return dataclasses.replace(solution, method=method)
+    game = claim.game
+    if isinstance(game, LinearGame):
+        if game.is_integer:
+            return False
+        return strictly_dominant_own_benefits(game, deadline=claim.deadline)
+    return game.is_feasible(given) and has_no_envy(game, given, claim.tolerance)

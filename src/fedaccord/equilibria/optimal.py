@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from fedaccord.equilibria.coverage import optimal_coverage
+from fedaccord.equilibria.general.exhaustive import exhaustive_optimal
 from fedaccord.equilibria.general.optimal import general_optimal
 from fedaccord.equilibria.linear import optimal as linear
 from fedaccord.equilibria.linear.multiplicative_weights import multiplicative_weights_optimal
@@ -17,6 +19,7 @@ from fedaccord.equilibria.result import (
 )
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
+from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 LINEAR_METHODS = ("highs", "first-order", "multiplicative-weights", "milp")
@@ -42,34 +45,22 @@ def solve_optimal(
         stop at a certified 1e-3.
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
-    return answer(
-        game,
-        "optimal",
-        {"method": method, "tolerance": tolerance},
-        methods=METHODS,
-        time_limit=time_limit,
-        solve=lambda deadline: _dispatch(game, method, tolerance, deadline),
-    )
 
+    def solve(deadline: Deadline) -> Solution:
+        if method == "exhaustive":
+            return exhaustive_optimal(game, deadline=deadline)
+        if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
+            return _linear(game, method, tolerance, deadline)
+        if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
+            return optimal_coverage(game, method=method, tolerance=tolerance, deadline=deadline)
+        if method != "auto":
+            raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
+        if game.is_integer:
+            return exhaustive_optimal(game, deadline=deadline)
+        return general_optimal(game, tolerance=tolerance, deadline=deadline)
 
-def _dispatch(game: Game, method: str, tolerance: float, deadline: Deadline) -> Solution:
-    from fedaccord.equilibria import coverage
-    from fedaccord.equilibria.general import exhaustive
-    from fedaccord.games.coverage import CoverageGame
-
-    if method == "exhaustive":
-        return exhaustive.exhaustive_optimal(game, deadline=deadline)
-    if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
-        return _linear(game, method, tolerance, deadline)
-    if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
-        return coverage.optimal_coverage(
-            game, method=method, tolerance=tolerance, deadline=deadline
-        )
-    if method != "auto":
-        raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
-    if game.is_integer:
-        return exhaustive.exhaustive_optimal(game, deadline=deadline)
-    return general_optimal(game, tolerance=tolerance, deadline=deadline)
+    options = {"method": method, "tolerance": tolerance}
+    return answer(game, "optimal", options, methods=METHODS, time_limit=time_limit, solve=solve)
 
 
 def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline) -> Solution:

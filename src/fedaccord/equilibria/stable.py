@@ -6,10 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
+from fedaccord.equilibria.coverage import stable_coverage
+from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+from fedaccord.equilibria.general.enclosures import MOST_AGENTS, enclosed_stable
+from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear
 from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status, answer
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
+from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 
 LINEAR_METHODS = ("best-response", "cp1", "milp")
@@ -45,18 +50,35 @@ def solve_stable(
     """
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
-    begin = None if start is None else _checked_start(game, start)
-    return answer(
-        game,
-        "stable",
-        {"method": method, "select": select, "tolerance": tolerance},
-        methods=METHODS,
-        time_limit=time_limit,
-        solve=lambda deadline: _dispatch(game, method, select, tolerance, deadline, begin),
-    )
+    begin = None if start is None else _check_start(game, start)
+
+    def solve(deadline: Deadline) -> Solution:
+        small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
+        if method == "exhaustive" or (method == "auto" and small):
+            return exhaustive_stable(game, select=select, deadline=deadline)
+        if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
+            return _linear(game, method, select, tolerance, deadline, begin)
+        if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
+            return stable_coverage(
+                game, method=method, select=select, tolerance=tolerance, deadline=deadline,
+                start=begin,
+            )  # fmt: skip
+        if method not in ("auto", "best-response"):
+            raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
+        if method == "auto" and _can_enclose(game):
+            half = Deadline(deadline.left / 2)
+            found = enclosed_stable(game, select=select, tolerance=tolerance, deadline=half)
+            if found.status is not Status.FAILED:
+                return found
+        return general_stable(
+            game, select=select, tolerance=tolerance, deadline=deadline, start=begin
+        )
+
+    options = {"method": method, "select": select, "tolerance": tolerance}
+    return answer(game, "stable", options, methods=METHODS, time_limit=time_limit, solve=solve)
 
 
-def _checked_start(game: Game, start: ArrayLike) -> Vector:
+def _check_start(game: Game, start: ArrayLike) -> Vector:
     values = as_numbers(start, "start")
     if values.shape != (game.size,):
         raise InputError(f"start must have {game.size} contributions; got shape {values.shape}")
@@ -64,38 +86,8 @@ def _checked_start(game: Game, start: ArrayLike) -> Vector:
     return values
 
 
-def _dispatch(
-    game: Game, method: str, select: Select, tolerance: float, deadline: Deadline,
-    start: Vector | None,
-) -> Solution:  # fmt: skip
-    from fedaccord.equilibria import coverage
-    from fedaccord.equilibria.general import enclosures, exhaustive
-    from fedaccord.games.coverage import CoverageGame
-
-    small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
-    if method == "exhaustive" or (method == "auto" and small):
-        return exhaustive.exhaustive_stable(game, select=select, deadline=deadline)
-    if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
-        return _linear(game, method, select, tolerance, deadline, start)
-    if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
-        return coverage.stable_coverage(
-            game, method=method, select=select, tolerance=tolerance, deadline=deadline, start=start
-        )
-    if method not in ("auto", "best-response"):
-        raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
-    if method == "auto" and _can_enclose(game):
-        found = enclosures.enclosed_stable(
-            game, select=select, tolerance=tolerance, deadline=Deadline(deadline.left / 2)
-        )
-        if found.status is not Status.FAILED:
-            return found
-    return general_stable(game, select=select, tolerance=tolerance, deadline=deadline, start=start)
-
-
 def _can_enclose(game: Game) -> bool:
     """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
-    from fedaccord.equilibria.general.enclosures import MOST_AGENTS
-
     reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
     exact = not game.is_integer and game.utility_doubt == 0
     return exact and game.size <= MOST_AGENTS and reachable
@@ -147,9 +139,6 @@ def _linear_integer(
     Sequential integer best response ends for symmetric W, even indefinite: each move lowers
     1/2 theta' W theta - (mu + diag(W)/2)' theta, or keeps it and lowers the total.
     """
-    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-    from fedaccord.equilibria.general.exhaustive import exhaustive_stable
-
     exact = None
     if game.size <= linear.MILP_LIMIT:
         exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
@@ -184,8 +173,6 @@ def general_stable(
 
     The equilibrium found is verified; whether a cheaper or a costlier one exists is not known.
     """
-    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-
     for damping in (1.0,) if game.is_integer else (0.5, 0.25):
         path = best_response_dynamics(
             game, start=start, order="sequential", damping=damping,

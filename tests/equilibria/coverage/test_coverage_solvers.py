@@ -11,7 +11,6 @@ from coverage_games import (
     flower,
     two_agents,
 )
-from fedaccord.equilibria.coverage.claim import Claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +36,7 @@ from fedaccord.equilibria.coverage.sweeps import (
 )
 from fedaccord.equilibria.coverage.symmetry import find_symmetry
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
-from fedaccord.equilibria.result import Deadline, Status
+from fedaccord.equilibria.result import Claim, Deadline, Status
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.games.coverage import CoverageGame
 

@@ -14,9 +14,8 @@ from linear_games import (
 
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.equal import equal_allocation
 from fedaccord.equilibria.linear.envy_free import envious_pairs, forced_pairs
-from fedaccord.equilibria.result import Status
+from fedaccord.equilibria.result import Status, equal_allocation
 from fedaccord.games.linear import LinearGame
 
 STAR = np.eye(5)

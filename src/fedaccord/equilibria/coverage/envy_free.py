@@ -18,8 +18,14 @@ from fedaccord.equilibria.coverage.symmetry import (
     least_by_class,
     quotient,
 )
-from fedaccord.equilibria.equal import equal_allocation
-from fedaccord.equilibria.result import Claim, Deadline, Solution, Status, check_method
+from fedaccord.equilibria.result import (
+    Claim,
+    Deadline,
+    Solution,
+    Status,
+    check_method,
+    equal_allocation,
+)
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.envy import has_no_envy
 

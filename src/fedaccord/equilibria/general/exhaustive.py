@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.equal import equal_allocation, level_allocation
 from fedaccord.equilibria.result import (
     Box,
     Concept,
@@ -25,6 +24,8 @@ from fedaccord.equilibria.result import (
     Select,
     Solution,
     Status,
+    equal_allocation,
+    level_allocation,
     stable_box,
 )
 from fedaccord.errors import ExactnessError, InputError
