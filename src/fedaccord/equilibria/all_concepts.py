@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from fedaccord.audit import Answer, Audit, audit
-from fedaccord.equilibria.envy_free import solve_envy_free
+from fedaccord.equilibria.envy_free import envy_free_beside
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.prices import Price, price_of_fairness, price_of_stability
 from fedaccord.equilibria.result import Concept, Solution, Status
@@ -92,7 +92,7 @@ def solve_all(
     if "envy-free" in concepts:
         with stage("envy-free"):
             known = tuple(solutions.values())
-            solutions["envy-free"] = solve_envy_free(game, time_limit=time_limit, known=known)
+            solutions["envy-free"] = envy_free_beside(known, game, time_limit=time_limit)
     with stage("audit"):
         audits = {
             concept: audit(game, solution.allocation)

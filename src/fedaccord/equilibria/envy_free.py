@@ -29,12 +29,7 @@ PAIRS_LIMIT = 150
 
 
 def solve_envy_free(
-    game: Game,
-    *,
-    method: str = "auto",
-    tolerance: float = 1e-6,
-    time_limit: float = 60.0,
-    known: Sequence[Solution] = (),
+    game: Game, *, method: str = "auto", tolerance: float = 1e-6, time_limit: float = 60.0
 ) -> Solution:
     """Find the cheapest envy-free allocation.
 
@@ -47,8 +42,22 @@ def solve_envy_free(
     method: "auto", "equal" (the construction of Theorem 1), or "exhaustive" for integer games.
     tolerance: relative distance between the bounds that counts as solved.
     time_limit: seconds after which the best found so far is returned with its bounds.
-    known: solutions of the same game, so that its optimum and its equilibrium, which bound and
-        suggest envy-free allocations, are not solved for again.
+    """
+    return envy_free_beside((), game, method=method, tolerance=tolerance, time_limit=time_limit)
+
+
+def envy_free_beside(
+    known: Sequence[Solution],
+    game: Game,
+    *,
+    method: str = "auto",
+    tolerance: float = 1e-6,
+    time_limit: float = 60.0,
+) -> Solution:
+    """Find the cheapest envy-free allocation as `solve_envy_free` does, given other solutions.
+
+    The optimum and the equilibrium bound and suggest envy-free allocations; those among the known
+    solutions of the same game are not solved for again.
     """
     given = {solution.concept: solution for solution in known if solution.game is game}
 
