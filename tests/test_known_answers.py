@@ -15,6 +15,7 @@ import pytest
 from commands import run, write
 
 from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 from fedaccord.equilibria.coverage.cuts import smooth_bound
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.economics import support_payments
@@ -22,7 +23,6 @@ from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.general.enclosures import small_real_equilibria
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
 from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.equilibria.structure import (

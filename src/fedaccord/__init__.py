@@ -14,6 +14,12 @@ from fedaccord.games.base import Game
 from fedaccord.games.well_behaved import Certified, Refuted, Unknown
 
 if TYPE_CHECKING:
+    from fedaccord.equilibria.all_concepts import (
+        Price,
+        price_of_anarchy,
+        price_of_fairness,
+        price_of_stability,
+    )
     from fedaccord.equilibria.dynamics import Path, best_response_dynamics
     from fedaccord.equilibria.economics import (
         LeaveOneOut,
@@ -26,12 +32,6 @@ if TYPE_CHECKING:
     from fedaccord.equilibria.envy_free import solve_envy_free
     from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
     from fedaccord.equilibria.optimal import solve_optimal
-    from fedaccord.equilibria.prices import (
-        Price,
-        price_of_anarchy,
-        price_of_fairness,
-        price_of_stability,
-    )
     from fedaccord.equilibria.stable import solve_stable
     from fedaccord.equilibria.structure import (
         CoreSet,
@@ -132,10 +132,10 @@ _HOMES = {
     "all_envy_free": "fedaccord.equilibria.general.exhaustive",
     "all_equilibria": "fedaccord.equilibria.general.exhaustive",
     "solve_optimal": "fedaccord.equilibria.optimal",
-    "Price": "fedaccord.equilibria.prices",
-    "price_of_anarchy": "fedaccord.equilibria.prices",
-    "price_of_fairness": "fedaccord.equilibria.prices",
-    "price_of_stability": "fedaccord.equilibria.prices",
+    "Price": "fedaccord.equilibria.all_concepts",
+    "price_of_anarchy": "fedaccord.equilibria.all_concepts",
+    "price_of_fairness": "fedaccord.equilibria.all_concepts",
+    "price_of_stability": "fedaccord.equilibria.all_concepts",
     "solve_stable": "fedaccord.equilibria.stable",
     "CoreSet": "fedaccord.equilibria.structure",
     "core_set": "fedaccord.equilibria.structure",

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_games import INDEFINITE, PAPER_LIKE, flower
 
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.prices import (
+from fedaccord.equilibria.all_concepts import (
     Price,
     price_of_anarchy,
     price_of_fairness,
     price_of_stability,
 )
+from fedaccord.equilibria.envy_free import solve_envy_free
+from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError, UnsolvedError

@@ -9,7 +9,7 @@ import pytest
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.prices import Price
+from fedaccord.equilibria.all_concepts import Price
 from fedaccord.equilibria.result import Interval, Status
 from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from claim_rows import row, verdict
 
-from fedaccord.equilibria.prices import Price
+from fedaccord.equilibria.all_concepts import Price
 from fedaccord.equilibria.result import Status
 from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame

@@ -134,7 +134,7 @@ def _prices(solutions: dict[str, Solution]) -> dict[str, Any]:
     prices: dict[str, Any] = {"price_of_stability": None, "price_of_fairness": None}
     if "optimal" not in solutions or len(solutions) == 1:
         return prices
-    from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
+    from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 
     optimal = solutions["optimal"]
     if "stable" in solutions:

@@ -8,15 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.coverage import envy_free_coverage
-from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Claim, Deadline, Solution, answer, equal_allocation
 from fedaccord.equilibria.stable import solve_stable
-from fedaccord.equilibria.structure import strictly_dominant_own_benefits
 from fedaccord.games.base import Game
-from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
 
@@ -70,9 +66,15 @@ def envy_free_beside(
         if method == "equal":
             return claim.bounded("equal", float(game.costs @ game.minimums), equal)
         if method == "exhaustive" or (game.is_integer and _few_below(game, equal)):
+            from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
+
             return exhaustive_envy_free(game, deadline=deadline)
-        if isinstance(game, CoverageGame):
-            return envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
+        if not isinstance(game, LinearGame):
+            from fedaccord.equilibria.coverage import envy_free_coverage
+            from fedaccord.games.coverage import CoverageGame
+
+            if isinstance(game, CoverageGame):
+                return envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
         # Of the optimum only the lower bound and a candidate are wanted; any game's is found by
         # boxes, whose last digits take most of the time.
         fine = tolerance if isinstance(game, LinearGame) else max(tolerance, 1e-2)
@@ -128,5 +130,7 @@ def _has_no_envy(claim: Claim[Game], given: Vector) -> bool:
     if isinstance(game, LinearGame):
         if game.is_integer:
             return False
+        from fedaccord.equilibria.structure import strictly_dominant_own_benefits
+
         return strictly_dominant_own_benefits(game, deadline=claim.deadline)
     return game.is_feasible(given) and has_no_envy(game, given, claim.tolerance)

@@ -6,11 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from fedaccord.equilibria.coverage import optimal_coverage
-from fedaccord.equilibria.general.exhaustive import exhaustive_optimal
-from fedaccord.equilibria.general.optimal import general_optimal
 from fedaccord.equilibria.linear import optimal as linear
-from fedaccord.equilibria.linear.multiplicative_weights import multiplicative_weights_optimal
 from fedaccord.equilibria.result import (
     Deadline,
     Solution,
@@ -19,7 +15,6 @@ from fedaccord.equilibria.result import (
 )
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
-from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 LINEAR_METHODS = ("highs", "first-order", "multiplicative-weights", "milp")
@@ -47,10 +42,16 @@ def solve_optimal(
     """
 
     def solve(deadline: Deadline) -> Solution:
+        if isinstance(game, LinearGame) and method not in (*COVERAGE_METHODS, "exhaustive"):
+            return _linear(game, method, tolerance, deadline)
+        # Solvers bring much along: each is imported when a game needs it.
+        from fedaccord.equilibria.coverage import optimal_coverage
+        from fedaccord.equilibria.general.exhaustive import exhaustive_optimal
+        from fedaccord.equilibria.general.optimal import general_optimal
+        from fedaccord.games.coverage import CoverageGame
+
         if method == "exhaustive":
             return exhaustive_optimal(game, deadline=deadline)
-        if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
-            return _linear(game, method, tolerance, deadline)
         if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
             return optimal_coverage(game, method=method, tolerance=tolerance, deadline=deadline)
         if method != "auto":
@@ -69,6 +70,10 @@ def _linear(game: LinearGame, method: str, tolerance: float, deadline: Deadline)
     if game.is_integer or method == "milp":
         raise InputError(f'method "{method}" does not fit {game.strategies} strategies; use "auto"')
     if method == "multiplicative-weights":
+        from fedaccord.equilibria.linear.multiplicative_weights import (
+            multiplicative_weights_optimal,
+        )
+
         return multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
     if method == "highs" or (method == "auto" and _nonzeros(game) <= linear.EXACT_LIMIT):
         # Half the time, so that what HiGHS cannot finish a first-order method can still bound.

@@ -6,15 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
-from fedaccord.equilibria.coverage import stable_coverage
-from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-from fedaccord.equilibria.general.enclosures import MOST_AGENTS, enclosed_stable
-from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear
 from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status, answer
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
-from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 
 LINEAR_METHODS = ("best-response", "cp1", "milp")
@@ -54,10 +49,17 @@ def solve_stable(
 
     def solve(deadline: Deadline) -> Solution:
         small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
-        if method == "exhaustive" or (method == "auto" and small):
-            return exhaustive_stable(game, select=select, deadline=deadline)
-        if isinstance(game, LinearGame) and method not in COVERAGE_METHODS:
+        search = method == "exhaustive" or (method == "auto" and small)
+        if isinstance(game, LinearGame) and method not in COVERAGE_METHODS and not search:
             return _linear(game, method, select, tolerance, deadline, begin)
+        # Solvers bring much along: each is imported when a game needs it.
+        from fedaccord.equilibria.coverage import stable_coverage
+        from fedaccord.equilibria.general.enclosures import enclosed_stable
+        from fedaccord.equilibria.general.exhaustive import exhaustive_stable
+        from fedaccord.games.coverage import CoverageGame
+
+        if search:
+            return exhaustive_stable(game, select=select, deadline=deadline)
         if isinstance(game, CoverageGame) and method not in LINEAR_METHODS:
             return stable_coverage(
                 game, method=method, select=select, tolerance=tolerance, deadline=deadline,
@@ -88,6 +90,8 @@ def _check_start(game: Game, start: ArrayLike) -> Vector:
 
 def _can_enclose(game: Game) -> bool:
     """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
+    from fedaccord.equilibria.general.enclosures import MOST_AGENTS
+
     reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
     exact = not game.is_integer and game.utility_doubt == 0
     return exact and game.size <= MOST_AGENTS and reachable
@@ -139,6 +143,9 @@ def _linear_integer(
     Sequential integer best response ends for symmetric W, even indefinite: each move lowers
     1/2 theta' W theta - (mu + diag(W)/2)' theta, or keeps it and lowers the total.
     """
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+    from fedaccord.equilibria.general.exhaustive import exhaustive_stable
+
     exact = None
     if game.size <= linear.MILP_LIMIT:
         exact = linear.milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
@@ -173,6 +180,8 @@ def general_stable(
 
     The equilibrium found is verified; whether a cheaper or a costlier one exists is not known.
     """
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+
     for damping in (1.0,) if game.is_integer else (0.5, 0.25):
         path = best_response_dynamics(
             game, start=start, order="sequential", damping=damping,

@@ -274,7 +274,7 @@ class _Planner:
 
     def _shares(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
         """Give the plans without margins: what each gives, what they cost, what stability does."""
-        from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
+        from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 
         optimal, stable = solutions["optimal"], solutions["stable"]
         prices = {

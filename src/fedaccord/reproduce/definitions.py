@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
 from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.prices import price_of_fairness, price_of_stability
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
