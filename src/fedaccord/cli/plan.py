@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from fedaccord._lazy import imported
 from fedaccord.cli.app import app
-from fedaccord.cli.configs import overridden, read_config
+from fedaccord.cli.configs import chosen_algorithms, overridden, read_config
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -23,32 +25,37 @@ from fedaccord.cli.options import (
 )
 from fedaccord.cli.present import (
     check_destination,
+    check_folder,
     check_report,
     command_line,
     describe_files,
     present,
 )
-from fedaccord.cli.subjects import (
-    Kind,
-    Source,
-    Training,
-    Wanted,
-    from_federation,
-    from_game,
-    from_histograms,
-    from_pilots,
-    read_histograms,
-)
+from fedaccord.cli.runs import chosen_engine, kept_on_interrupt, source_of
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.report.terminal import complain, interruptible, progress
+from fedaccord.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fedaccord._io.csv import Rows
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
+    from fedaccord.measurement.histograms import Histograms
     from fedaccord.planning.result import Plan
+
+Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 
 # What files that are saved may end in.
 SUFFIXES = {"--save": (".json", ".csv"), "--save-game": (".json",), "--save-pilots": (".csv",)}
+# With more agents than this, what each is worth to each is not written down.
+DENSE = 1_000
+WORTH = (
+    "What a sample is worth to another agent is taken from how alike their labels are, q_i.q_j / "
+    "q_i.q_i for shares q of labels: that cases with the same label are alike from agent to agent "
+    "is ASSUMED."
+)
 
 Subject = Annotated[
     str | None,
@@ -66,48 +73,186 @@ Needs = Annotated[
     list[str] | None,
     typer.Option(metavar="N|NAME=N", help="For histograms: samples needed alone; may repeat."),
 ]
+Probability = Annotated[
+    float, typer.Option(metavar="P", help="That all reach their goals in one run.")
+]
+Preference = Annotated[
+    str, typer.Option(help="total: the cheapest equilibrium. firm: where a cut is felt most.")
+]
+HistogramsFile = Annotated[
+    str | None,
+    typer.Option(metavar="HISTOGRAMS.csv", help="Beside pilots, for what those leave open."),
+]
+AlgorithmName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a federation: what trains. Default: its first."),
+]
+Budget = Annotated[
+    int | None, typer.Option(metavar="N", help="Of a federation: how many pilots to train.")
+]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="The most time for each solver.")]
+Save = Annotated[
+    str | None,
+    typer.Option(metavar="PLAN.(json|csv)", help="Write the plan for check, train and audit."),
+]
+SaveGame = Annotated[
+    str | None, typer.Option(metavar="GAME.json", help="Write the game that was planned for.")
+]
+SavePilots = Annotated[
+    str | None, typer.Option(metavar="PILOT.csv", help="Write the table of pilots.")
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Of pilots and resamples.")]
 
 
-@app.command("plan")
-def make(
+@dataclass(frozen=True)
+class Wanted:
+    """Numbers asked for on the command line: one for all, some by name, or both.
+
+    everyone: for all who are not named; None where only names were given.
+    named: by name.
+    """
+
+    everyone: float | None
+    named: Mapping[str, float]
+
+    @classmethod
+    def read(cls, given: Sequence[str] | None, option: str) -> Wanted | None:
+        """Read X, or NAME=X as often as there are names; None where nothing was given.
+
+        given: the texts.
+        option: that they were given with, for messages.
+        """
+        if not given:
+            return None
+        everyone: float | None = None
+        named: dict[str, float] = {}
+        for text in given:
+            name, sign, value = (part.strip() for part in text.rpartition("="))
+            number = _read_number(value if name or not sign else "", text, option)
+            if not sign and everyone is not None:
+                raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
+            if sign and name in named:
+                raise InputError(f"{option} names {name} twice; give it once")
+            if sign:
+                named[name] = number
+            else:
+                everyone = number
+        return cls(everyone, named)
+
+    def among(self, agents: Sequence[str], otherwise: Sequence[float]) -> list[float]:
+        """Return a number for each of some agents.
+
+        agents: their names.
+        otherwise: what each has where nothing was asked for it.
+        """
+        from fedaccord._checks import find_closest
+
+        for name in self.named:
+            if name not in agents:
+                near = find_closest(name, agents)
+                known = ", ".join(agents[:20]) + ("..." if len(agents) > 20 else "")
+                meant = f"; did you mean {near}?" if near else f"; they are: {known}"
+                raise InputError(f"{name} is not among the agents{meant}")
+        usual = otherwise if self.everyone is None else [self.everyone] * len(agents)
+        return [self.named.get(name, float(own)) for name, own in zip(agents, usual, strict=True)]
+
+
+def _read_number(value: str, text: str, option: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=0.8')
+    return number
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to plan from, read at most once: it may be a pipe.
+
+    kind: what it is.
+    path: where it is; None for the built-in federation.
+    rows: of a table of pilots or histograms.
+    """
+
+    kind: Kind
+    path: str | None
+    rows: Rows | None = None
+
+    @classmethod
+    def read(cls, path: str | None) -> Source:
+        """Read a file and find what it is; the built-in federation where there is none."""
+        if path is None or path.endswith(".toml"):
+            return cls("config", path)
+        if path.endswith(".json"):
+            return cls("game", path)
+        from fedaccord._io.csv import read_rows
+        from fedaccord.measurement.histograms import is_histograms
+        from fedaccord.measurement.pilots import is_pilot_table
+
+        rows = read_rows(path)
+        if is_pilot_table(rows):
+            return cls("pilots", path, rows)
+        if is_histograms(rows):
+            return cls("histograms", path, rows)
+        raise InputError(
+            f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
+            "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
+            ".toml, a game in .json"
+        )
+
+
+@dataclass(frozen=True)
+class Training:
+    """How pilots of a federation are to be made, as it was asked for.
+
+    algorithm: its name; the config's first where left out.
+    budget: how many pilots.
+    results: the file that keeps runs.
+    workers, engine, address: where they are made.
+    cache: the folder for scores and weights.
+    """
+
+    algorithm: str | None
+    budget: int | None
+    results: str
+    workers: int | None
+    engine: str
+    address: str | None
+    cache: str | None
+
+    def find_stray(self) -> str | None:
+        """Return an option that was given and is for federations only, if there is one."""
+        given = {
+            "--algorithm": self.algorithm,
+            "--budget": self.budget,
+            "--workers": self.workers,
+            "--address": self.address,
+            "--engine": None if self.engine == "local" else self.engine,
+        }
+        return next((name for name, value in given.items() if value is not None), None)
+
+
+@app.command()
+def plan(
     subject: Subject = None,
     goal: Goals = None,
-    probability: Annotated[
-        float, typer.Option(metavar="P", help="That all reach their goals in one run.")
-    ] = 0.95,
-    prefer: Annotated[
-        str, typer.Option(help="total: the cheapest equilibrium. firm: where a cut is felt most.")
-    ] = "total",
-    histograms: Annotated[
-        str | None,
-        typer.Option(metavar="HISTOGRAMS.csv", help="Beside pilots, for what those leave open."),
-    ] = None,
+    probability: Probability = 0.95,
+    prefer: Preference = "total",
+    histograms: HistogramsFile = None,
     need: Needs = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of a federation: what trains. Default: its first."),
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option(metavar="N", help="Of a federation: how many pilots to train.")
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The most time for each solver.")
-    ] = 60.0,
+    algorithm: AlgorithmName = None,
+    budget: Budget = None,
+    time_limit: TimeLimit = 60.0,
     results: Results = RESULTS,
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
-    save: Annotated[
-        str | None,
-        typer.Option(metavar="PLAN.(json|csv)", help="Write the plan for check, train and audit."),
-    ] = None,
-    save_game: Annotated[
-        str | None, typer.Option(metavar="GAME.json", help="Write the game that was planned for.")
-    ] = None,
-    save_pilots: Annotated[
-        str | None, typer.Option(metavar="PILOT.csv", help="Write the table of pilots.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of pilots and resamples.")] = None,
+    save: Save = None,
+    save_game: SaveGame = None,
+    save_pilots: SavePilots = None,
+    seed: Seed = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
@@ -124,25 +269,37 @@ def make(
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
-    read = Source.read(subject)
-    _check_fit(read.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
-    start = _seed(read, seed)
+    source = Source.read(subject)
+    _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
+    start = _choose_seed(source, seed)
     try:
-        found, assumed = _found(read, goals, needs, histograms, training, start)
+        basis, assumed = _find_basis(source, goals, needs, histograms, training, start)
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
-    plan = _made(found, probability, prefer, start, time_limit, assumed)
-    _keep(plan, saved)
+    from fedaccord.planning.plan import make_plan
+
+    # Solvers in machine code would not look at an interrupt until they are done, and nothing that
+    # took long is lost.
+    with progress("planning"), interruptible():
+        found = make_plan(
+            basis,
+            probability=probability,
+            prefer=prefer,  # type: ignore[arg-type]
+            seed=start,
+            time_limit=time_limit,
+            assumed=assumed,
+        )
+    _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
     pages, views = "fedaccord.report.pages_plans", "fedaccord.report.plans"
     return present(
-        record=plan.to_dict,
-        parts=lambda: imported(views).plan_parts(plan),
-        page=lambda: imported(pages).plan_page(plan, command=command_line(), files=files),
+        record=found.to_dict,
+        parts=lambda: imported(views).plan_parts(found),
+        page=lambda: imported(pages).plan_page(found, command=command_line(), files=files),
         report=report,
         as_json=as_json,
-        success=plan.outcome.key == "planned",
+        success=found.outcome.key == "planned",
     )
 
 
@@ -182,7 +339,7 @@ def _check_fit(
     save_pilots: str | None,
 ) -> None:
     """Refuse options that mean nothing for this kind of file."""
-    if kind != "config" and (stray := training.stray()):
+    if kind != "config" and (stray := training.find_stray()):
         raise InputError(f"{stray} is for a federation, a CONFIG.toml; leave it out")
     if kind != "histograms" and needs is not None:
         raise InputError("--need is for label histograms; pilots tell what is needed: leave it out")
@@ -197,18 +354,21 @@ def _check_fit(
         raise InputError("--save-pilots has nothing to write: there are no pilots")
 
 
-def _seed(subject: Source, seed: int | None) -> int:
+def _choose_seed(source: Source, seed: int | None) -> int:
     """Return the seed that was asked for, or the config's, or 0."""
-    if subject.kind == "config":
-        chosen: int = overridden(read_config(subject.path).audit, seed=seed).seed
+    if source.kind == "config":
+        chosen: int = overridden(read_config(source.path).audit, seed=seed).seed
         return chosen
     if seed is not None and seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {seed}")
     return 0 if seed is None else seed
 
 
-def _found(
-    subject: Source,
+# What to plan from.
+
+
+def _find_basis(
+    source: Source,
     goals: Wanted | None,
     needs: Wanted | None,
     histograms: str | None,
@@ -216,40 +376,150 @@ def _found(
     seed: int,
 ) -> tuple[Measurement | LinearGame, tuple[str, ...]]:
     """Return what there is to plan from, and sentences on what was assumed."""
-    prior = None if histograms is None else read_histograms(histograms)
-    if subject.rows is not None:
-        if subject.kind == "pilots":
-            return from_pilots(subject.rows, goals, prior=prior, seed=seed), ()
-        return from_histograms(subject.rows, needs)
-    if subject.kind == "game" and subject.path is not None:
-        return from_game(subject.path, goals), ()
-    return from_federation(subject.path, goals, training=training, prior=prior, seed=seed), ()
+    from fedaccord.measurement.histograms import Histograms
+
+    prior = None if histograms is None else Histograms.load(histograms)
+    if source.rows is not None and source.kind == "histograms":
+        return _read_histograms(source.rows, needs)
+    if source.rows is not None:
+        return _fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
+    if source.kind == "game" and source.path is not None:
+        return _read_game(source.path, goals), ()
+    return _train_pilots(source.path, goals, training=training, prior=prior, seed=seed), ()
 
 
-def _made(
-    found: Measurement | LinearGame,
-    probability: float,
-    prefer: str,
+def _fit_pilots(
+    rows: Rows, goals: Wanted | None, *, prior: Histograms | None, seed: int
+) -> Measurement:
+    """Fit curves to a table of pilots.
+
+    rows: of the table.
+    goals: in place of the table's own.
+    prior: label histograms beside it.
+    seed: of the resamples.
+    """
+    from fedaccord.measurement.fit import fit_curves
+    from fedaccord.measurement.pilots import PilotTable
+
+    table = PilotTable.from_rows(rows)
+    if goals is not None:
+        table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
+    for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
+        if math.isnan(goal):
+            raise InputError(
+                f"{name} has no goal: add --goal 0.8, or --goal NAME=0.8, or a column goal"
+            )
+    hints = None if prior is None else prior.hints_for(table.agents)
+    with progress("fitting learning curves"):
+        return fit_curves(table, seed=seed, prior=hints)
+
+
+def _read_histograms(rows: Rows, needs: Wanted | None) -> tuple[LinearGame, tuple[str, ...]]:
+    """Make the game that label histograms say, with sentences on what is assumed.
+
+    rows: of the histograms.
+    needs: how many samples each would need alone, in place of the file's.
+    """
+    from fedaccord.measurement.histograms import Histograms
+
+    found = Histograms.from_rows(rows)
+    asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
+    wanted, assumed = found.assumed_needs(asked)
+    if found.size <= DENSE:
+        return found.game(asked), (*assumed, WORTH)
+    from fedaccord.games.linear import DiscoveryGame
+
+    # The same game, each row of W times q_i.q_i: W = Q Q' is never formed, and is symmetric.
+    shares = found.distributions
+    game = DiscoveryGame(
+        shares,
+        wanted * (shares * shares).sum(axis=1),
+        agents=found.agents,
+        limits=found.limits,
+        minimums=found.minimums,
+        costs=found.costs,
+    )
+    return game, (*assumed, WORTH)
+
+
+def _read_game(path: str, goals: Wanted | None) -> LinearGame:
+    """Read a linear or a measured game.
+
+    path: of the game.
+    goals: in place of the game's own.
+    """
+    from fedaccord.games.files import read_game
+    from fedaccord.games.linear import LinearGame
+    from fedaccord.games.measured import MeasuredGame
+
+    game = read_game(path)
+    if not isinstance(game, LinearGame):
+        raise InputError(
+            f"{path} is a {game.model} game, and plans are made of linear and measured ones: "
+            "'fedaccord solve' solves it"
+        )
+    if goals is None:
+        return game
+    if not isinstance(game, MeasuredGame):
+        raise InputError("--goal is for accuracies, and this game knows of none; leave it out")
+    names = [game.name(i) for i in range(game.size)]
+    return game.replace(goals=goals.among(names, game.goals.tolist()))
+
+
+def _train_pilots(
+    path: str | None,
+    goals: Wanted | None,
+    *,
+    training: Training,
+    prior: Histograms | None,
     seed: int,
-    time_limit: float,
-    assumed: tuple[str, ...],
-) -> Plan:
-    from fedaccord.planning.plan import make_plan
+) -> Measurement:
+    """Make the pilots that are missing, showing how far things are; Ctrl-C says what is kept.
 
-    # Solvers in machine code would not look at an interrupt until they are done, and nothing that
-    # took long is lost.
-    with progress("planning"), interruptible():
-        return make_plan(
-            found,
-            probability=probability,
-            prefer=prefer,  # type: ignore[arg-type]
+    path: of the config; None for the built-in one.
+    goals: in place of the config's own.
+    training: how pilots are made.
+    prior: label histograms beside it.
+    seed: of deals, pilots and resamples.
+    """
+    config = read_config(path)
+    names = None if training.algorithm is None else [training.algorithm]
+    title, algorithm = next(iter(chosen_algorithms(config, names, path=path).items()))
+    check_folder(training.results, "--results")
+    make_engine, workers = chosen_engine(training.engine, training.workers, training.address)
+    source = source_of(config, seed, results=training.results, cache=training.cache)
+    asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
+
+    from fedaccord.planning.from_federation import from_federation
+    from fedaccord.report.live import counted
+
+    kept = f", less those that are in {training.results} already"
+    there = Path(training.results).exists()
+    announced = False
+    with kept_on_interrupt(training.results), counted(f"training pilots of {title}") as show:
+
+        def announce(done: int, total: int) -> None:
+            nonlocal announced
+            if not announced:
+                complain(f"{count(total, 'pilot')} of {title} to train{kept if there else ''}")
+            announced = True
+            show(done, total)
+
+        return from_federation(
+            source,
+            algorithm,
+            budget=training.budget,
+            goals=asked,
             seed=seed,
-            time_limit=time_limit,
-            assumed=assumed,
+            store=training.results,
+            workers=workers,
+            engine=make_engine,
+            progress=announce,
+            histograms=prior,
         )
 
 
-def _keep(plan: Plan, saved: dict[str, str | None]) -> None:
+def _save(plan: Plan, saved: dict[str, str | None]) -> None:
     """Write what was asked for, and say what there is not to write."""
     if (path := saved["--save-pilots"]) is not None and plan.measurement is not None:
         plan.measurement.table.save(path)

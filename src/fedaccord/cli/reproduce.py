@@ -72,22 +72,16 @@ def reproduce(
     page = _page_file(report, result)
     ids = list(dict.fromkeys(only or running.all_claims()))
     complain(_cost(len(ids), minutes, folder))
-    try:
-        with _lock(folder), changing() as tell:
-            found = running.reproduce(
-                only,
-                full=full,
-                folder=folder,
-                workers=workers,
-                earlier=_read_earlier(result, full=full),
-                tell=tell,
-                finished=lambda row, so_far: _keep(row, so_far, result),
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted: finished rows and runs are kept in {folder}, and the same command goes "
-            "on with the runs of training"
-        ) from None
+    with _work_in(folder), changing() as tell:
+        found = running.reproduce(
+            only,
+            full=full,
+            folder=folder,
+            workers=workers,
+            earlier=_read_earlier(result, full=full),
+            tell=tell,
+            finished=lambda row, so_far: _keep(row, so_far, result),
+        )
     if page is not None:
         _write_page(found, page, result)
     code = present(
@@ -125,21 +119,28 @@ def _make_folder(out: str) -> Path:
 
 
 @contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another process is at work in, whose rows would be lost."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
+def _work_in(folder: Path) -> Iterator[None]:
+    """Lock the folder against another process, whose rows would be lost; Ctrl-C says what is kept.
+
+    Without fcntl, on Windows, nothing is locked.
+    """
     with (folder / ".lock").open("w", encoding="utf-8") as file:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    f"another process is at work in {folder}; wait for it, or name another --out"
+                ) from None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"another process is at work in {folder}; wait for it, or name another --out"
+            yield
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"interrupted: finished rows and runs are kept in {folder}, and the same command "
+                "goes on with the runs of training"
             ) from None
-        yield
 
 
 def _page_file(report: str | None, result: Path) -> Path | None:
