@@ -22,10 +22,10 @@ settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 WHOLE = (
-    "federation/test_ray_engine.py",
-    "flower/test_deployment.py",
-    "flower/test_simulation.py",
-    "flower/test_template.py",
+    "federation/runs/test_ray.py",
+    "federation/flower/test_deployment.py",
+    "federation/flower/test_engine.py",
+    "federation/flower/test_templates.py",
 )
 
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from fedaccord.federation.flower.client import client_app
     from fedaccord.federation.flower.protocol import drawn_points
     from fedaccord.federation.flower.replies import Remark
-    from fedaccord.federation.flower.strategies import (
+    from fedaccord.federation.flower.server import (
+        AlgorithmStrategy,
         FedAvg,
         MwFed,
         PlannedFedAvg,
         Pledged,
         Release,
     )
-    from fedaccord.federation.flower.strategy import AlgorithmStrategy
 
 __all__ = [
     "AlgorithmStrategy",
@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AlgorithmStrategy": "fedaccord.federation.flower.strategy",
-    "FedAvg": "fedaccord.federation.flower.strategies",
-    "MwFed": "fedaccord.federation.flower.strategies",
-    "PlannedFedAvg": "fedaccord.federation.flower.strategies",
-    "Pledged": "fedaccord.federation.flower.strategies",
-    "Release": "fedaccord.federation.flower.strategies",
+    "AlgorithmStrategy": "fedaccord.federation.flower.server",
+    "FedAvg": "fedaccord.federation.flower.server",
+    "MwFed": "fedaccord.federation.flower.server",
+    "PlannedFedAvg": "fedaccord.federation.flower.server",
+    "Pledged": "fedaccord.federation.flower.server",
+    "Release": "fedaccord.federation.flower.server",
     "Remark": "fedaccord.federation.flower.replies",
     "client_app": "fedaccord.federation.flower.client",
     "drawn_points": "fedaccord.federation.flower.protocol",

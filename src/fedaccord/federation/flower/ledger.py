@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Vector
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.allotment import Counts
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower.members import Requirements, accuracies
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.history import History
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Course, Notes
 
 
 class Ledger:
@@ -42,17 +41,14 @@ class Ledger:
         self.names = tuple(names)
         self.requirements = accuracies(requirements, self.names)
         self.seed = seed
-        self.diverged = False
         # At how many evaluations, up to the last, everybody had its accuracy.
         self.goals_in_a_row = 0
         self._quotas = quotas
         self._points: dict[str, int] = {}
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
-        self._course: Course | None = None
+        self._notes: Notes | None = None
         # How many rounds had their goal test.
         self._tested = 0
-        self._rows: list[tuple[Counts, Counts, Vector, Vector]] = []
-        self._started = time.perf_counter()
 
     @property
     def contributions(self) -> Counts:
@@ -102,10 +98,15 @@ class Ledger:
         Who is heard of later brings its points from then on; an algorithm that goes by what was
         brought at first, or was promised, has no use for them.
         """
-        if self._course is None:
-            self._course = Course(self.algorithm, self.contributions, self.requirements)
-        self._course.contributions = self.contributions
-        return self._course
+        return self._book.course
+
+    @property
+    def _book(self) -> Notes:
+        if self._notes is None:
+            course = Course(self.algorithm, self.contributions, self.requirements)
+            self._notes = Notes(course, self.names, seed=self.seed)
+        self._notes.course.contributions = self.contributions
+        return self._notes
 
     def allot(self, present: Collection[str]) -> dict[str, int]:
         """Divide a round's samples; who is not there draws none, and nobody draws them instead."""
@@ -170,10 +171,8 @@ class Ledger:
         """
         samples = np.array([used.get(name, 0) for name in self.names], dtype=np.int64)
         self._drawn += samples
-        self.course.drew(samples)
-        loss = np.array([losses.get(name, np.nan) for name in self.names])
-        unknown = np.full(len(self.names), np.nan)
-        self._rows.append((samples, np.minimum(self._drawn, self.contributions), loss, unknown))
+        unique = np.minimum(self._drawn, self.contributions)
+        self._book.training(samples, unique, self._ordered(losses))
 
     def note_evaluation(
         self, accuracies: Mapping[str, float] | None, tested: Mapping[str, float] | None = None
@@ -184,8 +183,8 @@ class Ledger:
         tested: on the points that the goal test looked at, where those are fewer.
         """
         if accuracies is not None:
-            self._rows[-1][3][:] = self.course.measured(self._ordered(accuracies))
-            met = bool((self._rows[-1][3] >= self.requirements).all())
+            self._book.evaluation(self._ordered(accuracies))
+            met = bool((self._book.last >= self.requirements).all())
             self.goals_in_a_row = self.goals_in_a_row + 1 if met else 0
         if self._tested == self.rounds or not self.algorithm.tests(self.rounds - 1):
             return []
@@ -195,8 +194,7 @@ class Ledger:
 
     def note_divergence(self) -> None:
         """Complete the last row where training diverged: who left has what it left with."""
-        self.diverged = True
-        self._rows[-1][3][:] = self.course.kept
+        self._book.ruin()
 
     def _ordered(self, values: Mapping[str, float]) -> Vector:
         return np.array([values.get(name, np.nan) for name in self.names])
@@ -204,7 +202,7 @@ class Ledger:
     @property
     def rounds(self) -> int:
         """How many rounds have been noted."""
-        return len(self._rows)
+        return 0 if self._notes is None else len(self._notes)
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -224,22 +222,6 @@ class Ledger:
         weights: the model's parameters after the last round.
         checkpoints: those that clients left with.
         """
-        if not self._rows:
+        if not self.rounds:
             raise FedaccordError("no round has been trained yet, so there is no history")
-        columns = zip(*self._rows, strict=True)
-        samples, unique, loss, accuracy = (frozen(np.array(column)) for column in columns)
-        return History(
-            clients=self.names,
-            requirements=frozen(self.requirements),
-            contributions=frozen(self.contributions),
-            algorithm=self.algorithm.to_dict(),
-            seed=self.seed,
-            samples=samples,
-            unique=unique,
-            loss=loss,
-            accuracy=accuracy,
-            diverged=self.diverged,
-            seconds=time.perf_counter() - self._started,
-            weights=dict(weights or {}),
-            checkpoints=dict(checkpoints or {}),
-        )
+        return self._book.history(weights, checkpoints)

@@ -1,7 +1,8 @@
-"""Whether a reply can be used: a model that is not finite, or a count that cannot be, is not.
+"""What comes back from nodes: waiting for it, and whether it can be used.
 
-A reply may come from somebody who means ill. So nothing in it is believed, its arrays are not made
-larger than those that were sent, and its words are cut before they are shown.
+A model that is not finite, or a count that cannot be, is not used. A reply may come from somebody
+who means ill. So nothing in it is believed, its arrays are not made larger than those that were
+sent, and its words are cut before they are shown.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from fedaccord.federation.algorithms.base import MOST_SAMPLES
@@ -28,6 +31,16 @@ _NPY = re.compile(
     rb"\{'descr': '([^']{1,20})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \} *\n",
     re.DOTALL,
 )
+
+# Between two looks for replies: at first so many seconds, then a tenth of the time waited so far.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+# Seconds between two looks for nodes that were started anew.
+LOOK_EVERY = 3.0
+# Nodes of a simulation report never, nodes of a deployment every half minute.
+NEVER = 1e6
+# Flower's code for a node that is gone.
+GONE = 5
+FORGOTTEN = "its node lost touch or was started anew in the meantime"
 
 
 class Unusable(Exception):
@@ -222,3 +235,68 @@ def _accuracy(metrics: MetricRecord, what: str) -> float:
     if not 0 <= value <= 1:
         raise Unusable(f"its {what} is {value:g}, and not between 0 and 1")
     return value
+
+
+class AttentiveGrid:
+    """A grid of Flower's that does not wait for replies that can no longer come.
+
+    Flower waits for a node until it replies, is found to be gone, or time is up. A SuperNode that
+    is stopped and started again has forgotten what it was asked, and as it is there, nothing is
+    found: the round would wait for the whole timeout, an hour unless told otherwise.
+
+    grid: to send and receive by.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Send messages and wait for the replies that can come."""
+        sent = list(messages)
+        if not self._starts():
+            return self._grid.send_and_receive(sent, timeout=timeout)
+        ids = list(self._grid.push_messages(sent))
+        # Only now: a node that was started anew before it was asked knows what it was asked.
+        started = self._starts()
+        # What could not be sent has no id.
+        waiting = {number: m for number, m in zip(ids, sent, strict=False) if number}
+        heard: list[Message] = []
+        begun = looked = time.monotonic()
+        while waiting:
+            now = time.monotonic()
+            forgotten: list[str] = []
+            if now - looked >= LOOK_EVERY:
+                looked = now
+                forgotten = self._forgotten(waiting, started)
+            for reply in self._grid.pull_messages(list(waiting)):
+                heard.append(reply)
+                waiting.pop(reply.metadata.reply_to_message_id, None)
+            heard += [_given_up(waiting.pop(number)) for number in forgotten if number in waiting]
+            waited = time.monotonic() - begun
+            if timeout is not None and waited >= timeout:
+                break
+            if waiting:
+                time.sleep(min(max(SHORTEST_PAUSE, waited / 10), LONGEST_PAUSE))
+        return heard
+
+    def _starts(self) -> dict[int, str]:
+        """Tell when each node was started, of those that have to report that they are there."""
+        return {
+            node.node_id: node.last_activated_at
+            for node in self._grid.get_nodes()
+            if 0 < node.heartbeat_interval < NEVER
+        }
+
+    def _forgotten(self, waiting: dict[str, Message], started: dict[int, str]) -> list[str]:
+        """Find the messages to nodes that were started anew since."""
+        anew = {node for node, at in self._starts().items() if started.get(node, at) != at}
+        return [n for n, message in waiting.items() if message.metadata.dst_node_id in anew]
+
+
+def _given_up(message: Message) -> Message:
+    return Message(Error(code=GONE, reason=FORGOTTEN), reply_to=message)

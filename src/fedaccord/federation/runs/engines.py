@@ -382,6 +382,6 @@ def _from(module: str, name: str) -> Callable[..., Engine]:
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "local": LocalEngine,
-    "flower": _from("fedaccord.federation.flower.simulation", "FlowerEngine"),
+    "flower": _from("fedaccord.federation.flower.engine", "FlowerEngine"),
     "ray": _from("fedaccord.federation.runs.ray", "RayEngine"),
 }

@@ -9,7 +9,6 @@ memory of the rounds before, and how often one looks does not change what is lea
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Vector
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.allotment import Counts
@@ -28,7 +27,7 @@ from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import derived_seed, stream
 from fedaccord.federation.training.sampler import Draws, goal_rows
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Course, Notes
 from fedaccord.federation.training.steps import Drawn, stepper
 
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -60,48 +59,38 @@ def train(
 
 
 def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
-    started = time.perf_counter()
+    course = Course(algorithm, brought, federation.requirements)
+    notes = Notes(course, federation.names, seed=seed)
     with reproducibly(seed):
         model = starting_model(federation)
-        course = Course(algorithm, brought, federation.requirements)
         step = stepper(model, course, seed=seed)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
-        notes = Notes(algorithm.rounds, len(pools))
         checkpoints: dict[str, Weights] = {}
         for n in range(algorithm.rounds):
             counts = course.allot()
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
-            course.drew(counts)
-            notes.training(counts, [pool.unique for pool in pools], losses)
-            if algorithm.evaluates(n) and not notes.diverged:
-                notes.evaluation(course.measured(validation.accuracies(model)))
-            if algorithm.tests(n) and not notes.diverged:
+            notes.training(counts, np.array([pool.unique for pool in pools]), losses)
+            diverged = not np.isfinite(losses[counts > 0]).all()
+            if algorithm.evaluates(n) and not diverged:
+                notes.evaluation(validation.accuracies(model))
+                diverged = not np.isfinite(notes.last).all()
+            if algorithm.tests(n) and not diverged:
                 looked_at = algorithm.goal_test_points
                 tested = (
                     notes.last if looked_at is None else validation.sampled(model, looked_at, n + 1)
                 )
                 leaving = [federation.names[i] for i in course.test(tested)]
                 checkpoints |= {name: current_weights(model) for name in leaving}
-            if course.ended and not (notes.evaluated or notes.diverged):
+            if course.ended and not diverged and np.isnan(notes.last).any():
                 # The last accuracies are known, in whichever round it ends.
-                notes.evaluation(course.measured(validation.accuracies(model)))
-            if notes.diverged:
-                notes.ruin(course.kept)
-            if notes.diverged or course.ended:
+                notes.evaluation(validation.accuracies(model))
+                diverged = not np.isfinite(notes.last).all()
+            if diverged:
+                notes.ruin()
+            if diverged or course.ended:
                 break
-    return History(
-        clients=federation.names,
-        requirements=federation.requirements,
-        contributions=brought,
-        algorithm=algorithm.to_dict(),
-        seed=seed,
-        diverged=notes.diverged,
-        seconds=time.perf_counter() - started,
-        weights=current_weights(model),
-        checkpoints=checkpoints,
-        **notes.arrays(),
-    )
+        return notes.history(current_weights(model), checkpoints)
 
 
 def checked_contributions(federation: Federation, given: Contributions | None) -> Counts:
@@ -246,54 +235,3 @@ def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
         right[~torch.isfinite(best.values)] = torch.nan
     model.train(was_training)
     return np.asarray(right.numpy())
-
-
-class Notes:
-    """The rows of a history while it is being made."""
-
-    def __init__(self, rounds: int, clients: int) -> None:
-        self.diverged = False
-        self._rounds = 0
-        self._samples = np.zeros((rounds, clients), dtype=np.int64)
-        self._unique = np.zeros((rounds, clients), dtype=np.int64)
-        self._loss = np.full((rounds, clients), np.nan)
-        self._accuracy = np.full((rounds, clients), np.nan)
-
-    @property
-    def last(self) -> Vector:
-        """The accuracies of the last round."""
-        return np.asarray(self._accuracy[self._rounds - 1])
-
-    @property
-    def evaluated(self) -> bool:
-        """Whether accuracies were measured in the last round."""
-        return bool(np.isfinite(self.last).all())
-
-    def training(self, counts: Counts, unique: Sequence[int], losses: Vector) -> None:
-        """Note a round's samples and losses."""
-        self._samples[self._rounds] = counts
-        self._unique[self._rounds] = unique
-        self._loss[self._rounds] = losses
-        self._rounds += 1
-        self.diverged |= not bool(np.isfinite(losses[counts > 0]).all())
-
-    def evaluation(self, accuracies: Vector) -> None:
-        """Note the accuracies after a round's step."""
-        if np.isfinite(accuracies).all():
-            self._accuracy[self._rounds - 1] = accuracies
-        else:
-            self.diverged = True
-
-    def ruin(self, kept: Vector) -> None:
-        """Note of the round in which training diverged what clients had left with before."""
-        self._accuracy[self._rounds - 1] = kept
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the rounds that were trained."""
-        named = {
-            "samples": self._samples,
-            "unique": self._unique,
-            "loss": self._loss,
-            "accuracy": self._accuracy,
-        }
-        return {name: frozen(array[: self._rounds]) for name, array in named.items()}

@@ -2,14 +2,13 @@
 
 Every client is gone through by itself, with torch's stock optimizers, a copy of the model for each
 client's local steps and one validation set at a time. It shares with `training` the start, the
-draws of samples and the checks, and neither a step, nor how dropout finds a client's stream, nor
-an evaluation.
+draws of samples, the checks and the notes, and neither a step, nor how dropout finds a client's
+stream, nor an evaluation.
 """
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,7 +32,7 @@ from fedaccord.federation.training.loop import (
 )
 from fedaccord.federation.training.rng import stream
 from fedaccord.federation.training.sampler import goal_rows
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Course, Notes
 from fedaccord.federation.training.steps import Drawn
 
 
@@ -54,14 +53,13 @@ def train_plainly(
     if algorithm.trains_alone:
         raise InputError("train a federation of one client plainly instead of Solo")
     brought = checked_contributions(federation, contributions)
-    started = time.perf_counter()
-    samples, unique, loss, accuracy = [], [], [], []
+    course = Course(algorithm, brought, federation.requirements)
+    notes = Notes(course, federation.names, seed=seed)
     checkpoints = {}
     with reproducibly(seed):
         model = starting_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
-        course = Course(algorithm, brought, federation.requirements)
         for n in range(algorithm.rounds):
             counts = course.allot()
             drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
@@ -69,43 +67,24 @@ def train_plainly(
                 losses = _average_local_models(model, course, drawn, seed)
             else:
                 losses = _step_on_mean_gradient(model, optimizer, course, drawn, seed)
-            course.drew(counts)
-            samples.append(counts)
-            unique.append([pool.unique for pool in pools])
-            loss.append(losses)
+            notes.training(counts, np.array([pool.unique for pool in pools]), losses)
             if not np.isfinite(losses[counts > 0]).all():
-                accuracy.append(course.kept)
+                notes.ruin()
                 break
-            measured = np.full(len(pools), np.nan)
             if algorithm.evaluates(n):
-                measured = course.measured(_accuracies(model, federation))
+                notes.evaluation(_accuracies(model, federation))
             if algorithm.tests(n):
-                tested = measured
+                tested = notes.last
                 if algorithm.goal_test_points is not None:
                     rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
                     tested = _accuracies(model, federation, rows)
                 for i in course.test(tested):
                     checkpoints[federation.names[i]] = current_weights(model)
-            if course.ended and np.isnan(measured).any():
-                measured = course.measured(_accuracies(model, federation))
-            accuracy.append(measured)
             if course.ended:
+                if np.isnan(notes.last).any():
+                    notes.evaluation(_accuracies(model, federation))
                 break
-    return History(
-        clients=federation.names,
-        requirements=federation.requirements,
-        contributions=brought,
-        algorithm=algorithm.to_dict(),
-        seed=seed,
-        samples=np.array(samples),
-        unique=np.array(unique),
-        loss=np.array(loss),
-        accuracy=np.array(accuracy),
-        diverged=not bool(np.isfinite(np.array(loss)[np.array(samples) > 0]).all()),
-        seconds=time.perf_counter() - started,
-        weights=current_weights(model),
-        checkpoints=checkpoints,
-    )
+        return notes.history(current_weights(model), checkpoints)
 
 
 def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Optimizer:

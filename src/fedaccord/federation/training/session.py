@@ -1,19 +1,23 @@
 """An algorithm under way: what it asks of each client in a round, who has left, when it ends.
 
-One account for every loop, here and under Flower. Nothing here needs torch.
+One account for every loop, here and under Flower, and one of what happened. Nothing here needs
+torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.allotment import Counts, Update
 from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm
+from fedaccord.federation.history import History
 
 
 class Course:
@@ -28,7 +32,7 @@ class Course:
         self.algorithm = algorithm
         self.contributions = contributions
         self.state = algorithm.begin(contributions)
-        self._requirements = requirements
+        self.requirements = requirements
         # Who has left, and the accuracy it left with.
         self._gone = np.zeros(len(requirements), dtype=bool)
         self._kept = np.full(len(requirements), np.nan)
@@ -79,7 +83,7 @@ class Course:
         # Who brings nothing is passed off as satisfied, for more cannot be asked of it.
         passed_off = self.algorithm.passes_off_idle & (self.contributions == 0)
         wanting = np.where(passed_off, np.inf, self.measured(accuracies))
-        following = self.algorithm.weights(self.state, wanting, self._requirements)
+        following = self.algorithm.weights(self.state, wanting, self.requirements)
         self.state = self._next(following, "weights")
         leaving = np.flatnonzero(self._left_now() & ~self._gone)
         self._gone[leaving] = True
@@ -112,3 +116,70 @@ class Course:
                 f"{hook} of {self.algorithm.name} gave None; let it return the next state"
             )
         return state
+
+
+class Notes:
+    """The rounds of a history while it is being made.
+
+    course: of the algorithm.
+    names: the clients'.
+    seed: of the run.
+    """
+
+    def __init__(self, course: Course, names: Sequence[str], *, seed: int) -> None:
+        self.course = course
+        self.diverged = False
+        self._names = tuple(names)
+        self._seed = seed
+        self._rows: list[tuple[Counts, Counts, Vector, Vector]] = []
+        self._started = time.perf_counter()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def last(self) -> Vector:
+        """The accuracies of the last round; NaN where none were measured."""
+        return self._rows[-1][-1]
+
+    def training(self, samples: Counts, unique: Counts, losses: Vector) -> None:
+        """Begin a round's row with its samples, the different points so far, and its losses."""
+        self.course.drew(samples)
+        self._rows.append((samples, unique, losses, np.full(len(self._names), np.nan)))
+
+    def evaluation(self, accuracies: Vector) -> None:
+        """Complete the row with the accuracies; who has left has the one it left with."""
+        self.last[:] = self.course.measured(accuracies)
+
+    def ruin(self) -> None:
+        """Complete the row where training diverged: who left has what it left with."""
+        self.diverged = True
+        self.last[:] = self.course.kept
+
+    def history(
+        self,
+        weights: Mapping[str, NDArray[Any]] | None = None,
+        checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+    ) -> History:
+        """Return the rounds noted so far.
+
+        weights: the model's parameters after the last round.
+        checkpoints: those that clients left with.
+        """
+        columns = zip(*self._rows, strict=True)
+        samples, unique, loss, accuracy = (frozen(np.array(column)) for column in columns)
+        return History(
+            clients=self._names,
+            requirements=frozen(self.course.requirements),
+            contributions=frozen(self.course.contributions),
+            algorithm=self.course.algorithm.to_dict(),
+            seed=self._seed,
+            samples=samples,
+            unique=unique,
+            loss=loss,
+            accuracy=accuracy,
+            diverged=self.diverged,
+            seconds=time.perf_counter() - self._started,
+            weights=dict(weights or {}),
+            checkpoints=dict(checkpoints or {}),
+        )

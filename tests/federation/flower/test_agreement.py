@@ -5,7 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from flower.runs import LOSS, arrays_of, nodes_of, requirements_of, run, started, with_weights
+from federation.flower.runs import (
+    LOSS,
+    arrays_of,
+    nodes_of,
+    requirements_of,
+    run,
+    started,
+    with_weights,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal

@@ -4,10 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from federation.flower.in_process import Node
+from federation.flower.numpy_client import NumpyClient
+from federation.flower.runs import run, started
 from federation.small import linear_model
-from flower.in_process import Node
-from flower.numpy_client import NumpyClient
-from flower.runs import run, started
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fedaccord.federation import MwFed as LocalMwFed
@@ -45,8 +45,8 @@ import sys
 sys.modules["torch"] = None  # Any import of it fails.
 import numpy as np
 from flwr.app import Array, ArrayRecord
-from flower.in_process import InProcessGrid, Node
-from flower.numpy_client import NumpyClient
+from federation.flower.in_process import InProcessGrid, Node
+from federation.flower.numpy_client import NumpyClient
 from fedaccord.federation.flower import {kind}
 
 random = np.random.default_rng(0)
@@ -63,7 +63,7 @@ print(strategy.history.samples.sum(), strategy.history.final.min() > 0.8, strate
 
 
 def without_torch(kind: str, options: str = "") -> "subprocess.CompletedProcess[str]":
-    code = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+    code = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
     code += WITHOUT_TORCH.format(kind=kind, options=options)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from flower.in_process import InProcessGrid
-from flower.runs import (
+from federation.flower.in_process import InProcessGrid
+from federation.flower.runs import (
     after,
     arrays_of,
     goes,
@@ -20,7 +20,7 @@ from flwr.app import ConfigRecord, MetricRecord
 
 from fedaccord.errors import InputError
 from fedaccord.federation.flower import FedAvg
-from fedaccord.federation.flower.roster import NodesError
+from fedaccord.federation.flower.nodes import NodesError
 
 ONE = {"min_available_nodes": 1, "min_train_nodes": 1, "min_evaluate_nodes": 1}
 

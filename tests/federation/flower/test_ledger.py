@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from flower.runs import Watched, heard, nodes_of, requirements_of, run, started
+from federation.flower.runs import Watched, heard, nodes_of, requirements_of, run, started
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal

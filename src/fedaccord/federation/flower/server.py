@@ -11,7 +11,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from flwr.app import (
     Array,
@@ -28,23 +28,27 @@ from flwr.serverapp.strategy import Result
 
 from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
+from fedaccord.federation.algorithms import fedavg, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.flower import options
-from fedaccord.federation.flower.attention import AttentiveGrid
+from fedaccord.federation.flower.aggregation import NextModel, mean_metrics, too_large
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.means import NextModel, mean_metrics, too_large
 from fedaccord.federation.flower.members import (
     Plan,
     Requirements,
+    check_config,
+    check_history_file,
+    check_options,
+    choose_algorithm,
     named_members,
     read_plan,
     selected,
     whole_quotas,
 )
-from fedaccord.federation.flower.nodes import Introduction, Nodes
+from fedaccord.federation.flower.nodes import Introduction, Nodes, NodesError, Roster
 from fedaccord.federation.flower.protocol import LOG, EvaluateOrder, Order, TrainOrder
 from fedaccord.federation.flower.replies import (
     Arrays,
+    AttentiveGrid,
     Measured,
     NotFinite,
     Remark,
@@ -54,7 +58,6 @@ from fedaccord.federation.flower.replies import (
     read_measured,
     read_update,
 )
-from fedaccord.federation.flower.roster import NodesError, Roster
 from fedaccord.federation.history import History
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -108,13 +111,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         own = {f.name for f in dataclasses.fields(self.kind)} - {"rounds"}
         super().__init__(**{key: value for key, value in settings.items() if key not in own})
         chosen = {key: value for key, value in settings.items() if key in own}
-        self.algorithm = options.chosen_algorithm(self.kind, algorithm, chosen)
+        self.algorithm = choose_algorithm(self.kind, algorithm, chosen)
         if self.algorithm.tests_goal and self.fraction_evaluate == 0:
             raise InputError(
                 f"{self.algorithm.name} goes by the clients' accuracies: let fraction_evaluate be "
                 "above 0"
             )
-        options.check_options(stop_at_goal, node_deadline, ask_for, seed)
+        check_options(stop_at_goal, node_deadline, ask_for, seed)
         self.requirements = requirements
         self.plan = read_plan(plan)
         self.stop_at_goal = stop_at_goal
@@ -187,7 +190,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Train for so many rounds; see Flower's FedAvg for the arguments."""
         self._begin()
         self.algorithm = dataclasses.replace(self.algorithm, rounds=num_rounds)
-        options.check_history_file(self.history_file)
+        check_history_file(self.history_file)
 
         def evaluate_while_training(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
             # Flower goes through the rounds that are left, in which nothing happens.
@@ -197,7 +200,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
         try:
             result = super().start(
-                AttentiveGrid(grid),
+                cast(Grid, AttentiveGrid(grid)),
                 initial_arrays,
                 num_rounds,
                 timeout,
@@ -224,7 +227,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Send each selected client the model, and how many samples it is to draw."""
-        options.check_config(config, TrainOrder)
+        check_config(config, TrainOrder)
         self._asked, self._allotted = {}, {}
         if self.stopped is not None or self._over:
             return []
@@ -276,7 +279,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Have the clients measure their accuracies, in the rounds in which that is wanted."""
-        options.check_config(config, EvaluateOrder)
+        check_config(config, EvaluateOrder)
         self._asked = {}
         if self.stopped is not None:
             return []
@@ -480,3 +483,59 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         except OSError as error:
             # Not worth losing the training for.
             LOG.warning("the history cannot be written to %s: %s", self.history_file, error)
+
+
+class FedAvg(AlgorithmStrategy):
+    """Federated averaging with equal samples for all, as in the local loop."""
+
+    kind = fedavg.FedAvg
+
+
+class MwFed(AlgorithmStrategy):
+    """MW-FED: who is short of its goal draws more.
+
+    Its own settings are factor, counts and goal_points; see `fedaccord.federation.MwFed`.
+    """
+
+    kind = mw_fed.MwFed
+
+
+class Pledged(AlgorithmStrategy):
+    """Training lasts as long as what its members have pledged: the plan, or all their points.
+
+    Its own settings are passes, ends and stop_after; see `fedaccord.federation.Pledged`. Let there
+    be rounds enough: it ends by itself.
+    """
+
+    kind = pledged.Pledged
+
+
+class Release(AlgorithmStrategy):
+    """Who has its accuracy at some evaluations in a row leaves with the model as it is then.
+
+    Its own settings are factor and evaluations; see `fedaccord.federation.Release`. What clients
+    left with is in `checkpoints`, by name.
+    """
+
+    kind = release.Release
+
+
+class PlannedFedAvg(AlgorithmStrategy):
+    """Train on a plan: each client is asked for its quota of different points and no more.
+
+    Training ends as soon as everybody has its accuracy, unless stop_at_goal is None.
+    """
+
+    kind = fedavg.FedAvg
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        requirements: Requirements,
+        stop_at_goal: int | None = 1,
+        **settings: Any,
+    ) -> None:
+        super().__init__(
+            requirements=requirements, plan=plan, stop_at_goal=stop_at_goal, **settings
+        )

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from flower.in_process import SUPERLINK
-from flower.runs import nodes_of, put, run, say, started, tampering
+from federation.flower.in_process import SUPERLINK
+from federation.flower.runs import nodes_of, put, run, say, started, tampering
 from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
 from numpy.testing import assert_allclose, assert_array_equal
 from torch.utils.data import TensorDataset

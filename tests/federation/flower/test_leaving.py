@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from flower.runs import (
+from federation.flower.runs import (
     after,
     config_of,
     goes,

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from flower.in_process import InProcessGrid
-from flower.runs import (
+from federation.flower.in_process import InProcessGrid
+from federation.flower.runs import (
     after,
     arrays_of,
     config_of,
@@ -27,7 +27,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fedaccord import federation as algorithms
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.flower import AlgorithmStrategy, FedAvg, MwFed, PlannedFedAvg
-from fedaccord.federation.flower.roster import NodesError
+from fedaccord.federation.flower.nodes import NodesError
 
 FIVE = (12, 12, 12, 12, 12)
 
@@ -470,7 +470,7 @@ def test_an_old_history_is_left_alone_until_the_first_round_is_over(tmp_path):
 def test_a_server_needs_no_torch_to_average_models():
     code = (
         "import sys, numpy as np\n"
-        "import fedaccord.federation.flower.strategy, fedaccord.federation.flower as flower\n"
+        "import fedaccord.federation.flower.server, fedaccord.federation.flower as flower\n"
         "flower.MwFed(requirements=0.9), flower.drawn_points\n"
         "print('torch' in sys.modules)"
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from flower.apps.hospitals.hospitals.task import network
-from flower.deployment import Deployment, Run
+from federation.flower.apps.hospitals.hospitals.task import network
+from federation.flower.deployment import Deployment, Run
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 from torch.utils.data import TensorDataset

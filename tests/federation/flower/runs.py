@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from federation.flower.in_process import InProcessGrid, Node
 from federation.small import small_federation
-from flower.in_process import InProcessGrid, Node
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from torch.utils.data import Dataset, TensorDataset
 

@@ -15,10 +15,8 @@ import cloudpickle
 import numpy as np
 import pytest
 import torch
-from federation.ray_nodes import asked
-from federation.small import small_federation, two_layers
-from flower.in_process import InProcessGrid, Node
-from flower.simulated import (
+from federation.flower.in_process import InProcessGrid, Node
+from federation.flower.simulated import (
     CHAPTER,
     Chapters,
     Unstartable,
@@ -27,6 +25,8 @@ from flower.simulated import (
     lonely_run,
     of_another_seed,
 )
+from federation.ray_nodes import asked
+from federation.small import small_federation, two_layers
 from flwr.app import Error, Message
 from numpy.testing import assert_allclose, assert_array_equal
 from processes import needs_proc, processes, told, until
@@ -34,8 +34,8 @@ from processes import needs_proc, processes, told, until
 from fedaccord.errors import InputError
 from fedaccord.federation import FedAvg, HoldBack, MwFed, Pledged, Release, Solo
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.flower import simulation
-from fedaccord.federation.flower.simulation import Clients, FlowerEngine, Simulation
+from fedaccord.federation.flower import engine as simulation
+from fedaccord.federation.flower.engine import Clients, FlowerEngine, Simulation
 from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, made, reply
 from fedaccord.federation.runs.execute import check_is_asked_for
 from fedaccord.federation.runs.store import Run
@@ -183,7 +183,7 @@ def test_who_does_not_have_the_token_cannot_use_its_ray(engine):
 @pytest.mark.slow
 @needs_proc
 def test_a_lost_client_is_told_and_nothing_is_left_when_the_audit_is_killed(tmp_path):
-    code = "import sys; from flower import simulated; simulated.main(sys.argv[1])"
+    code = "import sys; from federation.flower import simulated; simulated.main(sys.argv[1])"
     audit = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)],
         stdout=subprocess.PIPE,

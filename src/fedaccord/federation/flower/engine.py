@@ -38,7 +38,7 @@ from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.client import Site
-from fedaccord.federation.flower.strategy import AlgorithmStrategy
+from fedaccord.federation.flower.server import AlgorithmStrategy
 from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import (
@@ -90,7 +90,7 @@ class FlowerEngine(LocalEngine):
     workers: how many clients train at a time, each on one core; one where left out.
     """
 
-    server = "fedaccord.federation.flower.simulation:serve"
+    server = "fedaccord.federation.flower.engine:serve"
     apart = True
 
     def __init__(self, source: Source, *, workers: int | None = None) -> None:

@@ -40,8 +40,8 @@ COMMANDS = {
 # What apps import, torch's optimizers on their first step for one.
 PRELOADED = (
     *("torch", "torch._dynamo", "numpy.random", "httpcore", "flwr.serverapp.strategy"),
-    *("fedaccord.federation.flower.client", "fedaccord.federation.flower.server_step"),
-    *("fedaccord.federation.flower.strategy", "sklearn.datasets"),
+    *("fedaccord.federation.flower.client", "fedaccord.federation.training.steps"),
+    *("fedaccord.federation.flower.server", "sklearn.datasets"),
 )
 
 # Whoever ends the tests this way closes standard input too, and then there is much to end.

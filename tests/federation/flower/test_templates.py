@@ -19,9 +19,9 @@ import pytest
 import torch
 from commands import assert_refused, assert_visible, run, run_process
 from documents import blocks, same
-from flower.deployment import SETTINGS
-from flower.forking import write_shims
-from flower.in_process import InProcessGrid, Node
+from federation.flower.deployment import SETTINGS
+from federation.flower.forking import write_shims
+from federation.flower.in_process import InProcessGrid, Node
 from flwr.app import Context, RecordDict
 from flwr.supercore.utils import is_valid_name
 from numpy.testing import assert_allclose, assert_array_equal
@@ -33,7 +33,7 @@ from fedaccord.federation import Client, FedAvg, Federation, MwFed, Pledged, Rel
 from fedaccord.federation.flower import templates
 from fedaccord.federation.flower.templates import FILES, app_names, write_app
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # A machine that is busy with other tests may be very slow.
 PATIENCE = 900.0
 # Whatever would ask the network finds nobody there.

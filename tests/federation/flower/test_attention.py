@@ -1,13 +1,13 @@
 """Waiting for replies, but not for those that can no longer come."""
 
 import pytest
-from flower.in_process import InProcessGrid, Node
+from federation.flower.in_process import InProcessGrid, Node
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
 
-from fedaccord.federation.flower import attention
-from fedaccord.federation.flower.attention import AttentiveGrid
+from fedaccord.federation.flower import replies as attention
+from fedaccord.federation.flower.replies import AttentiveGrid
 
 FIRST, SECOND = "2026-01-01T08:00:00+00:00", "2026-01-01T08:01:00+00:00"
 

@@ -16,8 +16,9 @@ from federation.small import small_federation, two_layers
 from fedaccord.federation import FedAvg
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.config.load import Config
-from fedaccord.federation.flower import protocol, simulation
-from fedaccord.federation.flower.simulation import FlowerEngine
+from fedaccord.federation.flower import engine as simulation
+from fedaccord.federation.flower import protocol
+from fedaccord.federation.flower.engine import FlowerEngine
 from fedaccord.federation.runs.engines import RunError, Source
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.sampler import Draws

@@ -8,9 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from federation.small import linear_model
-from flower.in_process import InProcessGrid, Node
-from flower.runs import (
+from federation.flower.in_process import InProcessGrid, Node
+from federation.flower.runs import (
     Watched,
     app_of,
     arrays_of,
@@ -18,6 +17,7 @@ from flower.runs import (
     run,
     started,
 )
+from federation.small import linear_model
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import strategy as flwr_strategy
 from numpy.testing import assert_allclose, assert_array_equal

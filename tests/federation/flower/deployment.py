@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from flower.forking import LAST_WORDS, Process, write_shims
+from federation.flower.forking import LAST_WORDS, Process, write_shims
 from processes import PATIENCE, QUIET, free_port
 
 from fedaccord.federation.flower.keys import Keys, make_keys

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from flower.in_process import Node
-from flower.runs import (
+from federation.flower.in_process import Node
+from federation.flower.runs import (
     after,
     config_of,
     heard,

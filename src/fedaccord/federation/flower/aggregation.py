@@ -1,0 +1,173 @@
+"""How what the clients sent becomes one: their models, and the metrics beside them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flwr.app import MetricRecord, RecordDict
+
+from fedaccord._lazy import imported
+from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.flower.ledger import Ledger
+from fedaccord.federation.flower.replies import Arrays, Update
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
+
+
+class NextModel:
+    """Makes the next model of what the clients sent.
+
+    Models are averaged without torch, which a server need not have. It is needed for an algorithm
+    with a mean of its own, and in the pooled form: the clients' gradients are averaged, and the
+    server's optimizer, which lasts, takes the step, as in the local loop.
+
+    algorithm: its form, its mean and its optimizer.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self._parameters: nn.ParameterList | None = None
+        self._optimizer: torch.optim.Optimizer | None = None
+        self._steps: Any = None
+        if algorithm.form == "pooled" or not algorithm.averages:
+            self._steps = imported("fedaccord.federation.training.steps")
+
+    def __call__(
+        self, model: Arrays, updates: Mapping[str, Update], *, ledger: Ledger, finite: bool = False
+    ) -> Arrays | None:
+        """Return the next model.
+
+        model: the present one.
+        updates: what the clients sent, and how many samples each used, in the ledger's order.
+        ledger: of all clients.
+        finite: whether to return None, and forget what was sent, if the next model is not finite.
+        """
+        keeps = finite and self._optimizer is not None
+        remembered = copy.deepcopy(self._optimizer.state_dict()) if keeps else None
+        # The sum of finite numbers need not be one.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._steps is None:
+                made = _average(self._algorithm, model, updates)
+            else:
+                made = self._step(model, updates, ledger)
+        if not finite or (_all_finite(made) and self._remembers_finite()):
+            return made
+        if remembered is None:
+            self._optimizer = None
+        elif self._optimizer is not None:
+            self._optimizer.load_state_dict(remembered)
+        return None
+
+    def _step(self, server: Arrays, updates: Mapping[str, Update], ledger: Ledger) -> Arrays:
+        sent = [_flatten(update.arrays) for update in updates.values()]
+        counts = [updates[n].samples if n in updates else 0 for n in ledger.names]
+        parts = _cut_as(server, self._steps.aggregated(ledger.course, sent, counts))
+        made = parts if self._algorithm.form == "local" else self._descend(server, parts)
+        # What is not floating-point, such as a counter, stays as it is.
+        return {**server, **made}
+
+    def _descend(self, server: Arrays, gradient: Arrays) -> Arrays:
+        import torch
+
+        if self._optimizer is None:
+            # A list keeps the order and takes any name.
+            self._parameters = torch.nn.ParameterList([torch.tensor(server[n]) for n in gradient])
+            self._optimizer = self._steps.new_optimizer(
+                self._parameters, self._algorithm.optimizer, self._algorithm.learning_rate
+            )
+        assert self._parameters is not None
+        for parameter, name in zip(self._parameters, gradient, strict=True):
+            parameter.data.copy_(torch.from_numpy(np.array(server[name])))
+            parameter.grad = torch.from_numpy(gradient[name])
+        self._optimizer.step()
+        values = (parameter.detach().numpy().copy() for parameter in self._parameters)
+        return dict(zip(gradient, values, strict=True))
+
+    def _remembers_finite(self) -> bool:
+        """Whether all that the optimizer remembers is finite."""
+        every = self._optimizer.state.values() if self._optimizer is not None else ()
+        return all(bool(t.isfinite().all()) for state in every for t in state.values())
+
+
+def _average(algorithm: Algorithm, model: Arrays, updates: Mapping[str, Update]) -> Arrays:
+    """Average arrays of numbers; what is not floating-point, such as a counter, stays as it is."""
+    every = [update.arrays for update in updates.values()]
+    counts = np.array([update.samples for update in updates.values()])
+    return {
+        name: np.asarray(algorithm.aggregate([arrays[name] for arrays in every], counts))
+        if present.dtype.kind == "f"
+        else present
+        for name, present in model.items()
+    }
+
+
+def _flatten(arrays: Arrays) -> Tensor:
+    """Put all floating-point arrays after one another."""
+    import torch
+
+    return torch.cat([torch.tensor(a).flatten() for a in arrays.values() if a.dtype.kind == "f"])
+
+
+def _cut_as(server: Arrays, vector: Tensor) -> Arrays:
+    cut, start = {}, 0
+    for name, array in server.items():
+        if array.dtype.kind == "f":
+            part = vector[start : start + array.size]
+            cut[name] = part.numpy().reshape(array.shape).astype(array.dtype)
+            start += array.size
+    return cut
+
+
+def too_large(updates: Mapping[str, Update], server_round: int) -> tuple[str, str]:
+    """Find who sent the number furthest from 0, and give its name and what is to be said of it.
+
+    updates: what each client sent, of which no finite model could be made.
+    server_round: in which that was.
+    """
+    sizes = {name: _magnitude(update.arrays) for name, update in updates.items()}
+    name = max(sizes, key=lambda name: sizes[name])
+    return name, (
+        f"sent numbers as large as {sizes[name]:.2g} in round {server_round}, more than anybody "
+        "else: what all sent makes a model that is not finite, and the last one is kept"
+    )
+
+
+def _magnitude(arrays: Arrays) -> float:
+    numbers = [a for a in arrays.values() if a.dtype.kind == "f" and a.size]
+    return max((float(np.abs(a).max()) for a in numbers), default=0.0)
+
+
+def _all_finite(arrays: Arrays) -> bool:
+    return all(bool(np.isfinite(a).all()) for a in arrays.values() if a.dtype.kind in "fc")
+
+
+def mean_metrics(
+    average: MetricsFunction, contents: list[RecordDict], weighted_by: str
+) -> MetricRecord:
+    """Average the metrics that all replies have alike, numbers or lists of one length.
+
+    One client's metric that the others do not have, or have otherwise, would make Flower's
+    functions fail, and with them the run.
+
+    average: of Flower's, or the user's.
+    contents: the replies.
+    weighted_by: the metric that says how much each weighs.
+    """
+    records = [next(iter(content.metric_records.values())) for content in contents]
+    kinds = [{(key, _length(value)) for key, value in record.items()} for record in records]
+    alike = {key for key, _ in set.intersection(*kinds)}
+    for record in records:
+        for key in set(record) - alike:
+            del record[key]
+    return average(contents, weighted_by)
+
+
+def _length(value: object) -> int | None:
+    return len(value) if isinstance(value, list) else None
