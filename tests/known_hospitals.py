@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedaccord.games.learning_curve import accuracies_of
+from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.pilots import PilotTable
 
 NAMES = ("University", "City", "Rural", "Coast")
@@ -54,7 +54,7 @@ def pilots(
     rng = np.random.default_rng(seed)
     limits = np.full(len(names), float(limit)) if np.ndim(limit) == 0 else np.array(limit)
     given = designed(limits, repeats)
-    promised = accuracies_of(curves, given @ benefits.T)
+    promised = predict_accuracies(curves, given @ benefits.T)
     reached = promised + noise_at(promised, validation) * rng.standard_normal(promised.shape)
     return PilotTable(
         names,

@@ -29,10 +29,10 @@ from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
 from fedaccord._checks import Matrix, Vector
 from fedaccord._io.atomic import replace_file
 from fedaccord.federation.pilots import pilot_design
-from fedaccord.games.learning_curve import needs_of
+from fedaccord.games.measured import find_needs
 from fedaccord.measurement.fit import Measurement
-from fedaccord.planning.bootstrap import followed
 from fedaccord.planning.probabilities import spread, spread_of
+from fedaccord.planning.selection import follow_equilibria
 
 HERE = Path(__file__).parent
 REPETITIONS = 200
@@ -146,7 +146,7 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
     """Compare one measured game with the true one; what it has no answer to is null."""
     truth, found = measure(cell, seed, resamples=resamples)
     known = solve_stable(truth.game())
-    needs = needs_of(found.curves, truth.goals)
+    needs = find_needs(found.curves, truth.goals)
     row: dict[str, Any] = {
         "seed": seed,
         "unreachable": len(found.unreachable),
@@ -158,7 +158,9 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
         return {**row, "known": known.contributions is not None, "error": None}
     theirs, total = np.asarray(known.contributions), known.total
     box = (np.zeros(cell.agents), np.full(cell.agents, float(POINTS)))
-    drawn = followed(found.resamples.benefits, found.needs(), *box, np.asarray(plan.contributions))
+    drawn = follow_equilibria(
+        found.resamples.benefits, found.needs(), *box, np.asarray(plan.contributions)
+    )
     interval = spread_of(plan.total, drawn.sum(axis=1))
     given = spread(np.asarray(plan.contributions), drawn)
     expected = found.accuracies(theirs)

@@ -10,8 +10,7 @@ from fedaccord.allocation import Allocation
 from fedaccord.audit import Answer, Audit, audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.games.base import Game
-from fedaccord.games.well_behaved import Certified, Refuted, Unknown
+from fedaccord.games.base import Certified, Game, Refuted, Unknown
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.all_concepts import (
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
     from fedaccord.games.coverage import CoverageGame
     from fedaccord.games.files import read_game, write_game
     from fedaccord.games.function import FunctionGame
-    from fedaccord.games.learning_curve import LearningCurve
     from fedaccord.games.linear import DiscoveryGame, LinearGame
-    from fedaccord.games.measured import MeasuredGame
+    from fedaccord.games.measured import LearningCurve, MeasuredGame
     from fedaccord.games.pac.exact import PacGame
     from fedaccord.measurement.diagnostics import Doubt
     from fedaccord.measurement.fit import Measurement, fit_curves
@@ -150,7 +148,7 @@ _HOMES = {
     "fit_curves": "fedaccord.measurement.fit",
     "FunctionGame": "fedaccord.games.function",
     "Histograms": "fedaccord.measurement.histograms",
-    "LearningCurve": "fedaccord.games.learning_curve",
+    "LearningCurve": "fedaccord.games.measured",
     "DiscoveryGame": "fedaccord.games.linear",
     "LinearGame": "fedaccord.games.linear",
     "MeasuredGame": "fedaccord.games.measured",

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Game, Unknown
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.games.well_behaved import Unknown
 
 EYE = np.eye(2)
 

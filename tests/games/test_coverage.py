@@ -19,9 +19,8 @@ from scipy import sparse
 
 from fedaccord.audit import Answer, audit
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, Refuted
 from fedaccord.games.coverage import CoverageGame
-from fedaccord.games.well_behaved import Certified, Refuted
 
 
 def plain_utility(game, agent, amounts):

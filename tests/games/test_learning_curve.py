@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InputError
-from fedaccord.games.learning_curve import LearningCurve, accuracies_of, curve_rows, needs_of
+from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies, read_curves
 
 curves = st.builds(
     LearningCurve,
@@ -67,13 +67,13 @@ def test_more_samples_never_hurt(curve: LearningCurve) -> None:
 
 @given(st.lists(curves, min_size=1, max_size=4))
 def test_many_curves_at_once_are_each_curve_by_itself(some: list[LearningCurve]) -> None:
-    rows = curve_rows(some)
+    rows = read_curves(some)
     at = np.linspace(1, 900, len(some))
-    assert accuracies_of(rows, at) == pytest.approx(
+    assert predict_accuracies(rows, at) == pytest.approx(
         [curve.accuracy(n) for curve, n in zip(some, at, strict=True)]
     )
     goals = np.linspace(0.4, 0.8, len(some))
-    assert needs_of(rows, goals) == pytest.approx(
+    assert find_needs(rows, goals) == pytest.approx(
         [curve.need(g) for curve, g in zip(some, goals, strict=True)]
     )
 
@@ -95,6 +95,6 @@ def test_parts_that_make_no_curve_are_refused_by_name(part: str, value: object) 
 
 def test_curves_come_as_rows_too() -> None:
     curve = LearningCurve(0.1, 2, 100, 0.5)
-    assert curve_rows([[0.1, 2, 100, 0.5]]).tolist() == [curve.row.tolist()]
+    assert read_curves([[0.1, 2, 100, 0.5]]).tolist() == [curve.row.tolist()]
     with pytest.raises(InputError, match="floor, height, head, pace"):
-        curve_rows([[0.1, 2, 100]])
+        read_curves([[0.1, 2, 100]])

@@ -10,8 +10,8 @@ from linear_games import INDEFINITE, random_game
 from scipy import sparse
 from strategies import discovery_games, linear_games
 
+from fedaccord.games.base import Certified
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.games.well_behaved import Certified
 
 
 def forms(game):

@@ -19,8 +19,7 @@ from fedaccord import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.files import game_from_dict
-from fedaccord.games.learning_curve import LearningCurve
-from fedaccord.games.measured import MeasuredGame, nearest_goals
+from fedaccord.games.measured import LearningCurve, MeasuredGame, nearest_goals
 
 BENEFITS = [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]]
 # Needs by hand: ((1 - goal - floor) / height)^(-1 / pace) - head = (height / gap)^2 - head.

@@ -7,8 +7,7 @@ import pytest
 from scipy import optimize
 
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.learning_curve import LearningCurve, accuracies_of, curve_rows
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.measured import LearningCurve, MeasuredGame, predict_accuracies, read_curves
 from fedaccord.measurement.curve_fit import CURVE, CurveModel, Task, least_squares
 from fedaccord.measurement.diagnostics import unbounded_worth
 from fedaccord.measurement.fit import Measurement, fit_curves
@@ -16,7 +15,7 @@ from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
 
 BENEFITS = np.array([[1, 0.5, 0.2], [0.3, 1, 0.6], [0.1, 0.4, 1.0]])
-CURVES = curve_rows(
+CURVES = read_curves(
     [
         LearningCurve(0.05, 2.2, 40, 0.45),
         LearningCurve(0.04, 3.0, 60, 0.5),
@@ -47,7 +46,7 @@ def pilots(
     **rest,
 ) -> PilotTable:
     given = np.repeat(design(len(benefits)), 3, axis=0) if given is None else given
-    reached = accuracies_of(curves, given @ benefits.T)
+    reached = predict_accuracies(curves, given @ benefits.T)
     reached = reached + noise * np.random.default_rng(seed).standard_normal(reached.shape)
     defaults = {"goals": np.full(len(benefits), 0.8), "validation": np.full(len(benefits), 400)}
     return PilotTable(AGENTS[: len(benefits)], given, reached.clip(0, 1), **{**defaults, **rest})
@@ -85,7 +84,7 @@ def test_slopes_are_those_of_differences() -> None:
 def test_parameters_and_curves_say_the_same() -> None:
     model, found = some_model()
     samples = model.benefits(found) @ model.contributions.T
-    said = accuracies_of(model.curves(found)[:, None], samples)
+    said = predict_accuracies(model.curves(found)[:, None], samples)
     assert 1 - said == pytest.approx(model.errors(found).clip(max=1))
     assert model.benefits(found)[:, 1].tolist() == [1, 1]
 
@@ -255,7 +254,7 @@ def test_where_nothing_is_known_resamples_spread_as_far_as_what_was_thought() ->
 def test_pilots_with_nothing_at_all_are_taken_in() -> None:
     given = np.concatenate([np.zeros((3, 3)), np.repeat(design(3), 2, axis=0)])
     found = fit_curves(pilots(given, noise=0.01), resamples=20)
-    start = accuracies_of(CURVES, np.zeros(3))
+    start = predict_accuracies(CURVES, np.zeros(3))
     assert found.game.accuracies(np.zeros(3)) == pytest.approx(start, abs=0.03)
 
 
@@ -341,7 +340,7 @@ def test_a_goal_above_the_curve_is_said_with_the_nearest_before_any_plan() -> No
 def test_a_goal_that_limits_put_out_of_reach_is_said_too() -> None:
     goals, limits = [0.85, 0.75, 0.7], [100.0, 300.0, 300.0]
     found = fit_curves(pilots(noise=0.01, goals=goals, limits=limits), resamples=20)
-    best = accuracies_of(CURVES, BENEFITS @ limits)
+    best = predict_accuracies(CURVES, BENEFITS @ limits)
     assert (best < goals).tolist() == [True, False, False]
     (one,) = found.unreachable
     assert one.agent == 0
@@ -406,12 +405,12 @@ def test_sixteen_agents_with_37_pilots_are_fitted() -> None:
     np.fill_diagonal(benefits, 1.0)
     given = design(16)
     curves = np.tile(CURVES[0], (16, 1))
-    reached = accuracies_of(curves, given @ benefits.T) + 0.02 * rng.standard_normal((37, 16))
+    reached = predict_accuracies(curves, given @ benefits.T) + 0.02 * rng.standard_normal((37, 16))
     names = [f"site {i}" for i in range(16)]
     table = PilotTable(names, given, reached.clip(0, 1), goals=[0.75] * 16, validation=[400] * 16)
     found = fit_curves(table, resamples=40)
     theta = np.full(16, 250.0)
-    truth = accuracies_of(curves, benefits @ theta)
+    truth = predict_accuracies(curves, benefits @ theta)
     assert found.game.accuracies(theta) == pytest.approx(truth, abs=0.05)
     assert np.abs(found.game.accuracies(theta) - truth).mean() < 0.02
 

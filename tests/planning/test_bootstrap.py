@@ -9,7 +9,7 @@ from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.linear import LinearGame
-from fedaccord.planning.bootstrap import followed, optimal_totals
+from fedaccord.planning.selection import follow_equilibria, optimal_totals
 
 BENEFITS = np.array([[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]])
 NEEDS = np.array([1440.0, 1440.0, 930.0])
@@ -18,21 +18,21 @@ FREE = (np.zeros(3), np.full(3, np.inf))
 
 def test_in_the_same_world_it_is_the_same_equilibrium():
     chosen = np.array([300.0, 1200.0, 600.0])
-    assert followed(BENEFITS[None], NEEDS[None], *FREE, chosen)[0] == pytest.approx(chosen)
+    assert follow_equilibria(BENEFITS[None], NEEDS[None], *FREE, chosen)[0] == pytest.approx(chosen)
 
 
 @pytest.mark.parametrize("most", [1e6, np.inf])
 def test_whoever_is_out_of_reach_gives_all_it_can_whatever_others_have(most):
     benefits = np.array([[[1.0, 0.5], [0.5, 1.0]]])
     needs, limits = np.array([[np.inf, 1000.0]]), np.array([100.0, most])
-    rows = followed(benefits, needs, np.zeros(2), limits, np.array([50.0, 975.0]))
+    rows = follow_equilibria(benefits, needs, np.zeros(2), limits, np.array([50.0, 975.0]))
     assert rows[0] == pytest.approx([100.0, 950.0])
 
 
 def test_of_twins_the_one_who_gives_is_followed_into_other_worlds():
     twins = np.ones((3, 2, 2))
     needs = np.array([[3.0, 3.0], [4.0, 4.0], [5.0, 5.0]])
-    rows = followed(twins, needs, np.zeros(2), np.full(2, np.inf), np.array([0.0, 3.0]))
+    rows = follow_equilibria(twins, needs, np.zeros(2), np.full(2, np.inf), np.array([0.0, 3.0]))
     assert rows.tolist() == [[0.0, 3.0], [0.0, 4.0], [0.0, 5.0]]
 
 
@@ -42,22 +42,24 @@ def test_in_other_worlds_it_is_an_equilibrium_of_theirs():
     benefits = np.array([game.dense_benefits for game in games])
     needs = np.array([game.requirements for game in games])
     start = np.array(solve_stable(games[0]).contributions)
-    rows = followed(benefits, needs, np.zeros(4), np.full(4, np.inf), start)
+    rows = follow_equilibria(benefits, needs, np.zeros(4), np.full(4, np.inf), start)
     for game, row in zip(games, rows, strict=True):
         assert audit(game, row, tolerance=1e-4).stable is Answer.TRUE
 
 
 def test_who_is_short_at_its_limit_gives_its_limit():
-    rows = followed(np.eye(2)[None], np.array([[5.0, 1.0]]), np.zeros(2), np.array([3.0, 9.0]),
-                    np.array([2.0, 1.0]))  # fmt: skip
+    needs, limits = np.array([[5.0, 1.0]]), np.array([3.0, 9.0])
+    rows = follow_equilibria(np.eye(2)[None], needs, np.zeros(2), limits, np.array([2.0, 1.0]))
     assert rows[0].tolist() == [3.0, 1.0]
 
 
 def test_a_goal_out_of_reach_takes_all_that_there_is_where_there_is_a_limit():
     needs = np.array([[np.inf, 1.0]])
-    limited = followed(np.eye(2)[None], needs, np.zeros(2), np.array([3.0, 9.0]), np.ones(2))
+    limited = follow_equilibria(
+        np.eye(2)[None], needs, np.zeros(2), np.array([3.0, 9.0]), np.ones(2)
+    )
     assert limited[0] == pytest.approx([3.0, 1.0])
-    endless = followed(np.eye(2)[None], needs, np.zeros(2), np.full(2, np.inf), np.ones(2))
+    endless = follow_equilibria(np.eye(2)[None], needs, np.zeros(2), np.full(2, np.inf), np.ones(2))
     assert np.isnan(endless).all()
 
 
@@ -93,5 +95,7 @@ def test_an_equilibrium_that_best_response_would_leave_is_followed_all_the_same(
     benefits = np.array([[1.0, 1.1], [1.1, 1.0]])
     chosen = np.linalg.solve(benefits, [10.0, 9.5])
     needs = np.array([[10.1, 9.6], [9.9, 9.45]])
-    rows = followed(np.array([benefits] * 2), needs, np.zeros(2), np.full(2, np.inf), chosen)
+    rows = follow_equilibria(
+        np.array([benefits] * 2), needs, np.zeros(2), np.full(2, np.inf), chosen
+    )
     assert rows == pytest.approx(np.linalg.solve(benefits, needs.T).T)

@@ -14,7 +14,7 @@ from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.trials import AIMED, PILOTS
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.histograms import Histograms
-from fedaccord.planning.from_federation import from_federation, rough_plan
+from fedaccord.planning.from_federation import from_federation, plan_roughly
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Outcome
 
@@ -70,7 +70,7 @@ def test_the_last_third_is_made_near_the_plan_that_the_others_suggest():
     first = [run for run in engine.made if run.trial < AIMED]
     last = [run for run in engine.made if run.trial >= AIMED]
     assert (len(first), len(last)) == (22, 11)
-    plan = rough_plan(found)
+    plan = plan_roughly(found)
     # Each brings a quarter of a plan, all of it or half more: the most is near one and a half.
     most = np.max([run.contributions for run in last], axis=0)
     assert most == pytest.approx(np.minimum(1.5 * plan, 400), rel=0.3, abs=5)
@@ -174,14 +174,14 @@ def test_a_goal_of_one_is_refused_before_anything_is_trained():
 
 def test_a_rough_plan_satisfies_everybody_with_room_for_chance():
     found = measured(budget=44)
-    reached = accuracies(rough_plan(found))
+    reached = accuracies(plan_roughly(found))
     assert (reached > found.goals).all()
     assert (reached < found.goals + 4 * found.noise + 0.01).all()
 
 
 def test_a_rough_plan_takes_the_nearest_goal_for_one_that_is_out_of_reach():
     found = measured(budget=44, goals=[0.8, 0.97, 0.75])
-    plan = rough_plan(found)
+    plan = plan_roughly(found)
     assert (plan <= 400).all()
     assert plan.sum() > 400
 
@@ -280,7 +280,7 @@ def test_what_the_curves_of_sixteen_agents_expect_is_what_training_gives(sixteen
     from fedaccord.federation.training.loop import train
 
     source, algorithm, _, found = sixteen
-    theta = np.minimum(np.ceil(rough_plan(found)), source.points).astype(int)
+    theta = np.minimum(np.ceil(plan_roughly(found)), source.points).astype(int)
     runs = [
         train(source.deal(trial), algorithm, contributions=theta, seed=trial) for trial in range(6)
     ]

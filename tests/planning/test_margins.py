@@ -8,7 +8,7 @@ import pytest
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.margins import FINE, NEAR, Aim, game_at_limits, least_margin
+from fedaccord.planning.probabilities import FINE, NEAR, Aim, find_margin, lower_to_limits
 from fedaccord.planning.selection import Equilibria
 
 GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
@@ -26,7 +26,7 @@ def found(probability, likely, *, up_to=np.inf, noise=NOISE):
         row = Equilibria(np.zeros((1, 2)), complete=True)
         return Aim(z, game, row, 0, np.zeros(2), likely(z))
 
-    return least_margin(GAME, noise, probability=probability, aimed=aimed), asked
+    return find_margin(GAME, noise, probability=probability, aimed=aimed), asked
 
 
 def rising(z):
@@ -107,7 +107,7 @@ PAIR = MeasuredGame(
 
 def test_who_gives_all_it_can_aims_at_what_it_reaches():
     # The first needs 54 samples' worth for its goal alone, and has 40 and a fifth of the other's.
-    lowered = game_at_limits(PAIR, np.array([0.1, 0.1]))
+    lowered = lower_to_limits(PAIR, np.array([0.1, 0.1]))
     given = solve_stable(lowered).contributions
     assert given[0] == pytest.approx(40, rel=1e-6)
     assert lowered.margins[1] == 0.1 and 0 < lowered.margins[0] < 0.1
@@ -117,15 +117,15 @@ def test_who_gives_all_it_can_aims_at_what_it_reaches():
 
 def test_margins_that_all_can_reach_are_kept():
     free = PAIR.replace(limits=None)
-    assert game_at_limits(free, np.array([0.1, 0.1])).margins.tolist() == [0.1, 0.1]
+    assert lower_to_limits(free, np.array([0.1, 0.1])).margins.tolist() == [0.1, 0.1]
 
 
 def test_nobody_aims_below_its_goal():
     poor = PAIR.replace(limits=[10.0, 20.0])
-    assert game_at_limits(poor, np.array([0.1, 0.1])) is None
+    assert lower_to_limits(poor, np.array([0.1, 0.1])) is None
 
 
 def test_what_no_curve_reaches_takes_all_there_is_or_is_not_aimed_at():
-    lowered = game_at_limits(PAIR, np.array([0.4, 0.4]))
+    lowered = lower_to_limits(PAIR, np.array([0.4, 0.4]))
     assert lowered.accuracies([40.0, 400.0]) == pytest.approx(lowered.goals + lowered.margins)
-    assert game_at_limits(PAIR.replace(limits=[40.0, None]), np.array([0.4, 0.4])) is None
+    assert lower_to_limits(PAIR.replace(limits=[40.0, None]), np.array([0.4, 0.4])) is None

@@ -14,9 +14,8 @@ from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError, UnsolvedError
-from fedaccord.games.learning_curve import accuracies_of
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.measured import MeasuredGame, predict_accuracies
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan, whole_samples
@@ -104,7 +103,7 @@ def test_under_the_true_curves_all_are_satisfied_about_as_often_as_asked():
         found = fit_curves(pilots(seed, validation=1_000), seed=seed, resamples=100)
         plan = make_plan(found, seed=seed)
         rng = np.random.default_rng(1_000 + seed)
-        promised = accuracies_of(CURVES, BENEFITS @ plan.contributions)
+        promised = predict_accuracies(CURVES, BENEFITS @ plan.contributions)
         scatter = noise_at(promised, 1_000) * rng.standard_normal((4_000, 4))
         reached.append(((promised + scatter) >= GOALS).all(axis=1).mean())
     # Thirty such federations, drawn once, had 0.94 to 0.99 and 0.97 in the mean.
@@ -243,7 +242,7 @@ def test_a_goal_out_of_reach_is_named_with_the_nearest_that_is_not():
     assert plan.outcome is Outcome.UNREACHABLE and plan.contributions is None
     [missed] = plan.unreachable
     assert missed.name == "University"
-    truth = accuracies_of(CURVES, BENEFITS @ np.full(4, 3_000.0))[0]
+    truth = predict_accuracies(CURVES, BENEFITS @ np.full(4, 3_000.0))[0]
     assert missed.nearest == pytest.approx(truth, abs=0.02)
     assert plan.nearest.low[0] <= truth <= plan.nearest.high[0]
     assert "University" in plan.verdict and f"{missed.nearest:.3f}"[:4] in plan.verdict
@@ -413,7 +412,7 @@ def test_a_game_without_pilots_is_planned_for_as_it_is():
 
 def test_a_measured_game_without_pilots_has_accuracies_and_no_probabilities():
     plan = make_plan(true_game())
-    expected = accuracies_of(CURVES, BENEFITS @ plan.contributions)
+    expected = predict_accuracies(CURVES, BENEFITS @ plan.contributions)
     assert plan.accuracy.values == pytest.approx(expected)
     assert (plan.accuracy.values >= GOALS - 1e-9).all()
     assert plan.everyone is None and "no probability is known" in plan.verdict

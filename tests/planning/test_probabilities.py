@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fedaccord.games.learning_curve import LearningCurve
-from fedaccord.planning.probabilities import Chances, spread, within_reach
+from fedaccord.games.measured import LearningCurve
+from fedaccord.planning.probabilities import Chances, lower_goals, spread
 
 RNG = np.random.default_rng(5)
 WORLDS, AGENTS = 6, 3
@@ -97,7 +97,7 @@ def test_a_need_without_end_leaves_an_interval_open_above():
 
 def test_goals_within_reach_are_met_as_often_as_asked_and_hardly_more():
     runs = drawn(GIVEN)
-    lowered = within_reach(runs, GOALS, 0.9)
+    lowered = lower_goals(runs, GOALS, 0.9)
     met = (runs >= lowered).all(axis=1).mean()
     assert 0.9 <= met <= 0.91
     assert (lowered <= GOALS).all()
@@ -105,6 +105,6 @@ def test_goals_within_reach_are_met_as_often_as_asked_and_hardly_more():
 
 def test_a_goal_that_is_always_met_is_not_lowered():
     runs = np.column_stack([np.full(1_000, 0.9), np.linspace(0.6, 0.8, 1_000)])
-    lowered = within_reach(runs, np.array([0.85, 0.75]), 0.8)
+    lowered = lower_goals(runs, np.array([0.85, 0.75]), 0.8)
     assert lowered[0] == 0.85
     assert lowered[1] == pytest.approx(0.64, abs=0.001)

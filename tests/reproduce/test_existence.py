@@ -8,11 +8,10 @@ import pytest
 from claim_rows import row, verdict
 
 from fedaccord.equilibria.result import Status
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, Refuted, Unknown
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.games.well_behaved import Certified, Refuted, Unknown
 from fedaccord.reproduce import behaviour, existence, rings
 from fedaccord.reproduce.claims import Verdict
 

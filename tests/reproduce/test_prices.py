@@ -9,9 +9,9 @@ from claim_rows import row
 
 from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
+from fedaccord.games.base import Unknown
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.well_behaved import Unknown
 from fedaccord.reproduce import prices
 from fedaccord.reproduce.claims import Verdict
 from fedaccord.reproduce.running import expected_numbers

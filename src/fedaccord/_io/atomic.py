@@ -66,7 +66,7 @@ def check_replaceable(path: str | Path) -> None:
 
 
 def _mode_of_file(target: Path) -> int | None:
-    """Give the permissions of a file that is to be replaced, None if there is none yet.
+    """Return the permissions of a file that is to be replaced, None if there is none yet.
 
     A device, a pipe or a folder would be destroyed, not written to, so they are refused.
     """

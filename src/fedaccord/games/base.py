@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -21,7 +22,6 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord.errors import ExactnessError, InputError
-from fedaccord.games.well_behaved import Unknown, WellBehaved
 
 Strategies: TypeAlias = Literal["real", "integer"]
 
@@ -139,30 +139,30 @@ class Game(ABC):
 
     @abstractmethod
     def utilities(self, contributions: Vector) -> Vector:
-        """Give every agent's utility u_i(theta)."""
+        """Return every agent's utility u_i(theta)."""
 
     @abstractmethod
     def _responses(self, contributions: Vector) -> Vector:
-        """Give f_i(theta) over the reals: the least own amount that satisfies i; inf if none."""
+        """Return f_i(theta) over the reals: the least own amount that satisfies i; inf if none."""
 
     @abstractmethod
     def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
-        """Give the constructor's own arguments, for all agents or for those to keep."""
+        """Return the constructor's own arguments, for all agents or for those to keep."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
 
     def jacobian(self, contributions: Vector) -> Matrix:
-        """Give the right-hand derivatives du_i / dtheta_j as a k x k array."""
+        """Return the right-hand derivatives du_i / dtheta_j as a k x k array."""
         raise ExactnessError(f"{type(self).__name__} has no derivatives")
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give u_i(theta) in exact arithmetic, every float read as its simplest fraction."""
+        """Return u_i(theta) in exact arithmetic, every float read as its simplest fraction."""
         raise ExactnessError(f"{type(self).__name__} has no exact utilities")
 
     def well_behaved(self, box: ArrayLike | None = None) -> WellBehaved:
-        """Say whether utilities are well-behaved on the product of [0, C_i]; default C = alone."""
+        """Return whether utilities are well-behaved for theta_i in [0, C_i]; default C = alone."""
         return Unknown("this utility model comes with no bounds on its derivatives")
 
     def _response(self, agent: int, contributions: Vector) -> float:
@@ -174,7 +174,7 @@ class Game(ABC):
         return float(self.utilities(swapped)[agent])
 
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
-        """Give the agent's utility after swapping its contribution with each of the others."""
+        """Return the agent's utility after swapping its contribution with each of the others."""
         return np.array([self._swapped_utility(contributions, agent, int(j)) for j in others])
 
     @property
@@ -185,7 +185,7 @@ class Game(ABC):
     def swaps(
         self, contributions: Vector, agents: Indices, gap: float = 0.0
     ) -> tuple[Indices, Indices, Vector]:
-        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap.
+        """Return pairs (i, j) of these agents with helpers who give less, and u_i after each swap.
 
         gap: by how much less; pairs whose swap leaves i short by over a hundredth of it, in its own
             samples, may be left out.
@@ -204,11 +204,11 @@ class Game(ABC):
         return np.concatenate(first), np.concatenate(second), np.concatenate(after)
 
     def helpers(self, agent: int) -> Indices:
-        """Give the agents whose samples can matter to one agent, itself included."""
+        """Return the agents whose samples can matter to one agent, itself included."""
         return np.arange(self.size)
 
     def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
-        """Give what one of an agent's own samples adds to its utility, on average over them."""
+        """Return what one of an agent's own samples adds to its utility, on average over them."""
         utility = self.utilities(contributions)
         rates = []
         for agent in agents.tolist():
@@ -220,14 +220,14 @@ class Game(ABC):
         return np.array(rates)
 
     def response_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
-        """Give lower and upper bounds on best responses; equal wherever utilities are exact."""
+        """Return lower and upper bounds on best responses; equal wherever utilities are exact."""
         needed = self.best_responses(contributions)
         return needed, needed
 
     # What follows for every model.
 
     def best_responses(self, contributions: Vector) -> Vector:
-        """Give f_i(theta): the least own contribution that satisfies i while the others stay.
+        """Return f_i(theta): the least own contribution that satisfies i while the others stay.
 
             f_i(theta) = min { x >= 0 : u_i(x, theta_-i) >= mu_i },   x integer in integer games
 
@@ -242,7 +242,7 @@ class Game(ABC):
         return needed
 
     def best_response(self, agent: int, contributions: Vector) -> float:
-        """Give f_i(theta) of one agent."""
+        """Return f_i(theta) of one agent."""
         needed = self._response(agent, contributions)
         return self._whole_response(agent, needed, contributions) if self.is_integer else needed
 
@@ -259,7 +259,7 @@ class Game(ABC):
         return float(nearest if self._is_enough(agent, trial) else nearest + 1)
 
     def _is_enough(self, agent: int, contributions: Vector) -> bool:
-        """Say whether whole contributions satisfy an agent; by floats if there is no better."""
+        """Return whether whole contributions satisfy an agent; by floats if there is no better."""
         try:
             exact = self.exact_utility(agent, _Whole(contributions))
         except ExactnessError:
@@ -278,7 +278,7 @@ class Game(ABC):
         return frozen(self.best_responses(np.zeros(self.size)))
 
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
+        """Return for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
         slack = self.utilities(contributions) - self.requirements
         # Over the reals a requirement is met up to the rounding of its sum.
         rounding = 0.0 if self.is_integer else ROUNDING * self.requirements
@@ -290,7 +290,7 @@ class Game(ABC):
         return result
 
     def is_feasible(self, contributions: Vector) -> bool:
-        """Say whether every agent reaches its requirement."""
+        """Return whether every agent reaches its requirement."""
         return bool(self.satisfied(contributions).all())
 
     def replace(self, **changes: Any) -> Self:
@@ -321,7 +321,7 @@ class Game(ABC):
         }
 
     def _frame_dict(self) -> dict[str, Any]:
-        """Give the part of GAME.json that all models share, defaults left out."""
+        """Return the part of GAME.json that all models share, defaults left out."""
         result: dict[str, Any] = {"requirements": self.requirements.tolist()}
         if self.agents is not None:
             result["agents"] = list(self.agents)
@@ -369,3 +369,53 @@ def _without_none(limits: Any) -> Any:
     if limits is None or np.ndim(limits) == 0 or isinstance(limits, np.ndarray):
         return limits
     return [np.inf if n is None else n for n in limits]
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """Proved: the constants hold on the whole box.
+
+    own: c2, the least rate at which an agent's own samples raise its utility.
+    cross: c1, the greatest rate at which another's samples raise it.
+    box: C, the upper corner of the box.
+    """
+
+    own: Vector
+    cross: Vector
+    box: Vector
+
+    def __str__(self) -> str:
+        return (
+            f"well-behaved: an own sample adds at least {self.own.min():.3g}, another's at most "
+            f"{self.cross.max():.3g}; over the reals, without limits, a stable equilibrium exists"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Refuted:
+    """Disproved: at the witness an agent's own samples add nothing.
+
+    agent: the agent whose condition fails.
+    witness: the contributions at which it fails.
+    why: the failure in words.
+    """
+
+    agent: int
+    witness: Vector
+    why: str
+
+    def __str__(self) -> str:
+        return f"not well-behaved: {self.why}; an equilibrium may still exist"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Neither proved nor disproved."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"not known to be well-behaved: {self.why}"
+
+
+WellBehaved: TypeAlias = Certified | Refuted | Unknown

@@ -15,9 +15,8 @@ from scipy import sparse
 
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved
 from fedaccord.games.distributions import Sparse, checked_distributions, distributions_entry
-from fedaccord.games.well_behaved import Certified, Refuted, Unknown, WellBehaved
 
 # Stands for log(1 - q) where q = 1: exp(m * CERTAIN) is exactly 0 for every m >= 1 and exactly 1
 # for m = 0, as 0^0 = 1 asks, and no product with a count leaves the range of a double.
@@ -158,11 +157,11 @@ class CoverageGame(Game):
     # What the agents see.
 
     def misses(self, contributions: Vector) -> Vector:
-        """Give p_jx for each entry of Q: the chance that agent j never draws x."""
+        """Return p_jx for each entry of Q: the chance that agent j never draws x."""
         return _misses(self._rates, self.log_misses, contributions[self.rows])
 
     def unseen(self, contributions: Vector) -> Vector:
-        """Give E_x = prod_j p_jx for each point: the chance that nobody draws it."""
+        """Return E_x = prod_j p_jx for each point: the chance that nobody draws it."""
         return self._products(self.misses(contributions))
 
     def _products(self, misses: Vector) -> Vector:
@@ -173,15 +172,15 @@ class CoverageGame(Game):
         return result
 
     def others(self, contributions: Vector) -> Vector:
-        """Give prod_{l != j} p_lx for each entry (j, x) of Q, without any division."""
+        """Return prod_{l != j} p_lx for each entry (j, x) of Q, without any division."""
         return _leave_one_out(self.misses(contributions), self._blocks)
 
     def utilities(self, contributions: Vector) -> Vector:
-        """Give 1 - 1/2 sum_x q_ix E_x."""
+        """Return 1 - 1/2 sum_x q_ix E_x."""
         return np.asarray(1 - 0.5 * (self.weights @ self.unseen(contributions)))
 
     def smooth_utilities(self, contributions: Vector) -> Vector:
-        """Give the utilities with (1 - q)^theta in place of randomized rounding.
+        """Return the utilities with (1 - q)^theta in place of randomized rounding.
 
         (1 - q)^t is convex, so that by Jensen's inequality p_jx >= (1 - q_jx)^theta_j: these are
         at least the utilities, equal at whole contributions, and bounds on totals come from them.
@@ -190,7 +189,7 @@ class CoverageGame(Game):
         return np.asarray(1 - 0.5 * (self.weights @ self._products(misses)))
 
     def jacobian(self, contributions: Vector) -> Matrix:
-        """Give the right-hand derivatives as a k x k array (the paper's appendix on them).
+        """Return the right-hand derivatives as a k x k array (the paper's appendix on them).
 
         du_i / dtheta_j = 1/2 sum_x q_ix prod_{l != j} p_lx q_jx (1 - q_jx)^floor(theta_j)
         """
@@ -214,7 +213,7 @@ class CoverageGame(Game):
         return float(_least_whole(self.log_misses[span], rest, start, goal)[0])
 
     def _neighbourhood(self, agent: int) -> tuple[Indices, Indices]:
-        """Give all entries of Q at an agent's points, point after point, and where each begins."""
+        """Return all entries of Q at an agent's points, point by point, and where each begins."""
         order, starts = self.by_point
         points = self.distributions.indices[self._span(agent)]
         first, sizes = starts[points], starts[points + 1] - starts[points]
@@ -223,7 +222,7 @@ class CoverageGame(Game):
         return order[np.repeat(first, sizes) + steps], begins
 
     def _others_of(self, agent: int, contributions: Vector) -> Vector:
-        """Give prod_{l != i} p_lx for each point x of one agent."""
+        """Return prod_{l != i} p_lx for each point x of one agent."""
         entries, begins = self._neighbourhood(agent)
         misses = self._local_misses(agent, entries, contributions)
         return np.asarray(np.multiply.reduceat(misses, begins[:-1]))
@@ -237,11 +236,11 @@ class CoverageGame(Game):
     # Swaps, neighbours and rates, for the audit.
 
     def helpers(self, agent: int) -> Indices:
-        """Give the agents who share a point with one agent, itself included."""
+        """Return the agents who share a point with one agent, itself included."""
         return np.unique(self.rows[self._neighbourhood(agent)[0]])
 
     def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
-        """Give what one of an agent's own samples adds to its utility, on average over them."""
+        """Return what one of an agent's own samples adds to its utility, on average over them."""
         return np.array([self._own_rate(agent, contributions) for agent in agents.tolist()])
 
     def _own_rate(self, agent: int, contributions: Vector) -> float:
@@ -252,7 +251,7 @@ class CoverageGame(Game):
         return float(0.5 * (rest @ (1 - misses)) / given)
 
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
-        """Give the agent's utility after swapping its contribution with each of the others."""
+        """Return the agent's utility after swapping its contribution with each of the others."""
         span = self._span(agent)
         entries, begins = self._neighbourhood(agent)
         givers = self.rows[entries]
@@ -290,7 +289,7 @@ class CoverageGame(Game):
         return found
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give u_i(theta) in Fractions, whole or not."""
+        """Return u_i(theta) in Fractions, whole or not."""
         entries, begins = self._neighbourhood(agent)
         givers, rates = self.rows[entries].tolist(), self._rates[entries].tolist()
         points = self.distributions.indices[self._span(agent)]
@@ -365,7 +364,7 @@ class CoverageGame(Game):
         return {"distributions": matrix, "copies": None if plain else self.copies}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
         result = {"model": "coverage", **self._frame_dict()}
         result.update(distributions_entry(self.distributions))
         if (self.copies != 1).any():
@@ -374,7 +373,7 @@ class CoverageGame(Game):
 
 
 def _misses(rates: Vector, logs: Vector, given: Vector | np.float64) -> Vector:
-    """Give (1 - q)^floor(t) (1 - frac(t) q), with 0^0 = 1."""
+    """Return (1 - q)^floor(t) (1 - frac(t) q), with 0^0 = 1."""
     whole = np.floor(given)
     return np.asarray(np.exp(logs * whole) * (1 - (given - whole) * rates))
 
@@ -392,7 +391,7 @@ def _segments(starts: Indices) -> list[Matrix]:
 
 
 def _leave_one_out(values: Vector, blocks: Sequence[Matrix]) -> Vector:
-    """Give for each value the product of the others in its row, from prefixes and suffixes."""
+    """Return for each value the product of the others in its row, from prefixes and suffixes."""
     result = np.ones(len(values))
     for block in blocks:
         if block.shape[1] == 1:
@@ -406,7 +405,7 @@ def _leave_one_out(values: Vector, blocks: Sequence[Matrix]) -> Vector:
 
 
 def _least_whole(logs: Vector, rest: Vector, starts: Indices, goals: Vector) -> Vector:
-    """Give each agent's least t >= 0 with S(t) <= goal, S(t) = sum_x rest_x p_x(t).
+    """Return each agent's least t >= 0 with S(t) <= goal, S(t) = sum_x rest_x p_x(t).
 
     At whole t, S(t) = sum_x rest_x (1 - q_x)^t, and p is linear between: the root is found among
     whole numbers and interpolated. log S is convex over the reals, so that Newton's method from
@@ -434,7 +433,7 @@ def _least_whole(logs: Vector, rest: Vector, starts: Indices, goals: Vector) -> 
 def _climb(
     logs: Vector, rest: Vector, starts: Indices, sizes: Indices, goals: Vector, active: Any
 ) -> Vector:
-    """Give the largest whole t >= 1 with S(t) > goal, for the active agents."""
+    """Return the largest whole t >= 1 with S(t) > goal, for the active agents."""
     amounts = np.ones(len(goals))
     for _ in range(1000):
         parts = rest * np.exp(logs * np.repeat(amounts, sizes))

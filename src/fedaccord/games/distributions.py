@@ -19,7 +19,7 @@ ROW_SUM_TOLERANCE = 1e-6
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Say whether a matrix is one of scipy.sparse's."""
+    """Return whether a matrix is one of scipy.sparse's."""
     return bool(sparse.issparse(matrix))
 
 
@@ -75,11 +75,11 @@ def check_sparse(matrix: Sparse, what: str, name_of: Callable[[int], str]) -> No
 
 
 def exact_row(matrix: Sparse, row: int) -> tuple[list[int], list[Fraction]]:
-    """Give a row's points and its probabilities as Fractions."""
+    """Return a row's points and its probabilities as Fractions."""
     span = slice(*matrix.indptr[row : row + 2])
     return matrix.indices[span].tolist(), exact_numbers(matrix.data[span])
 
 
 def distributions_entry(matrix: Sparse) -> dict[str, Any]:
-    """Give the entry of GAME.json that holds Q."""
+    """Return the entry of GAME.json that holds Q."""
     return {"distributions": matrix.toarray().tolist()}

@@ -66,7 +66,7 @@ def find_envy(
 
 
 def has_no_envy(game: Game, given: Vector, tolerance: float) -> bool:
-    """Say whether it is certain that nobody envies anybody."""
+    """Return whether it is certain that nobody envies anybody."""
     allowed = 0.0 if game.is_integer else tolerance * float(given.max())
     return find_envy(game, given, game.best_responses(given), allowed) == ((), ())
 
@@ -98,7 +98,7 @@ def _pairs(game: Game, first: Indices, second: Indices) -> list[tuple[int, int]]
 def _lighter_burdens(
     game: Game, given: Vector, needed: Vector, allowed: float, gap: float, agents: Indices
 ) -> Iterator[tuple[int, int]]:
-    """Give pairs (i, j) with f_i <= theta_j < theta_i, the last by more than the gap."""
+    """Return pairs (i, j) with f_i <= theta_j < theta_i, the last by more than the gap."""
     order = np.argsort(given, kind="stable")
     ranked = given[order]
     begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
@@ -114,7 +114,7 @@ def _lighter_burdens(
 def _matching_burdens(
     game: Game, given: Vector, needed: Vector, allowed: float, gap: float
 ) -> Iterator[tuple[int, int]]:
-    """Give pairs (i, j) with theta_j too close to f_i to say that it satisfies i, or does not.
+    """Return pairs (i, j) with theta_j too close to f_i to say that it satisfies i, or does not.
 
     Helpers of i are among its swaps anyway; these are the pairs in which j's samples do not matter
     to i. The larger theta_j, the better, so that in large games the largest is enough.
@@ -135,13 +135,13 @@ def _matching_burdens(
 
 
 def _may_swap(game: Game, given: Vector, first: Indices, second: Indices, allowed: float) -> Any:
-    """Say which swaps stay within limits and minimums, up to what is allowed."""
+    """Return which swaps stay within limits and minimums, up to what is allowed."""
     under = given[first] <= game.limits[second] + allowed
     return under & (given[second] >= game.minimums[first] - allowed)
 
 
 def _nearness(game: Game, given: Vector, agents: Indices, allowed: float) -> Vector:
-    """Give how far from zero each agent's slack must be to be told from a tie."""
+    """Return how far from zero each agent's slack must be to be told from a tie."""
     if game.is_integer:
         return np.maximum(NEAR * np.maximum(1.0, game.requirements[agents]), game.utility_doubt)
     unique, place = np.unique(agents, return_inverse=True)
@@ -167,7 +167,7 @@ class _ExactSwaps:
         return result
 
     def envies(self, agent: int, other: int) -> bool | None:
-        """Say whether the agent would still be satisfied after the swap; None if undecided."""
+        """Return whether the agent would still be satisfied after the swap; None if undecided."""
         if self.game.utility_doubt or self.fractions is None:
             return None
         swapped = list(self.fractions)

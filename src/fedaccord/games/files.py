@@ -111,7 +111,7 @@ def write_game(game: Game, path: str | Path) -> None:
 
 
 def fits_in_text(game: Game) -> bool:
-    """Say whether GAME.json can hold all of a game, without an .npz beside it."""
+    """Return whether GAME.json can hold all of a game, without an .npz beside it."""
     _, matrix = _matrix_of(game)
     return not is_sparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS
 
@@ -254,7 +254,7 @@ def _listed(value: Any, key: str) -> list[Any]:
 
 def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """Read the learning curves of a measured game, and its margins."""
-    from fedaccord.games.learning_curve import PARTS, LearningCurve
+    from fedaccord.games.measured import PARTS, LearningCurve
 
     items = _listed(data["curves"], "curves")
     if len(items) != len(names):

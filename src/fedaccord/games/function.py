@@ -100,7 +100,7 @@ class FunctionGame(Game):
         return np.array(values)
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give u_i(theta) by the exact function, where there is one."""
+        """Return u_i(theta) by the exact function, where there is one."""
         if self._exact is None:
             raise ExactnessError(
                 "this FunctionGame has no exact utilities: give it an `exact` function of Fractions"
@@ -114,7 +114,7 @@ class FunctionGame(Game):
         return Fraction(values)
 
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say who has enough: exactly in integer games with `exact`, else by the function."""
+        """Return who has enough: exactly in integer games with `exact`, else by the function."""
         if self._exact is not None:
             return super().satisfied(contributions)
         return np.asarray(self.utilities(contributions) >= self.requirements)
@@ -144,7 +144,7 @@ class FunctionGame(Game):
         return high
 
     def _bracket(self, agent: int, contributions: Vector) -> tuple[float, float]:
-        """Give an own amount that is enough (infinite if none is) and one that is not."""
+        """Return an own amount that is enough (infinite if none is) and one that is not."""
         if self._enough(agent, 0.0, contributions):
             return 0.0, 0.0
         low, high = 0.0, 1.0

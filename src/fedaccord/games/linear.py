@@ -21,7 +21,7 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, WellBehaved
 from fedaccord.games.distributions import (
     as_sparse,
     check_sparse,
@@ -30,7 +30,6 @@ from fedaccord.games.distributions import (
     exact_row,
     is_sparse,
 )
-from fedaccord.games.well_behaved import Certified, WellBehaved
 
 # Above this many agents no k x k array is made without being asked for.
 DENSE_LIMIT = 5_000
@@ -94,11 +93,11 @@ class LinearGame(Game):
     # The matrix as an operator: solvers use only these.
 
     def apply(self, contributions: Vector) -> Vector:
-        """Give W theta."""
+        """Return W theta."""
         return np.asarray(self.benefits @ contributions)
 
     def apply_transposed(self, prices: Vector) -> Vector:
-        """Give W' y."""
+        """Return W' y."""
         return np.asarray(self.benefits.T @ prices)
 
     @cached_property
@@ -107,7 +106,7 @@ class LinearGame(Game):
         return frozen(np.array(self.benefits.diagonal()))
 
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
-        """Give a block of W as a dense array."""
+        """Return a block of W as a dense array."""
         block = self.benefits[rows][:, columns]
         return np.asarray(block.toarray() if is_sparse(block) else block)
 
@@ -171,11 +170,11 @@ class LinearGame(Game):
     # What every model answers.
 
     def utilities(self, contributions: Vector) -> Vector:
-        """Give W theta."""
+        """Return W theta."""
         return self.apply(contributions)
 
     def jacobian(self, contributions: Vector) -> Matrix:
-        """Give W, whatever the contributions."""
+        """Return W, whatever the contributions."""
         return self.dense_benefits
 
     def _responses(self, contributions: Vector) -> Vector:
@@ -183,7 +182,7 @@ class LinearGame(Game):
         return np.maximum(contributions - slack / self.own_benefits, 0.0)
 
     def row(self, agent: int) -> tuple[Indices, Vector]:
-        """Give the agents whose samples help one agent, and by how much."""
+        """Return the agents whose samples help one agent, and by how much."""
         if is_sparse(self.benefits):
             ends = self.benefits.indptr[agent : agent + 2]
             span = slice(*ends)
@@ -191,12 +190,12 @@ class LinearGame(Game):
         return np.arange(self.size), self.benefits[agent]
 
     def helpers(self, agent: int) -> Indices:
-        """Give the agents j with W_ij > 0."""
+        """Return the agents j with W_ij > 0."""
         helpers, benefit = self.row(agent)
         return helpers[benefit > 0]
 
     def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
-        """Give W_ii."""
+        """Return W_ii."""
         return self.own_benefits[agents]
 
     def _response(self, agent: int, contributions: Vector) -> float:
@@ -205,7 +204,7 @@ class LinearGame(Game):
         return max(float(contributions[agent] - slack / self.own_benefits[agent]), 0.0)
 
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
-        """Give u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
+        """Return u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
         helpers, benefit = self.row(agent)
         order = np.argsort(helpers)
         places = order[np.searchsorted(helpers, others, sorter=order).clip(max=len(order) - 1)]
@@ -217,7 +216,7 @@ class LinearGame(Game):
     def swaps(
         self, contributions: Vector, agents: Indices, gap: float = 0.0
     ) -> tuple[Indices, Indices, Vector]:
-        """Give pairs (i, j) of these agents with helpers who give less, and u_i after each swap."""
+        """Return pairs (i, j) of these agents with helpers who give less, and u_i if swapped."""
         rows = sparse.csr_array(self._rows(agents))
         utility, own = np.asarray(rows @ contributions), self.own_benefits[agents]
         if gap > 0:
@@ -236,11 +235,11 @@ class LinearGame(Game):
         return agents[place], second, after
 
     def _rows(self, agents: Indices) -> Any:
-        """Give some rows of W."""
+        """Return some rows of W."""
         return self.benefits[agents]
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give W_i theta in Fractions."""
+        """Return W_i theta in Fractions."""
         helpers, benefit = self.row(agent)
         return sum(
             (w * contributions[j] for w, j in zip(exact_numbers(benefit), helpers, strict=True)),
@@ -266,12 +265,12 @@ class LinearGame(Game):
         return {"benefits": matrix}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
         return {"model": "linear", **self._frame_dict(), "benefits": self.dense_benefits.tolist()}
 
 
 def _least_eigenvalue_says(symmetric: Any) -> bool | None:
-    """Say whether the least eigenvalue is at least zero, up to rounding; None where not known."""
+    """Return whether the least eigenvalue is at least zero, up to rounding; None if unknown."""
     from scipy.sparse import linalg
 
     start = np.random.default_rng(0).random(symmetric.shape[0])
@@ -304,11 +303,11 @@ class DiscoveryGame(LinearGame):
         return sparse.csr_array(self.distributions @ self.distributions.T)
 
     def apply(self, contributions: Vector) -> Vector:
-        """Give Q (Q' theta)."""
+        """Return Q (Q' theta)."""
         return np.asarray(self.distributions @ (self.distributions.T @ contributions))
 
     def apply_transposed(self, prices: Vector) -> Vector:
-        """Give Q (Q' y): W is symmetric."""
+        """Return Q (Q' y): W is symmetric."""
         return self.apply(prices)
 
     @cached_property
@@ -319,7 +318,7 @@ class DiscoveryGame(LinearGame):
         )
 
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
-        """Give a block of Q Q' as a dense array."""
+        """Return a block of Q Q' as a dense array."""
         return np.asarray((self.distributions[rows] @ self.distributions[columns].T).toarray())
 
     @property
@@ -338,7 +337,7 @@ class DiscoveryGame(LinearGame):
         return bool(np.ptp(self.costs) == 0)
 
     def row(self, agent: int) -> tuple[Indices, Vector]:
-        """Give the agents whose samples help one agent, and by how much."""
+        """Return the agents whose samples help one agent, and by how much."""
         row = self._rows(np.array([agent]))
         return row.indices, row.data
 
@@ -351,7 +350,7 @@ class DiscoveryGame(LinearGame):
         return sparse.csr_array(self.distributions.T)
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give q_i Q' theta in Fractions."""
+        """Return q_i Q' theta in Fractions."""
         mine = dict(zip(*exact_row(self.distributions, agent), strict=True))
         total = Fraction(0)
         for j in self.helpers(agent).tolist():
@@ -374,7 +373,7 @@ class DiscoveryGame(LinearGame):
         return {"distributions": matrix}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
         return {
             "model": "discovery",
             **self._frame_dict(),

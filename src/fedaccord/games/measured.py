@@ -1,17 +1,121 @@
-"""Measured games: learning curves of effective samples, which make a linear game."""
+"""Learning curves of effective samples, and the linear games that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord._checks import LARGEST, Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.learning_curve import LearningCurve, accuracies_of, curve_rows, needs_of
 from fedaccord.games.linear import LinearGame
+
+# The numbers of a curve, in the order in which arrays of curves hold them.
+PARTS = ("floor", "height", "head", "pace")
+# A need below this part of the head start is the rounding of a need of none.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """A power law with a floor, in effective samples n.
+
+        accuracy(n) = 1 - floor - height * (head + n)^(-pace),   cut off at 0
+
+    floor: the error that no amount of data takes away.
+    height: how large the error above the floor is.
+    head: how many samples' worth is known before the first, as by pre-training.
+    pace: how fast the error falls.
+    """
+
+    floor: float
+    height: float
+    head: float
+    pace: float
+
+    def __post_init__(self) -> None:
+        for name in PARTS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+                raise InputError(f"the {name} of a learning curve must be a number; got {value!r}")
+            object.__setattr__(self, name, float(value))
+        wrong = (
+            ("floor", not 0 <= self.floor < 1, "at least 0 and below 1"),
+            ("height", not 0 < self.height < np.inf, "above 0"),
+            ("head", not 0 <= self.head <= LARGEST, "0 or more"),
+            ("pace", not 0 < self.pace <= LARGEST, "above 0"),
+        )
+        for name, bad, rule in wrong:
+            if bad:
+                got = getattr(self, name)
+                raise InputError(f"the {name} of a learning curve must be {rule}; got {got:g}")
+
+    @property
+    def best(self) -> float:
+        """The accuracy that more and more data comes close to."""
+        return 1 - self.floor
+
+    def accuracy(self, samples: ArrayLike) -> Any:
+        """Return the accuracy with so many effective samples, for a number or an array of them."""
+        return predict_accuracies(self.row, np.asarray(samples, dtype=float))[()]
+
+    def need(self, goal: ArrayLike) -> Any:
+        """Return the least effective samples that reach a goal; inf where none do, 0 at once."""
+        return find_needs(self.row, np.asarray(goal, dtype=float))[()]
+
+    @property
+    def row(self) -> Vector:
+        """The four numbers as an array."""
+        return np.array([self.floor, self.height, self.head, self.pace])
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the curve as GAME.json holds it."""
+        return {name: getattr(self, name) for name in PARTS}
+
+
+def predict_accuracies(curves: Matrix, samples: Matrix) -> Matrix:
+    """Return accuracies of many curves at once.
+
+    curves: (..., 4), the parts of each curve.
+    samples: effective samples, of the shape in front or one that goes with it.
+    """
+    floor, height, head, pace = np.moveaxis(curves, -1, 0)
+    with np.errstate(divide="ignore", over="ignore"):
+        error = floor + height * (head + samples) ** -pace
+    return np.asarray(np.maximum(1 - error, 0.0))
+
+
+def find_needs(curves: Matrix, goals: Matrix) -> Matrix:
+    """Return the effective samples that reach the goals on many curves at once; inf where none do.
+
+    curves: (..., 4), the parts of each curve.
+    goals: accuracies, of the shape in front or one that goes with it.
+    """
+    floor, height, head, pace = np.moveaxis(curves, -1, 0)
+    above = (1 - goals) - floor
+    with np.errstate(divide="ignore", over="ignore"):
+        total = (np.maximum(above, 0.0) / height) ** (-1 / pace)
+    needs = np.where(total - head > ROUNDING * head, total - head, 0.0)
+    # Every model is right with probability 0 at least.
+    return np.where(goals <= 0, 0.0, np.where(needs > LARGEST, np.inf, needs))
+
+
+def read_curves(curves: Sequence[LearningCurve] | ArrayLike) -> Matrix:
+    """Return curves as an array with one row each, whichever way they came."""
+    if isinstance(curves, Sequence):
+        made = [curve.row for curve in curves if isinstance(curve, LearningCurve)]
+        if made and len(made) == len(curves):
+            return np.array(made)
+    rows = as_numbers(curves, "curves")
+    if rows.ndim != 2 or rows.shape[1] != len(PARTS):
+        raise InputError(
+            f"curves must be learning curves or rows of ({', '.join(PARTS)}); got shape "
+            f"{rows.shape}"
+        )
+    return rows
 
 
 class MeasuredGame(LinearGame):
@@ -44,7 +148,7 @@ class MeasuredGame(LinearGame):
             raise InputError(
                 "the requirements of a measured game follow from its goals: give goals instead"
             )
-        rows = curve_rows(curves)
+        rows = read_curves(curves)
         self.curves = tuple(LearningCurve(*row) for row in rows.tolist())
         self.goals = _vector(goals, "goals", len(rows))
         self.margins = _vector(0.0 if margins is None else margins, "margins", len(rows))
@@ -74,7 +178,7 @@ class MeasuredGame(LinearGame):
             return f"agent {agent}"
 
     def _needs(self, rows: Matrix) -> Vector:
-        needs = needs_of(rows, self.goals + self.margins)
+        needs = find_needs(rows, self.goals + self.margins)
         if np.isinf(needs).any():
             agent = int(np.argmax(np.isinf(needs)))
             margin = self.margins[agent]
@@ -92,15 +196,15 @@ class MeasuredGame(LinearGame):
         return np.array([curve.row for curve in self.curves])
 
     def accuracies(self, contributions: ArrayLike) -> Vector:
-        """Give the accuracy that each agent is expected to reach.
+        """Return the accuracy that each agent is expected to reach.
 
         contributions: theta, or many of them along the first axes.
         """
         given = np.asarray(contributions, dtype=float)
-        return accuracies_of(self.rows, given @ self.dense_benefits.T)
+        return predict_accuracies(self.rows, given @ self.dense_benefits.T)
 
     def nearest_goals(self) -> Vector:
-        """Give the accuracy that each agent would reach if all gave as much as they can."""
+        """Return the accuracy that each agent would reach if all gave as much as they can."""
         return nearest_goals(self.dense_benefits, self.rows, self.limits)
 
     def replace(self, **changes: Any) -> Self:
@@ -122,7 +226,7 @@ class MeasuredGame(LinearGame):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
         frame = self._frame_dict()
         del frame["requirements"]
         margins = {"margins": self.margins.tolist()} if self.margins.any() else {}
@@ -137,7 +241,7 @@ class MeasuredGame(LinearGame):
 
 
 def nearest_goals(benefits: Matrix, curves: Matrix, limits: Vector) -> Vector:
-    """Give the accuracy of each agent if all gave their limits; of what helps nobody, nothing.
+    """Return the accuracy of each agent if all gave their limits; of what helps nobody, nothing.
 
     benefits: (..., k, k).
     curves: (..., k, 4).
@@ -146,7 +250,7 @@ def nearest_goals(benefits: Matrix, curves: Matrix, limits: Vector) -> Vector:
     endless = np.isinf(limits)
     samples = benefits @ np.where(endless, 0.0, limits)
     helped = (benefits[..., endless] > 0).any(axis=-1)
-    return accuracies_of(curves, np.where(helped, np.inf, samples))
+    return predict_accuracies(curves, np.where(helped, np.inf, samples))
 
 
 def _vector(values: ArrayLike, what: str, size: int) -> Vector:

@@ -46,25 +46,25 @@ class CurveModel:
         return np.delete(np.arange(self.contributions.shape[1]), self.agent)
 
     def benefits(self, found: Stack) -> Stack:
-        """Give the agent's row of W from parameters."""
+        """Return the agent's row of W from parameters."""
         row = np.ones((len(found), self.contributions.shape[1]))
         row[:, self.others] = np.exp(found[:, CURVE:])
         return row
 
     def curves(self, found: Stack) -> Stack:
-        """Give (floor, height, head, pace) from parameters."""
+        """Return (floor, height, head, pace) from parameters."""
         floor, above, head, pace = _parts(found)
         height = above * (head + self.reference) ** pace
         return np.stack([floor, height, head, pace], axis=1)
 
     def errors(self, found: Stack) -> Stack:
-        """Give the error in every pilot."""
+        """Return the error in every pilot."""
         floor, above, head, pace = (part[:, None] for part in _parts(found))
         samples = self.benefits(found) @ self.contributions.T
         return floor + above * ((head + samples) / (head + self.reference)) ** -pace
 
     def slopes(self, found: Stack) -> tuple[Stack, Stack]:
-        """Give the error in every pilot, and its derivatives by the parameters."""
+        """Return the error in every pilot, and its derivatives by the parameters."""
         floor, above, head, pace = (part[:, None] for part in _parts(found))
         worth = self.benefits(found)
         samples = worth @ self.contributions.T
@@ -131,7 +131,7 @@ class Task:
     precision: Matrix
 
     def at(self, found: Stack, which: Indices) -> tuple[Vector, Stack, Stack]:
-        """Give the sum of squares of some fits, half its gradient, and Gauss' half curvature."""
+        """Return the sum of squares of some fits, half its gradient, and Gauss' half curvature."""
         fitted, slopes = self.model.slopes(found)
         weights = 1 / self.scatter[which]
         slopes *= weights[:, :, None]

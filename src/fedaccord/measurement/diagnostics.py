@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.games.learning_curve import needs_of
-from fedaccord.games.measured import nearest_goals
+from fedaccord.games.measured import find_needs, nearest_goals
 from fedaccord.measurement.curve_fit import CURVE
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _negative(measurement: Measurement) -> Iterator[Doubt]:
 
 
 def unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
-    """Give what a sample of another would be worth if that could be less than nothing.
+    """Return what a sample of another would be worth if that could be less than nothing.
 
     One step of Newton's from the fit, with that benefit free of what was thought beforehand; and
     its standard error.
@@ -186,7 +185,7 @@ def _limited(measurement: Measurement, agent: int) -> bool:
 
 
 def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
-    needs = needs_of(measurement.curves, measurement.table.goals)
+    needs = find_needs(measurement.curves, measurement.table.goals)
     for agent, fit in enumerate(measurement.fits):
         name, need = measurement.agents[agent], needs[agent]
         least = (fit.model.contributions @ measurement.benefits[agent]).min()
@@ -250,7 +249,7 @@ def _poor(measurement: Measurement) -> Iterator[Doubt]:
 
 
 def _made_again(fit: AgentFit) -> tuple[float, int]:
-    """Give the squares of accuracies round the means of equal pilots, and how many are free."""
+    """Return the squares of accuracies round the means of equal pilots, and how many are free."""
     _, group = np.unique(fit.model.contributions, axis=0, return_inverse=True)
     group = group.ravel()
     counts = np.bincount(group)

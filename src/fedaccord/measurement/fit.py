@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import InputError
-from fedaccord.games.learning_curve import accuracies_of, needs_of
-from fedaccord.games.measured import MeasuredGame, nearest_goals
+from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
 from fedaccord.measurement.curve_fit import (
     CURVE,
     Beforehand,
@@ -79,7 +78,7 @@ class Unreachable:
 
     @property
     def sentence(self) -> str:
-        """Say so."""
+        """The fact in words, without a full stop."""
         return (
             f"{self.name} wants an accuracy of {self.goal:.3g}, and would reach "
             f"{self.nearest:.3f} at most, with as much data as all can give: "
@@ -194,31 +193,31 @@ class Measurement:
             raise InputError(f"{agent} has no goal: say which accuracy it wants, as with_goals can")
 
     def accuracies(self, contributions: ArrayLike) -> Matrix:
-        """Give the accuracies (B, k) that all resamples expect.
+        """Return the accuracies (B, k) that all resamples expect.
 
         contributions: theta (k,), or one for each resample (B, k).
         """
         given = as_numbers(contributions, "contributions")
         theirs = np.broadcast_to(given, self.resamples.noise.shape)
         samples = np.einsum("bij,bj->bi", self.resamples.benefits, theirs)
-        return accuracies_of(self.resamples.curves, samples)
+        return predict_accuracies(self.resamples.curves, samples)
 
     def needs(self, goals: ArrayLike | None = None) -> Matrix:
-        """Give the needs (B, k) of all resamples: effective samples; inf where a goal is too high.
+        """Return the needs (B, k) of all resamples: effective samples; inf if a goal is too high.
 
         goals: other goals than the agents'.
         """
         if goals is None:
             self._need_goals()
         wanted = self.goals if goals is None else as_numbers(goals, "goals")
-        return needs_of(self.resamples.curves, wanted)
+        return find_needs(self.resamples.curves, wanted)
 
     @cached_property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """The agents whose goals cannot be met even if all give their limits, as fitted."""
         nearest = nearest_goals(self.benefits, self.curves, self.table.limits)
         # Without a limit the accuracy comes close to its best and never is there.
-        short = (nearest < self.goals) | np.isinf(needs_of(self.curves, self.goals))
+        short = (nearest < self.goals) | np.isinf(find_needs(self.curves, self.goals))
         return tuple(
             Unreachable(i, self.agents[i], float(self.goals[i]), float(nearest[i]))
             for i in np.flatnonzero(short).tolist()
@@ -230,7 +229,7 @@ class Measurement:
         return doubts_of(self)
 
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> Measurement:
-        """Give the same curves with other goals; nothing is fitted anew.
+        """Return the same curves with other goals; nothing is fitted anew.
 
         goals: one accuracy for all, one per agent, or some by name.
         """
@@ -301,7 +300,7 @@ def _stacked(parts: Iterator[Stack]) -> Stack:
 
 
 def _shape(errors: Vector) -> Vector:
-    """Give the variance of a yes or no with these probabilities."""
+    """Return the variance of a yes or no with these probabilities."""
     return np.asarray(np.maximum(errors * (1 - errors), LEAST_VARIANCE))
 
 
@@ -331,7 +330,7 @@ def _fit_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
 
 
 def _beforehand(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) -> Beforehand:
-    """Say what parameters are thought to be before the fit, all but the worth by their scale."""
+    """Return what parameters are thought to be before the fit, all but the worth by their scale."""
     samples = model.contributions @ worth
     best = max(float(errors[samples >= np.quantile(samples, 0.75)].mean()), 0.01)
     middle = max(float(np.median(errors)), 0.02)
@@ -380,7 +379,7 @@ def _task(
 
 
 def _starts(centre: Vector) -> Stack:
-    """Give a few places to start from: fast and slow curves, low and high floors."""
+    """Return a few places to start from: fast and slow curves, low and high floors."""
     starts = [centre]
     for pace in (-0.7, 0.7):
         for floor in (-1.5, 1.0):
@@ -392,7 +391,7 @@ def _starts(centre: Vector) -> Stack:
 
 
 def _parameters_used(task: Task, found: Vector) -> float:
-    """Give how many parameters the pilots decided: the trace of the hat matrix."""
+    """Return how many parameters the pilots decided: the trace of the hat matrix."""
     _, _, curvature = task.at(found[None], np.zeros(1, dtype=np.intp))
     information = curvature[0] - task.precision
     return float(np.trace(np.linalg.solve(curvature[0], information)))

@@ -112,7 +112,7 @@ class Histograms:
     def assumed_needs(
         self, needs: float | Mapping[str, float] | ArrayLike | None = None
     ) -> tuple[Vector, tuple[str, ...]]:
-        """Give the number of own samples each would need alone, and what was assumed for them.
+        """Return the number of own samples each would need alone, and what was assumed for them.
 
         needs: one number for all, one per agent, or some by name; where left out, those of the
             file, and where it has none, as many as the agent has.
@@ -161,7 +161,7 @@ class Histograms:
         )
 
     def hints_for(self, agents: Sequence[str]) -> Matrix:
-        """Give the benefits in another order of agents, as the prior of fit_curves.
+        """Return the benefits in another order of agents, as the prior of fit_curves.
 
         agents: those of the pilots; each must have a histogram.
         """

@@ -125,7 +125,7 @@ class PilotTable:
         return not bool(np.isnan(self.goals).any())
 
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> PilotTable:
-        """Give the table with other goals.
+        """Return the table with other goals.
 
         goals: one accuracy for all, one per agent, or some by name; the others keep theirs.
         """
@@ -143,7 +143,7 @@ class PilotTable:
         )
 
     def joined(self, other: PilotTable) -> PilotTable:
-        """Give one table of the pilots of both, agents matched by name.
+        """Return one table of the pilots of both, agents matched by name.
 
         What is known of an agent in one table only is kept; where both know it, they must agree.
 
@@ -343,7 +343,7 @@ def _read_runs(
 
 
 def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
-    """Give what says where a number stands that is the n-th of a table, pilot by pilot."""
+    """Return what says where a number stands that is the n-th of a table, pilot by pilot."""
     return lambda n: f"{names[n % len(names)]} in pilot {n // len(names)}"
 
 

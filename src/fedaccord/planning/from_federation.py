@@ -78,7 +78,7 @@ def from_federation(
         algorithm,
         budget=budget,
         goals=goals,
-        aim=lambda first: rough_plan(fitted(first, 1)),
+        aim=lambda first: plan_roughly(fitted(first, 1)),
         seed=seed,
         store=store,
         others=others,
@@ -89,8 +89,8 @@ def from_federation(
     return fitted(table, resamples)
 
 
-def rough_plan(measurement: Measurement) -> Vector:
-    """Give contributions near those of a stable plan with a margin: where best responses lead.
+def plan_roughly(measurement: Measurement) -> Vector:
+    """Return contributions near those of a stable plan with a margin: where best responses lead.
 
     Of a goal that is out of reach, the nearest that is not stands in.
 

@@ -12,22 +12,26 @@ from fedaccord._checks import Vector, frozen
 from fedaccord.audit import audit
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.errors import InputError
-from fedaccord.games.learning_curve import accuracies_of
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame, nearest_goals
+from fedaccord.games.measured import MeasuredGame, nearest_goals, predict_accuracies
 from fedaccord.measurement.fit import Measurement, Unreachable
-from fedaccord.planning.bootstrap import followed, optimal_totals
-from fedaccord.planning.margins import Aim, least_margin
 from fedaccord.planning.probabilities import (
+    Aim,
     Chances,
     Estimate,
     Estimates,
+    find_margin,
+    lower_goals,
     spread,
     spread_of,
-    within_reach,
 )
 from fedaccord.planning.result import Outcome, Plan, Tradeoff
-from fedaccord.planning.selection import Equilibria, find_equilibria
+from fedaccord.planning.selection import (
+    Equilibria,
+    find_equilibria,
+    follow_equilibria,
+    optimal_totals,
+)
 
 __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
 
@@ -75,11 +79,11 @@ def make_plan(
     time_limit: seconds for each solver.
     assumed: sentences on what was assumed in making the game.
     """
-    options = _checked_options(probability, prefer, levels, seed)
+    options = _check_options(probability, prefer, levels, seed)
     return _Planner(subject, options, time_limit, tuple(assumed)).plan()
 
 
-def _checked_options(
+def _check_options(
     probability: float, prefer: str, levels: Sequence[float], seed: int
 ) -> dict[str, Any]:
     if not 0 < probability < 1:
@@ -118,7 +122,7 @@ class _Planner:
         if missed := _unreachable(self.subject):
             return self._out_of_reach(missed)
         game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
-        bare = _in_whole_samples(game)
+        bare = _round_box(game)
         solutions = self._solved(bare)
         aim = self._aim(bare, solutions["stable"])
         if isinstance(aim, str):
@@ -166,7 +170,7 @@ class _Planner:
         stable = solve_stable(bare, time_limit=self.time_limit)
         optimal = solve_optimal(bare, time_limit=self.time_limit)
         return {
-            "optimal": _at_most(optimal, stable),
+            "optimal": _tighten(optimal, stable),
             "stable": stable,
             "envy-free": solve_envy_free(bare, time_limit=self.time_limit),
         }
@@ -196,7 +200,7 @@ class _Planner:
         if self.measurement is None or not isinstance(bare, MeasuredGame):
             aim = aimed(0.0, bare)
         else:
-            aim = least_margin(
+            aim = find_margin(
                 bare,
                 self.measurement.noise,
                 probability=self.options["probability"],
@@ -205,7 +209,7 @@ class _Planner:
         return told[0] if aim is None else aim
 
     def _too_far(self, game: LinearGame, farthest: float) -> str:
-        """Say so where an agent needs so much more than the pilots had that no curve tells."""
+        """Return why, where an agent needs so much more than the pilots had that no curve tells."""
         if self.measurement is None:
             return ""
         tried = self.measurement.table.contributions @ self.measurement.benefits.T
@@ -220,7 +224,7 @@ class _Planner:
         )
 
     def _choice(self, game: LinearGame, found: Equilibria) -> int:
-        """Give the place of the equilibrium that is preferred; the cheapest comes first."""
+        """Return the place of the equilibrium that is preferred; the cheapest comes first."""
         if self.options["prefer"] == "total":
             return 0
         rows = found.contributions[:MOST_WEIGHED]
@@ -231,7 +235,7 @@ class _Planner:
         return int(np.argmin(np.round(loose, 9)))
 
     def _cut(self, given: Vector) -> float | None:
-        """Give the mean chance of a contributor who cuts to the least level."""
+        """Return the mean chance of a contributor who cuts to the least level."""
         giving = given > 0
         if self.chances is None or not giving.any():
             return None
@@ -239,7 +243,7 @@ class _Planner:
 
     def _planned(self, bare: LinearGame, solutions: dict[str, Solution], aim: Aim) -> Plan:
         sure = self.chances is None or aim.everyone >= self.options["probability"]
-        integer = _settled_whole(aim.game, aim.contributions)
+        integer = _is_whole_equilibrium(aim.game, aim.contributions)
         return Plan(
             aim.game,
             bare,
@@ -273,7 +277,7 @@ class _Planner:
         return spread(bare.alone, self.chances.needs(np.zeros(bare.size)))
 
     def _shares(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
-        """Give the plans without margins: what each gives, what they cost, what stability does."""
+        """Return the plans without margins: what each gives, their costs, what stability does."""
         from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 
         optimal, stable = solutions["optimal"], solutions["stable"]
@@ -291,7 +295,7 @@ class _Planner:
             return shares
         needs = self.chances.needs(np.zeros(bare.size))
         box = (bare.minimums, bare.limits)
-        drawn = followed(self.chances.benefits, needs, *box, given)
+        drawn = follow_equilibria(self.chances.benefits, needs, *box, given)
         least = optimal_totals(self.chances.benefits, needs, *box, bare.costs)
         # Best response comes to rest as well where somebody is short at its limit: that is no plan.
         has = np.einsum("bij,bj->bi", self.chances.benefits, drawn)
@@ -307,19 +311,19 @@ class _Planner:
         return shares
 
     def _estimates(self, aim: Aim) -> dict[str, Any]:
-        """Give the plan before rounding, with intervals, and what it costs."""
+        """Return the plan before rounding, with intervals, and what it costs."""
         game, real = aim.game, aim.real
         if self.chances is None or game.size > MOST_RESAMPLED:
             return {"real": Estimates(real), "total": Estimate(game.total(real))}
         margins = game.margins if isinstance(game, MeasuredGame) else np.zeros(game.size)
         needs = self.chances.needs(margins)
-        drawn = followed(self.chances.benefits, needs, game.minimums, game.limits, real)
+        drawn = follow_equilibria(self.chances.benefits, needs, game.minimums, game.limits, real)
         total = spread_of(game.total(real), drawn @ game.costs)
         missed = float(np.isnan(drawn).any(axis=1).mean())
         return {"real": spread(real, drawn), "total": total, "aims_missed": missed}
 
     def _chances_of(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
-        """Give what the whole plan leads to: accuracies, and how sure they are."""
+        """Return what the whole plan leads to: accuracies, and how sure they are."""
         game, given = aim.game, aim.contributions
         if not isinstance(game, MeasuredGame):
             return {}
@@ -330,7 +334,7 @@ class _Planner:
         everyone = self.chances.everyone(given)
         levels = self.options["levels"]
         probability = self.options["probability"]
-        lowered = None if sure else within_reach(runs, self.chances.goals, probability)
+        lowered = None if sure else lower_goals(runs, self.chances.goals, probability)
         return {
             "accuracy": spread(expected, self.chances.accuracies(given)),
             "runs": spread(expected, runs),
@@ -366,8 +370,8 @@ class _Planner:
         )
 
 
-def _at_most(optimal: Solution, stable: Solution) -> Solution:
-    """Give the cheapest plan that was found; a stable one may be cheaper where time ran out."""
+def _tighten(optimal: Solution, stable: Solution) -> Solution:
+    """Return the cheapest plan that was found; a stable one may be cheaper where time ran out."""
     if stable.total >= optimal.total:
         return optimal
     bounds = Interval(min(optimal.bounds.lower, stable.total), stable.total)
@@ -375,14 +379,14 @@ def _at_most(optimal: Solution, stable: Solution) -> Solution:
 
 
 def _ratio(stable: float, optimal: float, costs: Vector, least: Vector) -> Estimate:
-    """Give a price with its interval; where nobody needs anything it is one."""
+    """Return a price with its interval; where nobody needs anything it is one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = np.where(least > 0, costs / least, np.where(costs > 0, np.nan, 1.0))
     return spread_of(stable / optimal if optimal > 0 else 1.0, np.maximum(drawn, 1.0))
 
 
 def _own_part(game: LinearGame, given: Vector) -> float | None:
-    """Give the mean part of what contributors need that they give themselves."""
+    """Return the mean part of what contributors need that they give themselves."""
     giving = (given > 0) & (game.requirements > 0)
     if not giving.any():
         return None
@@ -406,12 +410,12 @@ def _unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
 
 
 def _lowered(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...]) -> LinearGame:
-    """Give the game with goals that can be reached in place of those that cannot."""
+    """Return the game with goals that can be reached in place of those that cannot."""
     if isinstance(subject, LinearGame):
         return subject
     goals = np.array(subject.goals)
     # Where nothing is limited, the nearest goal takes more data than there are numbers for.
-    much = accuracies_of(subject.curves, np.full(len(goals), PLENTY))
+    much = predict_accuracies(subject.curves, np.full(len(goals), PLENTY))
     for one in missed:
         goals[one.agent] = max(min(one.nearest - TIDY, much[one.agent]), TIDY)
     return subject.with_goals(goals).game
@@ -420,8 +424,8 @@ def _lowered(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...])
 # Whole samples.
 
 
-def _in_whole_samples(game: LinearGame) -> LinearGame:
-    """Give the game with limits and minimums in whole samples, over the reals."""
+def _round_box(game: LinearGame) -> LinearGame:
+    """Return the game with limits and minimums in whole samples, over the reals."""
     limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
     changed = (limits != game.limits).any() or (minimums != game.minimums).any()
     if not changed and not game.is_integer:
@@ -447,7 +451,7 @@ def whole_samples(game: LinearGame, given: Vector) -> Vector:
     return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
 
 
-def _settled_whole(game: LinearGame, given: Vector) -> bool:
+def _is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
     if game.size > MOST_SETTLED:
         return False
     integer = game.replace(strategies="integer")

@@ -75,7 +75,7 @@ class Tradeoff:
         return int(np.argmax(self.contributions))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it for machines."""
+        """Return it for machines."""
         return {
             "contributions": self.contributions.tolist(),
             "total": self.total,
@@ -245,7 +245,7 @@ class Plan:
         self.allocation.save(path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plan for machines; the same for the same input and seed."""
+        """Return the plan for machines; the same for the same input and seed."""
         given = self.contributions
         return {
             "outcome": self.outcome.key,

@@ -5,6 +5,8 @@ An equilibrium of u = W theta is told by its contributors S, those who give more
     W_SS x_S = (mu - W low)_S,   theta = low + x,   x_S > 0,   W theta >= mu,   theta <= high
 
 Nobody among S has anything to spare, so whoever gives up to its limit has exactly what it needs.
+What a plan would have been, had the pilots come out otherwise, is found for each resample: the
+equilibrium that is most like the chosen one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linprog
 
 from fedaccord._checks import Indices, Matrix, Vector, frozen
 from fedaccord.equilibria.linear.best_response import relative_regret
@@ -69,17 +72,17 @@ def find_equilibria(
         box = (game.minimums, game.limits)
         listed = list_equilibria(game.dense_benefits, game.requirements, *box)
         if len(listed):
-            return Equilibria(frozen(_told_apart(listed, game.costs)), complete=True)
+            return Equilibria(frozen(_drop_repeats(listed, game.costs)), complete=True)
     solution = cheapest or solve_stable(game, time_limit=time_limit)
     if solution.contributions is None:
-        return Equilibria(np.zeros((0, game.size)), small, _why_none(solution))
+        return Equilibria(np.zeros((0, game.size)), small, _explain_none(solution))
     found = [solution.contributions]
     if not small and game.size <= MOST_ORDERED:
-        found += _by_orders(game, np.random.default_rng(seed), deadline)
-    return Equilibria(frozen(_told_apart(np.array(found), game.costs)), complete=small)
+        found += _search_orders(game, np.random.default_rng(seed), deadline)
+    return Equilibria(frozen(_drop_repeats(np.array(found), game.costs)), complete=small)
 
 
-def _why_none(solution: Solution) -> str:
+def _explain_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
         said = "Not even everybody's limit meets every goal."
     elif solution.status is Status.NONE_EXISTS:
@@ -103,17 +106,17 @@ def list_equilibria(benefits: Matrix, needs: Vector, minimums: Vector, limits: V
     if not np.isfinite(needs).all():
         return np.zeros((0, k))
     found = [
-        with_contributors(benefits, needs, minimums, limits, np.array(sets, dtype=np.intp))
+        list_with_contributors(benefits, needs, minimums, limits, np.array(sets, dtype=np.intp))
         for size in range(k + 1)
         if (sets := list(combinations(range(k), size)))
     ]
     return np.concatenate(found)
 
 
-def with_contributors(
+def list_with_contributors(
     benefits: Matrix, needs: Vector, minimums: Vector, limits: Vector, sets: Indices
 ) -> Matrix:
-    """Give the equilibria among whose contributors are exactly these, a row of sets each."""
+    """Return the equilibria among whose contributors are exactly these, a row of sets each."""
     left = needs - benefits @ minimums
     blocks = benefits[sets[:, :, None], sets[:, None, :]]
     scale = float(np.abs(needs).max(initial=0.0)) or 1.0
@@ -132,7 +135,7 @@ def with_contributors(
     return np.minimum(given[good], limits)
 
 
-def _by_orders(game: LinearGame, rng: np.random.Generator, deadline: Deadline) -> list[Vector]:
+def _search_orders(game: LinearGame, rng: np.random.Generator, deadline: Deadline) -> list[Vector]:
     """Look for equilibria by best response, agents moving in orders drawn at random."""
     found = []
     benefits = game.dense_benefits
@@ -167,7 +170,7 @@ def settle(
             return
 
 
-def _told_apart(rows: Matrix, costs: Vector) -> Matrix:
+def _drop_repeats(rows: Matrix, costs: Vector) -> Matrix:
     """Put the cheapest first, and leave out those that differ from another by rounding alone."""
     rows = rows[np.argsort(rows @ costs, kind="stable")]
     allowed = 1e-6 * float(rows.max(initial=0.0))
@@ -176,3 +179,75 @@ def _told_apart(rows: Matrix, costs: Vector) -> Matrix:
         if not kept or (np.abs(rows[kept] - row).max(axis=1) > allowed).all():
             kept.append(n)
     return rows[kept]
+
+
+# What an equilibrium may be off by, relative to the largest need.
+LOOSE = 1e-6
+
+
+def follow_equilibria(
+    benefits: Matrix, needs: Matrix, minimums: Vector, limits: Vector, chosen: Vector
+) -> Matrix:
+    """Return the equilibrium of each of many games that is most like a chosen one.
+
+    Where the contributors are the same, theirs; elsewhere what best response from the chosen one
+    leads to, in which somebody may be short at its limit. NaN where that does not settle, or
+    where a need is out of reach and nothing limits what is given.
+
+    benefits: B x k x k, a game each.
+    needs: B x k, infinite where a goal is out of reach.
+    minimums, limits: of all games alike.
+    chosen: the equilibrium to follow.
+    """
+    result = np.full(needs.shape, np.nan)
+    contributors = np.flatnonzero(chosen > minimums + FINE * (float(chosen.max()) or 1.0))
+    for b in np.flatnonzero((np.isfinite(needs) | np.isfinite(limits)).all(axis=1)).tolist():
+        if np.isfinite(needs[b]).all():
+            same = list_with_contributors(
+                benefits[b], needs[b], minimums, limits, contributors[None]
+            )
+            if len(same):
+                result[b] = same[0]
+                continue
+        theta = settle_within(benefits[b], needs[b], minimums, limits, chosen)
+        if theta is not None:
+            result[b] = theta
+    return result
+
+
+def settle_within(
+    benefits: Matrix, needs: Vector, minimums: Vector, limits: Vector, start: Vector
+) -> Vector | None:
+    """Return where best response comes to rest within the limits; None where it does not.
+
+    benefits, needs, minimums, limits: of one game; a need may be infinite where there is a limit.
+    start: where to begin.
+    """
+    # Whoever cannot reach its goal gives all it can, whatever the others give.
+    least = np.where(np.isfinite(needs), minimums, limits)
+    wanted = np.where(np.isfinite(needs), needs, 0.0)
+    theta = np.clip(start, least, limits)
+    settle(benefits, wanted, least, limits, theta, np.argsort(-start, kind="stable"))
+    response = theta + (wanted - benefits @ theta) / benefits.diagonal()
+    off = np.abs(np.clip(response, least, limits) - theta).max()
+    return theta if off <= LOOSE * (float(wanted.max()) or 1.0) else None
+
+
+def optimal_totals(
+    benefits: Matrix, needs: Matrix, minimums: Vector, limits: Vector, costs: Vector
+) -> Vector:
+    """Return the least cost that satisfies everybody in each of many games; NaN where none does.
+
+    benefits: B x k x k, a game each.
+    needs: B x k.
+    minimums, limits, costs: of all games alike.
+    """
+    totals = np.full(len(needs), np.nan)
+    for b in np.flatnonzero(np.isfinite(needs).all(axis=1)).tolist():
+        # Solvers have absolute tolerances: they are given needs of about one.
+        unit = float(needs[b].max()) or 1.0
+        box = list(zip((minimums / unit).tolist(), (limits / unit).tolist(), strict=True))
+        found = linprog(costs, A_ub=-benefits[b], b_ub=-needs[b] / unit, bounds=box)
+        if found.status == 0:
+            totals[b] = unit * float(found.fun or 0.0)
+    return totals

@@ -9,53 +9,27 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Unreachable
-from fedaccord.planning.margins import NEAR
+from fedaccord.planning.probabilities import NEAR
 from fedaccord.planning.result import Outcome, Plan
+from fedaccord.wording import (
+    count,
+    format_accuracy,
+    format_accuracy_down,
+    format_part,
+    format_probability,
+    format_samples,
+    join_with_and,
+)
 
 # Of more agents than this a sentence names only the first.
 NAMED = 3
-
-
-# Numbers.
-
-
-def samples(value: float) -> str:
-    """Write a number of samples: 1,200; with digits behind the point only where it is small."""
-    if not math.isfinite(value):
-        return "no end of"
-    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.3g}"
-
-
-def chance(value: float) -> str:
-    """Write a probability; what is not certain never reads as if it were."""
-    if 0 < value < 0.005:
-        return "below 0.01"
-    if 0.995 <= value < 1:
-        return "above 0.99"
-    return f"{value:.2f}"
-
-
-def accuracy(value: float) -> str:
-    """Write an accuracy: 0.8 as 0.80, 0.825 in full."""
-    return f"{value:.2f}" if abs(100 * value - round(100 * value)) < 1e-9 else f"{value:.3f}"
-
-
-def percent(part: float) -> str:
-    """Write a part of a whole in per cent."""
-    if 0 < part < 0.005:
-        return "less than 1 %"
-    return "more than 99 %" if 0.995 < part < 1 else f"{100 * part:.0f} %"
-
-
-def _agents(count: int) -> str:
-    return "1 agent" if count == 1 else f"{count:,} agents"
 
 
 # The verdict.
 
 
 def verdict(plan: Plan) -> str:
-    """Say in a sentence or two what came of planning."""
+    """Return in a sentence or two what came of planning."""
     if plan.outcome is Outcome.UNREACHABLE:
         return f"There is no plan: {_out_of_reach(plan.unreachable)}."
     if plan.contributions is None or plan.real is None:
@@ -77,10 +51,14 @@ def verdict(plan: Plan) -> str:
 def _asked(plan: Plan) -> str:
     given = np.asarray(plan.contributions)
     giving = int((given > 0).sum())
-    of = _agents(giving) if giving == plan.size else f"{giving:,} of {_agents(plan.size)}"
+    of = (
+        count(giving, "agent")
+        if giving == plan.size
+        else f"{giving:,} of {count(plan.size, 'agent')}"
+    )
     noun = "sample" if given.sum() == 1 else "samples"
-    cost = f" at a cost of {samples(plan.game.total(given))}" if _has_costs(plan) else ""
-    return f"{samples(float(given.sum()))} {noun}{cost} of {of}"
+    cost = f" at a cost of {format_samples(plan.game.total(given))}" if _has_costs(plan) else ""
+    return f"{format_samples(float(given.sum()))} {noun}{cost} of {of}"
 
 
 def _has_costs(plan: Plan) -> bool:
@@ -96,30 +74,33 @@ def _saved(plan: Plan) -> str:
     word = "less" if _has_costs(plan) else "fewer"
     sure = " and wanted to be as sure" if plan.z > 0 else ""
     if saved < -0.005 * alone:
-        return f", more than the {samples(alone)} if each went alone{sure}"
+        return f", more than the {format_samples(alone)} if each went alone{sure}"
     if saved <= 0.005 * alone:
         return ", about as many as if each went alone"
-    return f", {percent(saved / alone)} {word} than if each went alone{sure}"
+    return f", {format_part(saved / alone)} {word} than if each went alone{sure}"
 
 
 def _sure(plan: Plan) -> str:
     if plan.everyone is None:
         return ""
-    interval = f"{chance(plan.everyone.low or 0.0)} to {chance(plan.everyone.high or 0.0)}"
+    everyone = plan.everyone
+    value, low, high = map(
+        format_probability, (everyone.value, everyone.low or 0.0, everyone.high or 0.0)
+    )
     return (
-        f"; in one run all reach their goals with probability {chance(plan.everyone.value)} "
-        f"({interval}, depending on which of the curves that fit the pilots is true)"
+        f"; in one run all reach their goals with probability {value} ({low} to {high}, depending "
+        "on which of the curves that fit the pilots is true)"
     )
 
 
 def _holds(plan: Plan) -> str:
-    """Say what becomes of contributors who cut."""
+    """Return what becomes of contributors who cut."""
     level, cut = _mean_cut(plan)
     if cut is None:
         return ""
     return (
-        f"A contributor who quietly cut to {percent(level)} of its share would still reach its "
-        f"goal with probability {chance(cut)}, on average."
+        f"A contributor who quietly cut to {format_part(level)} of its share would still reach its "
+        f"goal with probability {format_probability(cut)}, on average."
     )
 
 
@@ -138,8 +119,8 @@ def _unmeasured(plan: Plan) -> str:
 
 
 def _less_sure(plan: Plan) -> str:
-    asked = chance(plan.options["probability"])
-    best = chance(plan.everyone.value) if plan.everyone is not None else "unknown"
+    asked = format_probability(plan.options["probability"])
+    best = format_probability(plan.everyone.value) if plan.everyone is not None else "unknown"
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = (
         f"No stable plan{limits} was found that lets all reach their goals in one run with "
@@ -147,7 +128,7 @@ def _less_sure(plan: Plan) -> str:
         f"{_asked(plan)}"
     )
     if plan.ceiling is not None:
-        said += f"; if all gave all they can it would be {chance(plan.ceiling.value)}"
+        said += f"; if all gave all they can it would be {format_probability(plan.ceiling.value)}"
     return f"{said}. {_attainable(plan)}".strip()
 
 
@@ -157,21 +138,16 @@ def _attainable(plan: Plan) -> str:
     low = np.flatnonzero(plan.attainable < plan.goals - 5e-4).tolist()
     if not low:
         return ""
-    named = [f"{floored(plan.attainable[i])} for {plan.name(i)}" for i in low]
+    named = [f"{format_accuracy_down(plan.attainable[i])} for {plan.name(i)}" for i in low]
     goals = "a goal" if len(low) == 1 else "goals"
-    likely = chance(plan.options["probability"])
-    return f"With probability {likely} this plan lets all reach {goals} of {_listed(named)}."
+    likely = format_probability(plan.options["probability"])
+    return f"With probability {likely} this plan lets all reach {goals} of {_join(named)}."
 
 
-def floored(value: float) -> str:
-    """Write an accuracy that can be promised: rounded down."""
-    return f"{math.floor(1000 * value + 1e-6) / 1000:.3f}"
-
-
-def _listed(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     if len(parts) > 2 * NAMED:
         return f"{', '.join(parts[:NAMED])}, and so on for {len(parts) - NAMED:,} more"
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return join_with_and(parts)
 
 
 def _out_of_reach(missed: tuple[Unreachable, ...]) -> str:
@@ -187,13 +163,13 @@ def _instead(plan: Plan) -> str:
     optimal = plan.solutions.get("optimal")
     if optimal is None or optimal.contributions is None:
         return ""
-    total = samples(float(optimal.contributions.sum()))
+    total = format_samples(float(optimal.contributions.sum()))
     said = f" The cheapest plan asks {total} samples in all, and somebody could give less."
     # Without limits there would be a stable plan: whoever is at its limit stands in the way.
     full = np.flatnonzero(optimal.contributions >= plan.game.limits * (1 - 1e-6)).tolist()
     if not full:
         return said
-    return f"{said} It takes all that {_listed([plan.name(i) for i in full])} can give: {_REMEDY}"
+    return f"{said} It takes all that {_join([plan.name(i) for i in full])} can give: {_REMEDY}"
 
 
 # Why each gives what it gives.
@@ -224,36 +200,39 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     if need <= 0:
         return f"{name} gives {_nothing(given)}: it needs no samples {wants}."
     worth = (
-        f"the others give {samples(others)}, worth {samples(supplied)} of its own to it"
-        f"{_best_helper(plan, agent, everyone)}"
+        f"the others give {format_samples(others)}, worth {format_samples(supplied)} of its own to "
+        f"it{_best_helper(plan, agent, everyone)}"
     )
     if others <= 0:
         worth = "the others give nothing"
     elif supplied < 0.5:
-        worth = f"the {samples(others)} that the others give are worth nothing to it"
+        worth = f"the {format_samples(others)} that the others give are worth nothing to it"
     if given == 0:
-        return f"{name} gives nothing: {worth}, and it needs {samples(need)} {wants}."
+        return f"{name} gives nothing: {worth}, and it needs {format_samples(need)} {wants}."
     if need - supplied < game.minimums[agent] - 1:
-        least = samples(float(game.minimums[agent]))
-        return f"{name} gives {samples(given)}, its minimum ({least}): {worth}."
+        least = format_samples(float(game.minimums[agent]))
+        return f"{name} gives {format_samples(given)}, its minimum ({least}): {worth}."
     part = (
-        f", {percent(min(supplied / need, 1.0))} of that" if others > 0 and supplied >= 0.5 else ""
+        f", {format_part(min(supplied / need, 1.0))} of that"
+        if others > 0 and supplied >= 0.5
+        else ""
     )
     all_of_it = ", all it can" if given >= game.limits[agent] else ""
     return (
-        f"{name} gives {samples(given)}{all_of_it}: alone it would need {samples(need)} {wants}; "
-        f"{worth}{part}; {'the rest it gives' if part else 'it gives all of it'} itself."
+        f"{name} gives {format_samples(given)}{all_of_it}: alone it would need "
+        f"{format_samples(need)} {wants}; {worth}{part}; "
+        f"{'the rest it gives' if part else 'it gives all of it'} itself."
     )
 
 
 def _nothing(given: float) -> str:
-    return "nothing" if given == 0 else samples(given)
+    return "nothing" if given == 0 else format_samples(given)
 
 
 def _wants(plan: Plan, agent: int) -> str:
     if plan.goals is None:
         return "to reach its requirement"
-    goal = accuracy(float(plan.goals[agent]))
+    goal = format_accuracy(float(plan.goals[agent]))
     if plan.margins is None or plan.margins[agent] <= 0:
         return f"to reach {goal}"
     return f"to reach {plan.aims[agent]:.3f}, its goal of {goal} with room for chance"
@@ -267,13 +246,13 @@ def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
         return ""
     most = int(np.argmax(worth))
     return (
-        f" (most by {plan.name(most)}, whose {samples(float(given[most]))} are worth "
-        f"{samples(float(worth[most]))})"
+        f" (most by {plan.name(most)}, whose {format_samples(float(given[most]))} are worth "
+        f"{format_samples(float(worth[most]))})"
     )
 
 
 def _prospects(plan: Plan, agent: int, given: float) -> str:
-    """Say what an agent may expect, and what a cut would do."""
+    """Return what an agent may expect, and what a cut would do."""
     if plan.accuracy is None or plan.goals is None:
         return ""
     expected = f"It is expected to reach {plan.accuracy.values[agent]:.3f}"
@@ -282,13 +261,13 @@ def _prospects(plan: Plan, agent: int, given: float) -> str:
     run = plan.runs[agent]
     said = (
         f"{expected} (a single run: {run.low:.3f} to {run.high:.3f}) and reaches "
-        f"{accuracy(float(plan.goals[agent]))} in one run with probability "
-        f"{chance(float(plan.satisfied[agent]))}"
+        f"{format_accuracy(float(plan.goals[agent]))} in one run with probability "
+        f"{format_probability(float(plan.satisfied[agent]))}"
     )
     if given == 0 or not plan.cuts:
         return f"{said}."
     cuts = ", ".join(
-        f"{chance(float(chances[agent]))} with {percent(level)}"
+        f"{format_probability(float(chances[agent]))} with {format_part(level)}"
         for level, chances in plan.cuts.items()
     )
     return f"{said}; if it gave only part of its share, {cuts}."

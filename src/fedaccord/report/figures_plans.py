@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.errors import InputError
-from fedaccord.games.learning_curve import accuracies_of
+from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Plan
@@ -158,8 +158,8 @@ def curve_band(measurement: Measurement, agent: int, most: float) -> tuple[Vecto
     most: how far to go.
     """
     at = np.linspace(0, most, CURVE_POINTS)
-    fitted = accuracies_of(measurement.curves[agent][None], at)
-    drawn = accuracies_of(measurement.resamples.curves[:, agent][:, None], at)
+    fitted = predict_accuracies(measurement.curves[agent][None], at)
+    drawn = predict_accuracies(measurement.resamples.curves[:, agent][:, None], at)
     band = spread(fitted, drawn)
     return at, np.array([fitted, band.low, band.high])
 

@@ -190,11 +190,11 @@ def joined(
         _renamed(Section(page.title, (Mark(page.verdict, page.tone), *page.sections)), taken)
         for page in pages
     )
-    facts = _told_apart(pages, names or [page.title for page in pages])
+    facts = _drop_repeats(pages, names or [page.title for page in pages])
     return Page(title, verdict, tone, sections=sections, facts=facts, command=command)
 
 
-def _told_apart(pages: Sequence[Page], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _drop_repeats(pages: Sequence[Page], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """List the facts of pages: those of one with its name, those that are shared at the end."""
     if len(names) != len(pages):
         raise InputError(f"there are {len(pages)} pages and {len(names)} names; give one each")

@@ -12,10 +12,9 @@ import numpy as np
 from fedaccord._checks import Matrix, Vector
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.games import catalog
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, Refuted
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.well_behaved import Certified, Refuted
 from fedaccord.reproduce import draws
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.oracle import (

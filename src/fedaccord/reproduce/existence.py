@@ -16,10 +16,9 @@ from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce import behaviour, draws, rings
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
 from fedaccord.reproduce.oracle import (

@@ -20,10 +20,9 @@ from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.well_behaved import Certified
 from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
 from fedaccord.reproduce.oracle import Listing, linear_utility, read_rows
 

@@ -17,10 +17,10 @@ from pac_worlds import (
 
 from fedaccord.audit import Answer, audit
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
+from fedaccord.games.base import Certified, Refuted, Unknown
 from fedaccord.games.pac import posteriors
 from fedaccord.games.pac.exact import PacGame
 from fedaccord.games.pac.worlds import World, merged_worlds
-from fedaccord.games.well_behaved import Certified, Refuted, Unknown
 
 HALF = Fraction(1, 2)
 

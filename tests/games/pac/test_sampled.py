@@ -8,10 +8,10 @@ from pac_worlds import cycle_worlds
 
 from fedaccord.audit import Answer, audit
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
+from fedaccord.games.base import Unknown
 from fedaccord.games.pac.exact import PacGame
 from fedaccord.games.pac.sampled import SampledPacGame, half_width
 from fedaccord.games.pac.worlds import World
-from fedaccord.games.well_behaved import Unknown
 
 
 def noisy_pair():

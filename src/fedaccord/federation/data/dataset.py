@@ -116,7 +116,7 @@ class Dataset:
         return digest.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the data's provenance, without the data."""
+        """Return the data's provenance, without the data."""
         return {
             "source": self.source,
             "sha256": self.sha256,
@@ -126,7 +126,7 @@ class Dataset:
         }
 
     def take(self, indices: Indices) -> Dataset:
-        """Give some of the points as a data set of its own."""
+        """Return some of the points as a data set of its own."""
         return Dataset(
             self.inputs[indices],
             self.labels[indices],
@@ -369,7 +369,7 @@ SITE_KEYS = ("sites", "site")
 
 
 def _chosen(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
-    """Give the first of some keys that an npz file has an array of."""
+    """Return the first of some keys that an npz file has an array of."""
     for key in keys:
         if key in names:
             return key

@@ -62,7 +62,7 @@ class Scores:
         return len(self.values)
 
     def summary(self) -> dict[str, float]:
-        """Give the mean, the standard deviation and the range of the scores that are known."""
+        """Return the mean, the standard deviation and the range of the scores that are known."""
         known = self.values[~np.isnan(self.values)]
         if not len(known):
             raise InputError("no point has a score yet; run more trials")
@@ -113,7 +113,7 @@ class Bands:
         check_bands(self.hard, self.easy, names=("the hard band", "the easy band"))
 
     def pools(self, scores: Scores) -> tuple[Indices, Indices]:
-        """Give the places of the hard and of the easy points, each from easier to harder.
+        """Return the places of the hard and of the easy points, each from easier to harder.
 
         Percentile p lies before the point of rank p n / 100, so that bands which touch share no
         point; points without a score are in no band.
@@ -190,7 +190,7 @@ def loss_scores(
 
 
 def point_losses(model: nn.Module, pool: Dataset, preparation: Preparation) -> Vector:
-    """Give every point's cross-entropy loss under a model."""
+    """Return every point's cross-entropy loss under a model."""
     model.eval()
     losses = []
     with torch.inference_mode():
@@ -387,7 +387,7 @@ def _check_trials(
 def mean_by_point(
     points: int, members: Iterable[Indices], values: Vector
 ) -> tuple[Vector, NDArray[np.int64]]:
-    """Give each point the mean value of the trials it was in, and how many those were.
+    """Return each point the mean value of the trials it was in, and how many those were.
 
     points: how many points there are.
     members: the points of every trial, each once.

@@ -27,7 +27,7 @@ FOLDER = "FEDACCORD_DATA"
 
 
 def find_path(path: str | Path) -> Path | None:
-    """Give the place of a file or folder, looked for in the folder FEDACCORD_DATA as well."""
+    """Return the place of a file or folder, looked for in the folder FEDACCORD_DATA as well."""
     given = Path(path).expanduser()
     places = [given]
     if not given.is_absolute() and os.environ.get(FOLDER):
@@ -38,7 +38,7 @@ def find_path(path: str | Path) -> Path | None:
 
 
 def existing_file(path: str | Path) -> Path:
-    """Give the place of a file that is there, or say where it was looked for."""
+    """Return the place of a file that is there, or say where it was looked for."""
     found = find_path(path)
     if found is None:
         folder = os.environ.get(FOLDER)
@@ -130,7 +130,7 @@ def _parse_idx(file: Any, dimensions: int, where: str) -> NDArray[np.uint8]:
 
 
 def npz_names(path: Path) -> list[str]:
-    """Give the names of the arrays of an npz file, without reading any."""
+    """Return the names of the arrays of an npz file, without reading any."""
     with _faults_named(path), zipfile.ZipFile(path) as archive:
         return list(_members(archive))
 
@@ -153,7 +153,7 @@ def read_npz(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Give the entries that are arrays, by the arrays' names."""
+    """Return the entries that are arrays, by the arrays' names."""
     return {
         info.filename.removesuffix(".npy"): info
         for info in archive.infolist()
@@ -250,5 +250,5 @@ def load_arrays(
 
 
 def other_content(path: str | Path, what: str) -> InputError:
-    """Say that a file does not hold what it should."""
+    """Return the error of a file that does not hold what it should."""
     return InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")

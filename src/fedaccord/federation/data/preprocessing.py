@@ -37,7 +37,7 @@ class Column:
 
 
 def prepared_shape(shape: tuple[int, ...], columns: tuple[Column, ...] | None) -> tuple[int, ...]:
-    """Give the shape in which a network is given one point.
+    """Return the shape in which a network is given one point.
 
     It depends on the whole data set and not on which points train, so that one network fits
     every split.

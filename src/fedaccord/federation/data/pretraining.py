@@ -200,7 +200,7 @@ def shuffled_batches(points: int, size: int, random: np.random.Generator) -> Ite
 
 
 def tensors(pair: Pair) -> tuple[Tensor, Tensor]:
-    """Give inputs and labels as torch takes them."""
+    """Return inputs and labels as torch takes them."""
     inputs, labels = (np.asarray(array) for array in pair)
     # torch warns of arrays that cannot be written to, though nobody writes.
     return torch.tensor(inputs, dtype=torch.float32), torch.tensor(labels, dtype=torch.int64)
@@ -294,7 +294,7 @@ def _try(
 
 
 def model_digest(model: ModelMaker) -> str:
-    """Give a digest of a model's structure and of the names and shapes of its parameters."""
+    """Return a digest of a model's structure and of the names and shapes of its parameters."""
     with torch.random.fork_rng(devices=[]):
         network = model()
     shapes = [(name, tuple(tensor.shape)) for name, tensor in network.state_dict().items()]
@@ -302,7 +302,7 @@ def model_digest(model: ModelMaker) -> str:
 
 
 def pair_digest(pair: Pair) -> str:
-    """Give a digest of inputs and labels."""
+    """Return a digest of inputs and labels."""
     digest = hashlib.sha256()
     for array in map(np.ascontiguousarray, pair):
         digest.update(f"{array.dtype.str}{array.shape}".encode())

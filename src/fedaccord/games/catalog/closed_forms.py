@@ -40,7 +40,7 @@ def root_between(function: Callable[[float], float], low: float, high: float) ->
 
 
 def linear_flower(petals: int, strategies: str) -> Answers:
-    """Give the flower's totals with linear utilities (Appendix E).
+    """Return the flower's totals with linear utilities (Appendix E).
 
     Core only: sqrt(b). Stable: core 0, every petal 1 / (2 - 1/sqrt(b)). Envy-free: all one half.
     Integers: a petal that gives has exactly 1 and nobody else reaches its group, so all petals
@@ -55,7 +55,7 @@ def linear_flower(petals: int, strategies: str) -> Answers:
 
 
 def coverage_flower(petals: int, strategies: str) -> Answers:
-    """Give the flower's totals with random coverage (Appendix E).
+    """Return the flower's totals with random coverage (Appendix E).
 
     With m whole samples of the core a petal misses a share (1/sqrt(b)) r^m + 1 - 1/sqrt(b) of its
     points, r = 1 - 1/b, and may miss 1 - 1/b: so r^m <= 1 - 1/sqrt(b), and between whole numbers
@@ -79,7 +79,7 @@ def coverage_flower(petals: int, strategies: str) -> Answers:
 
 
 def coverage_flower_core(petals: int) -> float:
-    """Give what the core alone must give over the reals, by randomized rounding."""
+    """Return what the core alone must give over the reals, by randomized rounding."""
     root = math.isqrt(petals)
     keep = 1 - 1 / petals
     whole = math.floor(math.log(1 - 1 / root) / math.log(keep))
@@ -87,7 +87,7 @@ def coverage_flower_core(petals: int) -> float:
 
 
 def coverage_flower_smooth(petals: int) -> float:
-    """Give a lower bound on any optimum: the core's amount where r^t is not rounded."""
+    """Return a lower bound on any optimum: the core's amount where r^t is not rounded."""
     return math.log(1 - 1 / math.isqrt(petals)) / math.log(1 - 1 / petals)
 
 
@@ -95,7 +95,7 @@ def coverage_flower_smooth(petals: int) -> float:
 
 
 def two_agents(strategies: str) -> Answers:
-    """Give the totals of two agents uniform on the same two points (Theorem 7).
+    """Return the totals of two agents uniform on the same two points (Theorem 7).
 
     (1 - theta_1/2)(1 - theta_2/2) = 1/2 is the set of equilibria; the sum is least at its ends.
     Agents who are alike must give alike to be free of envy: 2 - sqrt(2) each.
@@ -107,7 +107,7 @@ def two_agents(strategies: str) -> Answers:
 
 
 def complete_graph(strategies: str) -> Answers:
-    """Give the totals of K4 (Theorem 8): a perfect matching, or over the reals all alike.
+    """Return the totals of K4 (Theorem 8): a perfect matching, or over the reals all alike.
 
     All alike at theta each edge misses (2 p^3 + p)/3 of its points, p = 1 - theta/3.
     """
@@ -123,7 +123,7 @@ def complete_graph(strategies: str) -> Answers:
 
 
 def cycle_threshold(d: int, requirement: Fraction) -> int:
-    """Give m(mu): the least m with 1 - (1/2)(1 - 1/d)^m >= mu, in Fractions."""
+    """Return m(mu): the least m with 1 - (1/2)(1 - 1/d)^m >= mu, in Fractions."""
     missed, m = Fraction(1, 2), 0
     while 1 - missed < requirement:
         missed *= 1 - Fraction(1, d)
@@ -132,7 +132,7 @@ def cycle_threshold(d: int, requirement: Fraction) -> int:
 
 
 def pac_cycle(d: int, requirement: Fraction, strategies: str) -> Answers:
-    """Give the totals of the cycle of three agents (Section 3.3 and Appendix D).
+    """Return the totals of the cycle of three agents (Section 3.3 and Appendix D).
 
     Over integers i is satisfied when theta_i + theta_{i-1} >= m. Every two agents are neighbours,
     so whoever gives more than its successor would still be satisfied after swapping with it: in
@@ -163,7 +163,7 @@ def pac_cycle(d: int, requirement: Fraction, strategies: str) -> Answers:
 
 
 def linear_sunflower(petals: int, shared: int, own: int, cores: int) -> Answers:
-    """Give a sunflower's totals with random discovery.
+    """Return a sunflower's totals with random discovery.
 
     Averaging over the ring's rotations, and over the cores, keeps an optimum optimal and an
     equilibrium one, as the equilibria of W = Q Q' are a convex set, and of one total. So two
@@ -205,7 +205,7 @@ def _corners(a: Fraction, b: Fraction, c: Fraction) -> list[tuple[Fraction, Frac
 
 
 def coverage_sunflower(petals: int, shared: int, own: int, cores: int) -> Answers:
-    """Give a sunflower's stable total with random coverage.
+    """Return a sunflower's stable total with random coverage.
 
     The cores idle, as every point of theirs is seen by two petals; a petal misses p^2 of each
     shared point and p of each own one, p = 1 - theta/n, and may miss 1 - 1/n in all.
@@ -223,7 +223,7 @@ def coverage_sunflower(petals: int, shared: int, own: int, cores: int) -> Answer
 
 
 def common_core(model: str, agents: int, core: int, own: int) -> Answers:
-    """Give the totals of agents who share a core of points and own as many others each.
+    """Return the totals of agents who share a core of points and own as many others each.
 
     Linear: by symmetry all alike is optimal; it is also stable and free of envy. Coverage: all
     alike is stable.

@@ -55,7 +55,7 @@ def build(name: str, /, **parameters: Any) -> Game:
 
 
 def answers(name: str, /, **parameters: Any) -> Answers:
-    """Give the totals that are known of a game of the catalogue, with the same parameters."""
+    """Return the totals that are known of a game of the catalogue, with the same parameters."""
     entry, chosen = _chosen(name, parameters)
     return entry.answers(**chosen)
 

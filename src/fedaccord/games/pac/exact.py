@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved
 from fedaccord.games.pac.posteriors import (
     FOREVER,
     BayesPosteriors,
@@ -23,7 +23,6 @@ from fedaccord.games.pac.posteriors import (
     mixture,
 )
 from fedaccord.games.pac.worlds import World, checked_worlds, label_functions, merged_worlds
-from fedaccord.games.well_behaved import Certified, Refuted, Unknown, WellBehaved
 
 Classifier: TypeAlias = Literal["bayes", "worst"]
 
@@ -99,16 +98,16 @@ class PacGame(Game):
     # Utilities.
 
     def utilities(self, contributions: Vector) -> Vector:
-        """Give the expected accuracies u(theta), each rounded once from its exact value."""
+        """Return the expected accuracies u(theta), each rounded once from its exact value."""
         counts = _exact(contributions)
         return np.array([float(self._utility(i, counts)) for i in range(self.size)])
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
-        """Give u_i(theta) in Fractions."""
+        """Return u_i(theta) in Fractions."""
         return self._utility(agent, [Fraction(c) for c in contributions])
 
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say for every agent whether u_i(theta) >= mu_i, exactly.
+        """Return for every agent whether u_i(theta) >= mu_i, exactly.
 
         A float utility may round up to its requirement while the agent is samples short of it.
         """
@@ -125,14 +124,14 @@ class PacGame(Game):
         return float(self._utility(agent, counts))
 
     def jacobian(self, contributions: Vector) -> Matrix:
-        """Give the right-hand derivatives: differences of utilities across the unit cell."""
+        """Return the right-hand derivatives: differences of utilities across the unit cell."""
         counts = _exact(contributions)
         return np.array(
             [[float(self._slope(i, j, counts)) for j in range(self.size)] for i in range(self.size)]
         )
 
     def _slope(self, agent: int, giver: int, counts: Sequence[Fraction]) -> Fraction:
-        """Give du_i / dtheta_j to the right, exact because u_i is linear in theta_j on a cell."""
+        """Return du_i / dtheta_j to the right, exact because u_i is linear in theta_j on a cell."""
         low, high = list(counts), list(counts)
         low[giver] = Fraction(math.floor(counts[giver]))
         high[giver] = low[giver] + 1
@@ -141,7 +140,7 @@ class PacGame(Game):
     # Best responses.
 
     def _is_reachable(self, agent: int, counts: Sequence[Fraction]) -> bool:
-        """Say whether some finite number of own samples satisfies the agent, the others given.
+        """Return whether some finite number of own samples satisfies the agent, the others given.
 
         More samples never hurt, so the limit of infinitely many decides, unless it equals the
         requirement. Then one sample decides: m samples attain the limit exactly when, whatever
@@ -177,7 +176,7 @@ class PacGame(Game):
         return high
 
     def exact_response(self, agent: int, contributions: Sequence[Fraction]) -> Fraction | None:
-        """Give f_i(theta) as a Fraction, or None where no own amount suffices."""
+        """Return f_i(theta) as a Fraction, or None where no own amount suffices."""
         counts = [Fraction(c) for c in contributions]
         whole = self._least_whole(agent, counts)
         if whole is None or whole == 0 or self.is_integer:
@@ -263,7 +262,7 @@ class PacGame(Game):
         return {"worlds": worlds, "classifier": self.classifier}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it."""
+        """Return the game as GAME.json holds it."""
         result = {"model": "pac", **self._frame_dict()}
         result["worlds"] = [world.to_dict() for world in self.worlds]
         if self.classifier != "bayes":

@@ -102,15 +102,15 @@ class Posteriors(ABC):
 
     @abstractmethod
     def _one_sample(self, agent: int) -> Table:
-        """Give the states after one sample of an agent."""
+        """Return the states after one sample of an agent."""
 
     @abstractmethod
     def _all_samples(self, agent: int) -> Table:
-        """Give the states after infinitely many samples of an agent."""
+        """Return the states after infinitely many samples of an agent."""
 
     @abstractmethod
     def _no_sample(self) -> Table:
-        """Give the single state before any sample."""
+        """Return the single state before any sample."""
 
     @abstractmethod
     def _join(self, left: States, right: States) -> Join:
@@ -118,10 +118,10 @@ class Posteriors(ABC):
 
     @abstractmethod
     def _expected(self, agent: int, table: Table) -> int:
-        """Give the weighted score of an agent, over prior scale, own scale and table scale."""
+        """Return the weighted score of an agent, over prior scale, own scale and table scale."""
 
     def utility(self, agent: int, counts: tuple[int, ...]) -> Fraction:
-        """Give u_i at whole numbers of samples, of which some may be FOREVER."""
+        """Return u_i at whole numbers of samples, of which some may be FOREVER."""
         key = agent, counts
         if key not in self._utilities:
             table = self._table(counts)
@@ -130,7 +130,7 @@ class Posteriors(ABC):
         return self._utilities[key]
 
     def point_starts(self, agent: int) -> list[int]:
-        """Say where the outcomes of each point begin among an agent's outcomes."""
+        """Return where the outcomes of each point begin among an agent's outcomes."""
         points = [x for x, _ in self.outcomes[agent]]
         return [n for n, x in enumerate(points) if n == 0 or points[n - 1] != x]
 
@@ -151,7 +151,7 @@ class Posteriors(ABC):
         return table
 
     def _level(self, agent: int, count: int) -> Table:
-        """Give the table of one agent's samples, built up one sample at a time."""
+        """Return the table of one agent's samples, built up one sample at a time."""
         if count == FOREVER:
             return self._all_samples(agent)
         if count > MOST_SAMPLES:
@@ -179,7 +179,7 @@ class Posteriors(ABC):
         return Table(join.states, summed, left.scale * right.scale)
 
     def _kept(self, states: States) -> States:
-        """Give the same object for the same states, so that joins and scores are found again."""
+        """Return the same object for the same states, so that joins and scores are found again."""
         exact = states.knowledge.dtype == object
         digest = blake2b(
             repr(states.knowledge.tolist()).encode() if exact else states.knowledge.data
@@ -257,7 +257,7 @@ class BayesPosteriors(Posteriors):
         return int(np.dot(table.weights, self._scores[key][1]))
 
     def _score(self, agent: int, states: States) -> Objects:
-        """Give sum over x of max over y of sum over w of prior_w L_w D_i^w(x, y), per state."""
+        """Return sum over x of max over y of sum over w of prior_w L_w D_i^w(x, y), per state."""
         joint = self.prior.astype(object)[:, None] * self.chances[agent].astype(object)
         bound = _largest(states.knowledge) * max(int(c) for c in joint.sum(axis=0))
         by_label: NDArray[Any]
@@ -344,7 +344,7 @@ class WorstPosteriors(Posteriors):
         return int((table.weights * self.prior.astype(object) * scores).sum())
 
     def _score(self, agent: int, mask: int) -> Objects:
-        """Give the least accuracy in each true world of a hypothesis that agrees with the mask."""
+        """Return the least accuracy in each true world of a hypothesis that fits the mask."""
         key = agent, mask
         if key not in self._worst:
             seen = np.array([bool(mask >> n & 1) for n in range(len(self.pairs))])
@@ -367,7 +367,7 @@ def _outcomes(worlds: Sequence[World], agent: int) -> list[tuple[Item, Item]]:
 def _chances(
     worlds: Sequence[World], agent: int, outcomes: Sequence[tuple[Item, Item]], scale: int
 ) -> NDArray[Any]:
-    """Give an agent's probabilities times their scale: one row per world, one column per draw."""
+    """Return an agent's probabilities times their scale: one row per world, one column per draw."""
     rows = []
     for world in worlds:
         chance = {(x, y): p for x, y, p in world.samples[agent]}
@@ -382,7 +382,7 @@ def _whole(values: Any) -> NDArray[Any]:
 
 
 def _kind(largest: int) -> type:
-    """Give the narrowest type that holds numbers up to the largest: of any size, Python's."""
+    """Return the narrowest type that holds numbers up to the largest: of any size, Python's."""
     if largest >= INT64_SAFE:
         return object
     return next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
@@ -399,7 +399,7 @@ def _largest(array: NDArray[Any]) -> int:
 
 
 def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Give an order that brings equal rows together, and where each run of them starts."""
+    """Return an order that brings equal rows together, and where each run of them starts."""
     if rows.dtype == object:
         number: dict[tuple[int, ...], int] = {}
         keys = np.array([number.setdefault(tuple(row), len(number)) for row in rows.tolist()])

@@ -92,7 +92,7 @@ class SampledPacGame(Game):
     # Scores, draw by draw.
 
     def _sample(self, agent: int, count: int) -> NDArray[np.intp]:
-        """Give the first samples of an agent in every draw, as numbers of outcomes."""
+        """Return the first samples of an agent in every draw, as numbers of outcomes."""
         while (have := self._samples[agent].shape[1]) < count:
             # Each block is as long as all before it and has its own stream, named by its start.
             generator = np.random.default_rng([self.seed, self.size, agent, have])
@@ -109,7 +109,7 @@ class SampledPacGame(Game):
         return self._samples[agent][:, :count]
 
     def _log_likelihood(self, agent: int, count: int) -> Matrix:
-        """Give the log likelihood of an agent's first samples: one row per draw, one per world."""
+        """Return the log likelihood of an agent's first samples: draws x worlds."""
         chances = self._chances[agent]
         if count == FOREVER:
             _, kind = np.unique(chances, axis=0, return_inverse=True)
@@ -160,12 +160,12 @@ class SampledPacGame(Game):
     # Utilities and responses.
 
     def utilities(self, contributions: Vector) -> Vector:
-        """Give the estimates of u(theta)."""
+        """Return the estimates of u(theta)."""
         given = np.asarray(contributions, dtype=np.float64)
         return np.array([self._mixed_scores(i, given).mean() for i in range(self.size)])
 
     def utility_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
-        """Give bounds that hold for all agents together with the stated confidence."""
+        """Return bounds that hold for all agents together with the stated confidence."""
         given = np.asarray(contributions, dtype=np.float64)
         risk = (1 - self.confidence) / self.size
         scores = [self._mixed_scores(i, given) for i in range(self.size)]
@@ -174,11 +174,11 @@ class SampledPacGame(Game):
         return np.maximum(mean - width, 0.0), np.minimum(mean + width, 1.0)
 
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say who has enough, by the estimates."""
+        """Return who has enough, by the estimates."""
         return np.asarray(self.utilities(contributions) >= self.requirements)
 
     def jacobian(self, contributions: Vector) -> Matrix:
-        """Give estimates of the right-hand derivatives: differences across the unit cell."""
+        """Return estimates of the right-hand derivatives: differences across the unit cell."""
         columns = []
         for giver in range(self.size):
             low = np.array(contributions, dtype=np.float64)
@@ -189,7 +189,7 @@ class SampledPacGame(Game):
         return np.array(columns).T
 
     def _value(self, agent: int, contributions: Vector, sign: int) -> Callable[[int], float]:
-        """Give u_i of the own amount: its estimate, or its upper (+1) or lower (-1) bound.
+        """Return u_i of the own amount: its estimate, or its upper (+1) or lower (-1) bound.
 
         The risk is divided over agents and over all amounts that may be tried: half for infinitely
         many samples, the rest in proportion to 1/m^2, which sums to pi^2/6. So every bound that a
@@ -207,7 +207,7 @@ class SampledPacGame(Game):
         return value
 
     def _crossing(self, agent: int, contributions: Vector, sign: int) -> float:
-        """Give the least own amount at which an estimate or bound reaches the requirement.
+        """Return the least own amount at which an estimate or bound reaches the requirement.
 
         True utilities rise, so a bound above the requirement at any amount holds beyond it, and
         one below holds before it, wherever bisection happens to look.
@@ -240,7 +240,7 @@ class SampledPacGame(Game):
         return needed
 
     def response_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
-        """Give bounds on best responses; for all agents together with the stated confidence."""
+        """Return bounds on best responses; for all agents together with the stated confidence."""
         low = [self._crossing(i, contributions, +1) for i in range(self.size)]
         high = [self._crossing(i, contributions, -1) for i in range(self.size)]
         return np.array(low), np.array(high)
@@ -251,7 +251,7 @@ class SampledPacGame(Game):
         return {"worlds": worlds, **options}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the game as GAME.json holds it, with how it is to be estimated."""
+        """Return the game as GAME.json holds it, with how it is to be estimated."""
         return {
             "model": "pac",
             **self._frame_dict(),

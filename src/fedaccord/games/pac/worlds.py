@@ -39,11 +39,11 @@ class World:
         object.__setattr__(self, "samples", read[1])
 
     def restrict(self, keep: Sequence[int] | Indices) -> World:
-        """Give the same world with some of the agents only."""
+        """Return the same world with some of the agents only."""
         return World(self.prior, [self.samples[int(i)] for i in keep])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the world as an entry of GAME.json."""
+        """Return the world as an entry of GAME.json."""
         return {
             "prior": _number(self.prior),
             "samples": [[[x, y, _number(p)] for x, y, p in draws] for draws in self.samples],
@@ -154,7 +154,7 @@ def _probability(value: Any, what: str) -> Fraction:
 def label_functions(
     worlds: Sequence[World], name_of: Callable[[int], str]
 ) -> list[dict[Item, Item]]:
-    """Give each world's labelling of the points it can produce, or say where labels are noisy."""
+    """Return each world's labelling of the points it can produce, or say where labels are noisy."""
     result = []
     for number, world in enumerate(worlds):
         labels: dict[Item, Item] = {}
