@@ -188,12 +188,13 @@ class Source:
         if path.endswith(".json"):
             return cls("game", path)
         from fedaccord._io.csv import read_rows
-        from fedaccord.measurement.histograms import is_histograms
         from fedaccord.measurement.pilots import is_pilot_table
 
         rows = read_rows(path)
         if is_pilot_table(rows):
             return cls("pilots", path, rows)
+        from fedaccord.measurement.histograms import is_histograms
+
         if is_histograms(rows):
             return cls("histograms", path, rows)
         raise InputError(
