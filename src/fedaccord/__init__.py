@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         is_diagonally_dominant,
     )
     from fedaccord.frontier.compare import compare_algorithms
+    from fedaccord.frontier.from_federation import from_federation
     from fedaccord.frontier.result import Contender, Frontier, Goals
     from fedaccord.games.coverage import CoverageGame
     from fedaccord.games.files import read_game, write_game
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from fedaccord.measurement.fit import Measurement, fit_curves
     from fedaccord.measurement.histograms import Histograms
     from fedaccord.measurement.pilots import PilotTable
-    from fedaccord.planning.from_federation import from_federation
     from fedaccord.planning.plan import make_plan
     from fedaccord.planning.result import Plan
 
@@ -159,7 +159,7 @@ _HOMES = {
     "Frontier": "fedaccord.frontier.result",
     "Goals": "fedaccord.frontier.result",
     "compare_algorithms": "fedaccord.frontier.compare",
-    "from_federation": "fedaccord.planning.from_federation",
+    "from_federation": "fedaccord.frontier.from_federation",
     "make_plan": "fedaccord.planning.plan",
 }
 

@@ -279,7 +279,7 @@ def planned(monkeypatch):
             runs=55,
         )
 
-    monkeypatch.setattr("fedaccord.planning.from_federation.from_federation", measured)
+    monkeypatch.setattr("fedaccord.frontier.from_federation.from_federation", measured)
     monkeypatch.setattr("fedaccord.planning.plan.make_plan", make)
     monkeypatch.setattr("fedaccord.federation.eqfed.seek.seek_equilibrium", sought)
     return asked
@@ -325,7 +325,7 @@ def test_going_on_plans_by_the_same_pilots_whatever_audits_have_left(
     def measured(source, algorithm, *, progress, **options):
         return SimpleNamespace(table=run_pilots(source, algorithm, **options))
 
-    monkeypatch.setattr("fedaccord.planning.from_federation.from_federation", measured)
+    monkeypatch.setattr("fedaccord.frontier.from_federation.from_federation", measured)
 
     def compare():
         made_up(monkeypatch, pledges_bind)
@@ -351,7 +351,7 @@ def test_who_has_no_plan_is_named_with_the_reason_and_the_others_are_compared(mo
     def out_of_reach(source, algorithm, **options):
         raise UnreachableError("south wants 0.99; the nearest that can be had is 0.8")
 
-    monkeypatch.setattr("fedaccord.planning.from_federation.from_federation", out_of_reach)
+    monkeypatch.setattr("fedaccord.frontier.from_federation.from_federation", out_of_reach)
     found = compare_algorithms(
         Dealt(), BOTH, plans={"PLEDGED": "measured"}, trials=2, levels=(0.25,)
     )

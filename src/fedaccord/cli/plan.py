@@ -491,7 +491,7 @@ def _train_pilots(
     source = source_of(config, seed, results=training.results, cache=training.cache)
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
-    from fedaccord.planning.from_federation import from_federation
+    from fedaccord.frontier.from_federation import from_federation
     from fedaccord.report.live import counted
 
     kept = f", less those that are in {training.results} already"

@@ -1,1 +1,1 @@
-"""Algorithms compared on one federation, each with a plan of its own."""
+"""From a federation to plans: its pilots measured, and algorithms compared, each with its plan."""

@@ -269,7 +269,7 @@ class _Planner:
             return str(error)
 
     def _measured(self, name: str, algorithm: Algorithm) -> _Made | str:
-        from fedaccord.planning.from_federation import from_federation
+        from fedaccord.frontier.from_federation import from_federation
         from fedaccord.planning.plan import make_plan
 
         what = f"pilots of {name}"

@@ -1,1 +1,1 @@
-"""From what was measured to who should give how much: plans, and the pilots they need."""
+"""From what was measured to who should give how much: plans with room for chance."""

@@ -12,9 +12,9 @@ from fedaccord.federation.config.load import Config
 from fedaccord.federation.pilots import run_pilots
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.trials import AIMED, PILOTS
+from fedaccord.frontier.from_federation import from_federation, plan_roughly
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.histograms import Histograms
-from fedaccord.planning.from_federation import from_federation, plan_roughly
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Outcome
 
