@@ -20,12 +20,11 @@ from fedaccord.federation.config.build import Building
 from fedaccord.federation.training.rng import derived_seed
 from fedaccord.planning.from_federation import from_federation
 from fedaccord.report.frontier import costs_table, goals_table
-from fedaccord.report.page import joined
+from fedaccord.report.model import joined
 from fedaccord.report.pages_frontier import frontier_page
-from fedaccord.report.pages_plans import plan_page
 from fedaccord.report.pages_training import train_page
-from fedaccord.report.tables import Sheet, line
-from fedaccord.report.terminal import emit
+from fedaccord.report.plan_page import plan_page
+from fedaccord.report.terminal import Sheet, emit, line
 from fedaccord.report.training import percent
 from fedaccord.wording import format_number
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, run_process, write
 
-from fedaccord.report.page import Page
+from fedaccord.report.model import Page
 
 STABLE = {"contributions": [2 / 3, 2 / 3]}
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from fedaccord.charts import Chart, Line
 from fedaccord.report import style
 from fedaccord.report.drawing import finish, label_names, picture_of, put_legend, set_labels
-from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table
+from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from fedaccord.report.page import Page, Section, Table
+from fedaccord.report.model import Page, Section, Table
 
 PAGES = ("four", "many", "hostile")
 WIDTHS = (1280, 768, 360)

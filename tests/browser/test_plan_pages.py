@@ -7,7 +7,7 @@ from selenium.common.exceptions import NoAlertPresentException
 
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
-from fedaccord.report.pages_plans import plan_page
+from fedaccord.report.plan_page import plan_page
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan, whole_samples
 from fedaccord.planning.probabilities import Chances
-from fedaccord.report.plans import shares_sentences
+from fedaccord.report.plan import describe_shares
 
 THREE = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -322,7 +322,7 @@ def test_worlds_in_which_a_goal_is_out_of_reach_leave_intervals_that_mean_someth
     # Whatever the world, nothing is cheaper than the cheapest.
     optimal, stable = plan.totals["optimal"], plan.totals["stable"]
     assert optimal.low <= stable.low * (1 + 1e-9) and optimal.high <= stable.high * (1 + 1e-9)
-    said = list(shares_sentences(plan))
+    said = list(describe_shares(plan))
     assert any("of the resamples no such plan meets all goals" in sentence for sentence in said)
     assert not any("inf" in sentence or "∞" in sentence for sentence in said)
 
@@ -332,7 +332,7 @@ def test_a_plan_that_most_worlds_do_not_have_has_no_interval():
     aims = Chances.of(plan.measurement).needs(plan.margins)
     assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.5
     assert plan.total.low is None and plan.real.low is None
-    said = list(shares_sentences(plan))
+    said = list(describe_shares(plan))
     assert any("there are no intervals of the plan" in sentence for sentence in said)
     endless_alone = np.isinf(plan.alone.high).any()
     assert any("an interval has no end" in sentence for sentence in said) == endless_alone

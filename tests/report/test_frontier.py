@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 
 from fedaccord.report import figures_frontier as figures
 from fedaccord.report import style
-from fedaccord.report.page import Listing
+from fedaccord.report.model import Listing
 from fedaccord.report.pages_frontier import frontier_page
 
 

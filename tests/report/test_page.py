@@ -3,7 +3,7 @@
 import pytest
 
 from fedaccord.errors import InputError
-from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
+from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table, joined
 
 DATA = Table("numbers", ("a", "b"), ((1, 2),))
 

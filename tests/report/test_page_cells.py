@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.report.cells import laid_out, table_csv
-from fedaccord.report.page import Mark, Table
+from fedaccord.report.model import Mark, Table
 
 
 def column(*cells, footer=()):

@@ -15,7 +15,7 @@ from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.sampled import SampledPacGame
-from fedaccord.report.page import Listing, Mark, Picture, Section, Table
+from fedaccord.report.model import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
 from fedaccord.report.words_checks import check_answers, check_verdict
 from fedaccord.report.words_games import price_value, ranked, solve_verdict, worst_envy

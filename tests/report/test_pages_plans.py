@@ -18,9 +18,9 @@ from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Plan
 from fedaccord.report.cells import table_csv
 from fedaccord.report.figures_plans import plot_learning, plot_prospects, plot_tradeoffs
-from fedaccord.report.page import Listing, Mark, Picture, Section, Table
-from fedaccord.report.pages_plans import plan_page
-from fedaccord.report.plans import plan_parts, tradeoffs_sentence
+from fedaccord.report.model import Listing, Mark, Picture, Section, Table
+from fedaccord.report.plan import describe_tradeoffs, show_plan
+from fedaccord.report.plan_page import plan_page
 
 pytest.importorskip("matplotlib")
 
@@ -114,7 +114,7 @@ def test_doubts_are_told_and_all_is_not_well():
     assert page.tone == "unsure"
     said = [item for part in parts(page, Listing) for item in part.items]
     assert "The curve of University does not fit." in said
-    assert any("University does not fit" in str(part) for part in plan_parts(plan))
+    assert any("University does not fit" in str(part) for part in show_plan(plan))
 
 
 def test_all_is_well_only_where_a_cut_is_felt():
@@ -153,10 +153,10 @@ def test_equilibria_are_told_with_who_gives_and_who_envies():
 
 def test_the_plan_is_called_the_cheapest_or_the_firmest_as_it_is():
     cheap, firm = make_plan(TWINS), make_plan(TWINS, prefer="firm")
-    assert "the cheapest of 3" in tradeoffs_sentence(cheap)
-    assert "--prefer firm" in tradeoffs_sentence(cheap)
-    assert "the firmest of 3" in tradeoffs_sentence(firm)
-    assert "--prefer" not in tradeoffs_sentence(firm, hint=False)
+    assert "the cheapest of 3" in describe_tradeoffs(cheap)
+    assert "--prefer firm" in describe_tradeoffs(cheap)
+    assert "the firmest of 3" in describe_tradeoffs(firm)
+    assert "--prefer" not in describe_tradeoffs(firm, hint=False)
 
 
 def test_a_curve_is_drawn_for_each_with_its_pilots_among_the_numbers():
@@ -198,7 +198,7 @@ def test_many_agents_are_told_in_part():
     plan = make_plan(LinearGame(benefits, np.arange(1, size + 1) * 10.0))
     page = plan_page(plan)
     assert "Those who give most" in str(page.sections)
-    text = "".join(str(getattr(part, "plain", "")) for part in plan_parts(plan))
+    text = "".join(str(part) for part in show_plan(plan))
     assert "agent by agent" not in text
 
 

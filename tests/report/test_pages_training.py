@@ -21,7 +21,7 @@ from training_results import (
 from fedaccord.federation.data.difficulty import Bands
 from fedaccord.federation.data.pretraining import Draw
 from fedaccord.report.answers import least_enough
-from fedaccord.report.page import Listing, Mark, Picture, Section, Table
+from fedaccord.report.model import Listing, Mark, Picture, Section, Table
 from fedaccord.report.pages_training import (
     audit_page,
     audit_tone,

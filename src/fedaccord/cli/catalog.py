@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fedaccord.games.base import Game
     from fedaccord.games.catalog.entries import Entry
-    from fedaccord.report.page import Page
+    from fedaccord.report.model import Page
 
 
 @app.command()

@@ -78,9 +78,10 @@ def _read_verdicts(text: str) -> tuple[str, ...]:
 
 def _parts(found: Audit) -> list[RenderableType]:
     from fedaccord.report import tables
+    from fedaccord.report.terminal import line
 
     return [
-        tables.line(found.sentence(), tables.verdict_style(found.stable)),
+        line(found.sentence(), tables.verdict_style(found.stable)),
         tables.audit_table(found),
         *tables.explanations(found),
     ]

@@ -293,10 +293,10 @@ def plan(
         )
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
-    pages, views = "fedaccord.report.pages_plans", "fedaccord.report.plans"
+    pages, views = "fedaccord.report.plan_page", "fedaccord.report.plan"
     return present(
         record=found.to_dict,
-        parts=lambda: imported(views).plan_parts(found),
+        parts=lambda: imported(views).show_plan(found),
         page=lambda: imported(pages).plan_page(found, command=command_line(), files=files),
         report=report,
         as_json=as_json,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from fedaccord.report.page import Page
+    from fedaccord.report.model import Page
 
 
 def present(

@@ -207,7 +207,6 @@ def _write_page(found: Reproduction, page: Path, result: Path) -> None:
 
 
 def _parts(found: Reproduction) -> list[RenderableType]:
-    from fedaccord.report import tables
     from fedaccord.report.reproduction import rows_table
 
-    return [rows_table(found), tables.line(found.sentence())]
+    return [rows_table(found), found.sentence()]

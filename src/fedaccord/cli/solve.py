@@ -136,5 +136,5 @@ def _parts(found: SolvedGame) -> list[RenderableType]:
             parts.append(tables.price_line(name.replace("_", " "), price))
     main = found.main_concept
     if main in found.audits and (reasons := list(tables.explanations(found.audits[main]))):
-        parts.extend(["", tables.line(f"The {main} allocation, agent by agent:"), *reasons])
+        parts.extend(["", f"The {main} allocation, agent by agent:", *reasons])
     return parts

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
         plot_search,
         plot_training,
     )
-    from fedaccord.report.page import Listing, Mark, Page, Picture, Section, Table, joined
+    from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table, joined
     from fedaccord.report.pages_frontier import frontier_page
     from fedaccord.report.pages_games import catalog_page, check_page, solve_page
-    from fedaccord.report.pages_plans import plan_page
     from fedaccord.report.pages_training import (
         audit_page,
         difficulty_page,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         search_page,
         train_page,
     )
+    from fedaccord.report.plan_page import plan_page
 
 __all__ = [
     "Listing",
@@ -79,7 +79,7 @@ __all__ = [
 _HOMES = {
     name: f"fedaccord.report.{module}"
     for module, names in {
-        "page": ("Listing", "Mark", "Page", "Picture", "Section", "Table", "joined"),
+        "model": ("Listing", "Mark", "Page", "Picture", "Section", "Table", "joined"),
         "drawing": ("picture_of", "plot_chart"),
         "figures_frontier": ("plot_frontier", "plot_satisfied"),
         "figures_games": (
@@ -92,7 +92,7 @@ _HOMES = {
         "figures_plans": ("plot_learning", "plot_prospects", "plot_tradeoffs"),
         "pages_frontier": ("frontier_page",),
         "pages_games": ("catalog_page", "check_page", "solve_page"),
-        "pages_plans": ("plan_page",),
+        "plan_page": ("plan_page",),
         "pages_training": (
             *("audit_page", "difficulty_page", "pretrain_page", "search_page", "train_page"),
         ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from fedaccord.report.page import Cell, Mark, Table, Tone
+from fedaccord.report.model import Cell, Mark, Table, Tone
 from fedaccord.wording import NOTHING, format_places
 
 # Significant digits of a column's largest number, and the most behind the point.

@@ -24,7 +24,7 @@ from fedaccord._lazy import imported
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
-from fedaccord.report.page import Picture, Table
+from fedaccord.report.model import Picture, Table
 from fedaccord.report.terminal import plain
 from fedaccord.wording import format_percent_tick, format_tick
 

@@ -16,13 +16,12 @@ from fedaccord.planning.result import Plan
 from fedaccord.report import style
 from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
 from fedaccord.report.figures_parts import (
-    NAMED,
     WIDTH,
     is_narrow,
     legend_beside_names,
     name_rows,
 )
-from fedaccord.report.plans import shown_agents
+from fedaccord.report.plan import choose_agents
 from fedaccord.wording import format_percent_tick, format_tick, pluralize
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 
 def prospects_size(plan: Plan) -> tuple[float, float]:
     """Give the width and height in inches that the expected accuracies need."""
-    return WIDTH, 1.5 + 0.34 * len(shown_agents(plan))
+    return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
 
 
 def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
@@ -117,7 +116,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
     ax = new_axes(prospects_size(plan)) if ax is None else ax
     if plan.runs is None or plan.accuracy is None or plan.goals is None:
         raise InputError("this plan knows of no accuracies: make one from pilots")
-    shown = shown_agents(plan)
+    shown = choose_agents(plan)
     places = np.arange(len(shown))
     runs, means = plan.runs, plan.accuracy
     with styled():
@@ -224,15 +223,3 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
         ax.grid(axis="y")
         put_legend(ax)
     return finish(ax)
-
-
-__all__ = [
-    "NAMED",
-    "curve_band",
-    "curve_end",
-    "plot_learning",
-    "plot_prospects",
-    "plot_tradeoffs",
-    "prospects_size",
-    "tradeoff_points",
-]

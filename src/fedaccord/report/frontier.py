@@ -13,8 +13,9 @@ from rich.text import Text
 
 from fedaccord.frontier.sentences import harm
 from fedaccord.report.live import BAR, audit_display
-from fedaccord.report.tables import FEW, MANY, Sheet, line
-from fedaccord.report.training import TallSheet, counted, percent_of, share_text, shortened
+from fedaccord.report.model import FEW, MANY
+from fedaccord.report.terminal import Sheet, line
+from fedaccord.report.training import counted, percent_of, share_text, shortened
 
 if TYPE_CHECKING:
     from fedaccord.federation.defection.intervals import Interval, Proportion
@@ -45,7 +46,7 @@ def goals_table(frontier: Frontier) -> Sheet:
     """Lay out how often agents are satisfied, and how many goals each contender reaches."""
     level = frontier.goals.level
     at = percent_of(level)
-    sheet = TallSheet(
+    sheet = Sheet(
         "algorithm",
         "plan",
         "everybody\nsatisfied",
@@ -69,7 +70,7 @@ def goals_table(frontier: Frontier) -> Sheet:
 def costs_table(frontier: Frontier) -> Sheet:
     """Lay out what each contender takes: different points, and samples drawn."""
     heads = ("different\npoints", f"of\n{shortened(frontier.baseline)}'s", "samples\ndrawn")
-    sheet = TallSheet("algorithm", *heads, "runs that\nmade the plan")
+    sheet = Sheet("algorithm", *heads, "runs that\nmade the plan")
     for one in frontier.contenders:
         share, _ = frontier.share(one)
         sheet.add_row(

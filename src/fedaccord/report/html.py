@@ -17,7 +17,7 @@ from fedaccord._io.atomic import replacing
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.cells import laid_out, table_csv
-from fedaccord.report.page import Listing, Mark, Page, Part, Picture, Section, Table
+from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Section, Table
 from fedaccord.report.svg import Drawing, rules, standalone
 from fedaccord.report.terminal import plain
 

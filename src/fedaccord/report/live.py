@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from fedaccord.report.tables import line
+from fedaccord.report.terminal import line
 from fedaccord.report.training import percent_of, span
 
 if TYPE_CHECKING:

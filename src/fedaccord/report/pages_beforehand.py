@@ -10,7 +10,7 @@ import numpy as np
 from fedaccord.report import figures_training as figures
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts import Facts, settings_text, surroundings
-from fedaccord.report.page import Cell, Mark, Page, Part, Picture, Section, Table
+from fedaccord.report.model import Cell, Mark, Page, Part, Picture, Section, Table
 from fedaccord.report.training import percent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from fedaccord.games import catalog
 from fedaccord.games.catalog.closed_forms import Answers
 from fedaccord.games.catalog.entries import Entry
 from fedaccord.report.facts_games import run_facts
-from fedaccord.report.page import Cell, Mark, Page, Part, Section, Table
+from fedaccord.report.model import Cell, Mark, Page, Part, Section, Table
 from fedaccord.report.pictures_games import overlap_picture, prices_picture
 from fedaccord.wording import capitalize_first, count, format_amount
 

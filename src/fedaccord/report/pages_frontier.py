@@ -10,7 +10,7 @@ from fedaccord.report import figures_frontier as figures
 from fedaccord.report.drawing import NARROW
 from fedaccord.report.facts import Facts, settings_text, surroundings, took
 from fedaccord.report.frontier import WHO, kinds_of, levels_of, plan_word, share_of
-from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Section, Table, Tone
+from fedaccord.report.model import Cell, Listing, Mark, Page, Part, Picture, Section, Table, Tone
 from fedaccord.report.training import counted, percent_of, share_text
 
 if TYPE_CHECKING:

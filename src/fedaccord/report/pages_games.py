@@ -11,8 +11,8 @@ from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
+from fedaccord.report.model import Cell, Listing, Mark, Page, Part, Section, Table, Tone
 from fedaccord.report.overlap import why_nothing
-from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Section, Table, Tone
 from fedaccord.report.pages_catalog import catalog_page
 from fedaccord.report.pictures_games import (
     allocations_picture,

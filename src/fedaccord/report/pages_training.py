@@ -26,9 +26,8 @@ from fedaccord.report.answers import (
 )
 from fedaccord.report.drawing import picture_of
 from fedaccord.report.facts import Facts, settings_text, surroundings, took
-from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Section, Table, Tone
+from fedaccord.report.model import MANY, Cell, Listing, Mark, Page, Part, Section, Table, Tone
 from fedaccord.report.pages_beforehand import difficulty_page, pretrain_page, search_page
-from fedaccord.report.tables import MANY
 from fedaccord.report.training import (
     POOR,
     audit_sentences,

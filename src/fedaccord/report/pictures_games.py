@@ -33,8 +33,8 @@ from fedaccord.report.figures_games import (
 )
 from fedaccord.report.figures_overlap import counted, overlap_size, plot_found
 from fedaccord.report.figures_parts import FEW, NAMED
+from fedaccord.report.model import Cell, Picture, Table
 from fedaccord.report.overlap import Blocks, Overlap, Pairs, SharedPoints, overlap_of
-from fedaccord.report.page import Cell, Picture, Table
 from fedaccord.report.words_games import is_off, off_mark, price_value, ranked, worst_envy
 from fedaccord.wording import capitalize_first, count, format_amount, join_first
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table as Grid
 from rich.text import Text
 
-from fedaccord.report.page import Mark, Page, Section, Table, Tone
-from fedaccord.report.tables import line
+from fedaccord.report.model import Mark, Page, Section, Table, Tone
+from fedaccord.report.terminal import line
 from fedaccord.report.training import span
 from fedaccord.reproduce.claims import EXPERIMENT, NOT_YET, Row, Verdict
 

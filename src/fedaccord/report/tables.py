@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
@@ -16,88 +13,15 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
-from fedaccord.report.terminal import plain
+from fedaccord.report.model import FEW, MANY
+from fedaccord.report.terminal import LEAST_NAME, Sheet, line
 from fedaccord.wording import format_number, format_range
-
-# With more agents than this a table shows only the first FEW of those that matter most.
-MANY = 30
-FEW = 15
-NAME_WIDTH = 36
-# Names give way to numbers down to this width; then columns move into a second table below.
-LEAST_NAME = 20
-# What rich puts around the table and between two columns.
-EDGES = 2
-GAP = 3
 
 ENVY = {
     Answer.TRUE: "Nobody envies anybody.",
     Answer.FALSE: "The audit does not find it envy-free.",
     Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
 }
-
-
-def line(text: str, style: str = "") -> Text:
-    """Make a line in which nothing counts as markup."""
-    return Text(plain(text), style=style)
-
-
-class Sheet:
-    """A table whose numbers are never cut: columns that do not fit stand below, in a table alike.
-
-    columns: the heads; the first column names the rows and is repeated in each part.
-    """
-
-    def __init__(self, *columns: str) -> None:
-        self.columns = columns
-        self.rows: list[list[Text]] = []
-        self.footer: list[list[Text]] = []
-
-    def add_row(self, *cells: Text | str) -> None:
-        """Add a row; cells left out at its end are empty."""
-        self.rows.append(self._padded(cells))
-
-    def add_sum(self, *cells: Text | str) -> None:
-        """Add a row below the others, apart from them."""
-        self.footer.append(self._padded(cells))
-
-    def _padded(self, cells: Sequence[Text | str]) -> list[Text]:
-        given = [c if isinstance(c, Text) else Text(c) for c in cells]
-        return given + [Text("")] * (len(self.columns) - len(given))
-
-    def _width(self, column: int) -> int:
-        cells = [row[column].plain for row in self.rows + self.footer]
-        return max(map(cell_len, (plain(self.columns[column]), *cells)))
-
-    def parts(self, width: int) -> list[list[int]]:
-        """Divide the columns after the first among tables that fit the width."""
-        name = min(self._width(0), LEAST_NAME)
-        parts: list[list[int]] = [[]]
-        used = EDGES + name
-        for column in range(1, len(self.columns)):
-            needs = GAP + self._width(column)
-            if parts[-1] and used + needs > width:
-                parts.append([])
-                used = EDGES + name
-            parts[-1].append(column)
-            used += needs
-        return parts
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        for part in self.parts(options.max_width):
-            numbers = sum(GAP + self._width(column) for column in part)
-            name = max(min(NAME_WIDTH, options.max_width - EDGES - numbers), 1)
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-            head, *heads = (line(self.columns[column]) for column in (0, *part))
-            table.add_column(head, no_wrap=True, overflow="ellipsis", max_width=name)
-            for head in heads:
-                table.add_column(head, justify="right", no_wrap=True)
-            for row in self.rows:
-                table.add_row(row[0], *(row[column] for column in part))
-            table.add_section()
-            for row in self.footer:
-                if any(row[column].plain for column in part):
-                    table.add_row(row[0], *(row[column] for column in part))
-            yield table
 
 
 def _has_costs(game: Game) -> bool:

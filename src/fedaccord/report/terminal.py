@@ -1,4 +1,7 @@
-"""Standard output and error as they are in practice: pipes that close, full disks, terminals."""
+"""Results on a terminal: sentences and tables, and streams as they are in practice.
+
+Pipes close, disks are full, names would move the cursor, and some terminals are narrow.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,28 @@ import signal
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console, RenderableType
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table as Grid
 from rich.text import Text
+
+from fedaccord.report.model import Cell, Mark, Table
 
 # Zero-width joiners shape letters in several scripts; every other invisible character only hides.
 SHAPING = "\u200c\u200d"
 # How wide lines are where there is no terminal to ask.
 WIDTH = 100
 NARROWEST = 60
+NAME_WIDTH = 36
+# Names give way to numbers down to this width; then columns move into a second table below.
+LEAST_NAME = 20
+# What rich puts around the table and between two columns.
+EDGES = 2
+GAP = 3
+STYLES = {"good": "green", "bad": "red", "unsure": "yellow", "plain": "italic"}
 
 
 class OutputError(Exception):
@@ -87,13 +102,106 @@ def writing() -> Iterator[None]:
         raise OutputError(f"cannot write the result: {error.strerror or error}") from None
 
 
+# Sentences and tables.
+
+
+def line(text: str, style: str = "") -> Text:
+    """Return a line in which nothing counts as markup."""
+    return Text(plain(text), style=style)
+
+
+class Sheet:
+    """A table whose numbers are never cut: columns that do not fit stand below, in a table alike.
+
+    columns: the heads, of one line or several; the first column names the rows and is repeated in
+        each part.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = ["\n".join(map(plain, head.split("\n"))) for head in columns]
+        self.rows: list[list[Text]] = []
+        self.footer: list[list[Text]] = []
+
+    def add_row(self, *cells: Text | str) -> None:
+        """Add a row; cells left out at its end are empty."""
+        self.rows.append(self._pad(cells))
+
+    def add_sum(self, *cells: Text | str) -> None:
+        """Add a row below the others, apart from them."""
+        self.footer.append(self._pad(cells))
+
+    def _pad(self, cells: Sequence[Text | str]) -> list[Text]:
+        given = [c if isinstance(c, Text) else Text(c) for c in cells]
+        return given + [Text("")] * (len(self.columns) - len(given))
+
+    def _width(self, column: int) -> int:
+        cells = (row[column].plain for row in self.rows + self.footer)
+        return max(map(cell_len, (*self.columns[column].split("\n"), *cells)))
+
+    def parts(self, width: int) -> list[list[int]]:
+        """Divide the columns after the first among tables that fit the width."""
+        name = min(self._width(0), LEAST_NAME)
+        parts: list[list[int]] = [[]]
+        used = EDGES + name
+        for column in range(1, len(self.columns)):
+            needs = GAP + self._width(column)
+            if parts[-1] and used + needs > width:
+                parts.append([])
+                used = EDGES + name
+            parts[-1].append(column)
+            used += needs
+        return parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Grid]:
+        for part in self.parts(options.max_width):
+            numbers = sum(GAP + self._width(column) for column in part)
+            name = max(min(NAME_WIDTH, options.max_width - EDGES - numbers), 1)
+            grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+            grid.add_column(
+                Text(self.columns[0]), no_wrap=True, overflow="ellipsis", max_width=name
+            )
+            for column in part:
+                grid.add_column(Text(self.columns[column]), justify="right", no_wrap=True)
+            for row in self.rows:
+                grid.add_row(row[0], *(row[column] for column in part))
+            grid.add_section()
+            for row in self.footer:
+                if any(row[column].plain for column in part):
+                    grid.add_row(row[0], *(row[column] for column in part))
+            yield grid
+
+
+def draw_table(table: Table) -> Sheet:
+    """Return a table as it is drawn on a terminal."""
+    sheet = Sheet(*table.columns)
+    for row in table.rows:
+        sheet.add_row(*map(_draw_cell, row))
+    for row in table.footer:
+        sheet.add_sum(*map(_draw_cell, row))
+    return sheet
+
+
+def _draw_cell(cell: Cell) -> Text:
+    if isinstance(cell, Mark):
+        return line(cell.text, STYLES[cell.tone])
+    return line("-" if cell is None else str(cell))
+
+
+def _draw(part: RenderableType | Mark | Table) -> RenderableType:
+    if isinstance(part, Table):
+        return draw_table(part)
+    if isinstance(part, Mark):
+        return line(part.text, STYLES[part.tone])
+    return line(part) if isinstance(part, str) else part
+
+
 class _Printer(Console):
     def on_broken_pipe(self) -> None:
         """Pass a closed pipe on, where rich would end the process as if the answer were no."""
         raise BrokenPipeError
 
 
-def emit(*parts: RenderableType) -> None:
+def emit(*parts: RenderableType | Mark | Table) -> None:
     """Print for people: whole lines where nobody's terminal would wrap them."""
     console = _Printer(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -101,7 +209,7 @@ def emit(*parts: RenderableType) -> None:
     # Narrower, tables would drop their numbers; a line that wraps loses nothing.
     console.width = max(console.width, NARROWEST)
     with writing():
-        for part in parts:
+        for part in map(_draw, parts):
             console.print(part, soft_wrap=isinstance(part, Text))
 
 

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions
-from rich.table import Table
 from rich.text import Text
 
 from fedaccord.federation.charts import defector, defector_share
-from fedaccord.report.tables import FEW, LEAST_NAME, MANY, Sheet, line
-from fedaccord.report.terminal import plain
+from fedaccord.report.model import FEW, MANY
+from fedaccord.report.terminal import LEAST_NAME, Sheet, line
 from fedaccord.wording import format_number
 
 if TYPE_CHECKING:
@@ -30,23 +27,6 @@ if TYPE_CHECKING:
 SPOKEN = 0.25
 # Where all are satisfied less often than this with everybody in full, that is said first.
 POOR = 0.5
-
-
-class TallSheet(Sheet):
-    """A table whose heads may have several lines: words that say more and stay narrow."""
-
-    def _width(self, column: int) -> int:
-        cells = [row[column].plain for row in self.rows + self.footer]
-        heads = (plain(head) for head in self.columns[column].split("\n"))
-        return max(map(cell_len, (*heads, *cells)))
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        tables = super().__rich_console__(console, options)
-        for table, part in zip(tables, self.parts(options.max_width), strict=True):
-            for column, place in zip(table.columns, (0, *part), strict=True):
-                heads = self.columns[place].split("\n")
-                column.header = Text("\n".join(map(plain, heads)))
-            yield table
 
 
 def percent(share: float) -> str:
@@ -85,7 +65,7 @@ def share_text(share: Proportion) -> str:
 def history_table(history: History) -> Sheet:
     """Lay out how each agent fared; of many, those furthest from their goals first."""
     heads = ("first in\nround", "points\nbrought", "of them\nused", "samples\ndrawn")
-    sheet = TallSheet("agent", "goal", "accuracy", "reached", *heads)
+    sheet = Sheet("agent", "goal", "accuracy", "reached", *heads)
     final, drawn = history.final, history.samples.sum(axis=0)
     short = np.nan_to_num(history.requirements - final, nan=1.0)
     many = len(history.clients) > MANY
@@ -213,9 +193,7 @@ def agents_table(audit: DefectionAudit, curve: DefectionCurve) -> Sheet:
     asked = dict(zip(audit.clients, curve.contributions, strict=True))
     shown = audit.clients[:FEW] if len(audit.clients) > MANY else audit.clients
     heads = (shortened(agent) for agent in shown)
-    sheet = TallSheet(
-        f"{shortened(curve.algorithm)}, brings", *heads, "all the others\nreach theirs"
-    )
+    sheet = Sheet(f"{shortened(curve.algorithm)}, brings", *heads, "all the others\nreach theirs")
     if audit.protocol == "P2":
         sheet.add_row("asked", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown))
     for point in curve.levels:

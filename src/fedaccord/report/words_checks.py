@@ -8,7 +8,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.report.page import Mark, Tone
+from fedaccord.report.model import Mark, Tone
 from fedaccord.report.words_games import TONES, WORDS, is_off, plan_tone, ranked
 from fedaccord.wording import count, count_samples, format_amount, join_with_and
 

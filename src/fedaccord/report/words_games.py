@@ -11,7 +11,7 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
-from fedaccord.report.page import Mark, Tone
+from fedaccord.report.model import Mark, Tone
 from fedaccord.wording import (
     count,
     count_samples,

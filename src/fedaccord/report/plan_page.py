@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord.charts import Chart, Line
+from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
-from fedaccord.report.figures_plans import plot_tradeoffs
-from fedaccord.report.page import Cell, Listing, Mark, Page, Part, Picture, Section, Table, Tone
-from fedaccord.report.pictures_games import burdens_picture, overlap_picture
-from fedaccord.report.pictures_plans import (
+from fedaccord.report.figures_plans import (
+    curve_band,
+    curve_end,
+    plot_learning,
+    plot_prospects,
+    plot_tradeoffs,
+    prospects_size,
+)
+from fedaccord.report.model import (
+    Cell,
+    Listing,
+    Mark,
+    Page,
+    Part,
+    Picture,
+    Section,
+    Table,
+    Tone,
+    keep_finite,
+)
+from fedaccord.report.pictures_games import burdens_picture, narrowed, overlap_picture
+from fedaccord.report.plan import (
     LOOSE,
     ROWS,
-    chances_table,
-    curve_picture,
-    cut_mark,
-    cuts_chart,
-    interval_cells,
-    listed_agents,
-    prospects_picture,
-    shares_of_one,
-    shares_table,
-    tradeoffs_table,
-    tradeoffs_told,
-)
-from fedaccord.report.plans import (
-    doubtful,
+    TONES,
+    choose_agents,
+    describe_shares,
+    describe_tradeoffs,
+    list_chances,
+    list_cuts,
+    list_doubts,
+    list_reach,
+    list_shares,
+    list_tradeoffs,
     mean_cut,
-    shares_sentences,
-    shown_agents,
-    tradeoffs_sentence,
 )
-from fedaccord.wording import count, format_part, format_probability
+from fedaccord.wording import count, format_part, format_probability, format_samples
 
-TONES: Mapping[Outcome, Tone] = {
-    Outcome.PLANNED: "good",
-    Outcome.LESS_SURE: "unsure",
-    Outcome.UNREACHABLE: "bad",
-    Outcome.UNSTABLE: "bad",
-}
 # Up to this many agents have a sentence and a curve each; of more, those who give most.
 SENTENCES = 36
 CURVES = 8
@@ -89,22 +98,13 @@ def _tone(plan: Plan) -> Tone:
 def _reach_section(plan: Plan) -> Section | None:
     if plan.outcome is not Outcome.UNREACHABLE:
         return None
-    missed = {one.agent for one in plan.unreachable}
-    rows: list[tuple[Cell, ...]] = []
-    for agent in [*sorted(missed), *(i for i in range(plan.size) if i not in missed)][:ROWS]:
-        near = None if plan.nearest is None else plan.nearest[agent]
-        mark = Mark("out of reach", "bad") if agent in missed else Mark("within reach", "good")
-        goal = None if plan.goals is None else float(plan.goals[agent])
-        most = None if near is None else near.value
-        rows.append((plan.name(agent), goal, mark, *shares_of_one(most, *interval_cells(near))))
-    heads = ("agent", "goal", "is", "most it can reach", "from", "to")
     return Section(
         "Which goals are out of reach",
         (
             "If everybody gave as much as it can, each would reach so much; from and to are the "
             "ends of the 95 % interval. A goal above that is met by no plan: lower it, or find "
             "somebody who can give more.",
-            Table("Goals, and what can be reached", heads, tuple(rows)),
+            list_reach(plan).table("page"),
             Listing(tuple(f"{one.sentence}." for one in plan.unreachable[:SENTENCES])),
         ),
     )
@@ -125,8 +125,8 @@ def _shares_section(plan: Plan) -> Section | None:
     parts: list[Part] = [_intro(plan), burdens_picture(plan.game, given)]
     if plan.size > ROWS:
         parts.append(f"The table lists the {ROWS:,} who give most; --save writes the whole plan.")
-    parts.append(shares_table(plan))
-    parts.append(Listing(tuple(shares_sentences(plan))))
+    parts.append(list_shares(plan).table("page"))
+    parts.append(Listing(tuple(describe_shares(plan))))
     return Section("Who gives how much", tuple(parts))
 
 
@@ -155,7 +155,7 @@ def _reasons_section(plan: Plan) -> Section | None:
     if plan.contributions is None:
         return None
     few = plan.size <= SENTENCES
-    agents = range(plan.size) if few else shown_agents(plan)
+    agents = range(plan.size) if few else choose_agents(plan)
     parts: list[Part] = []
     if not few:
         parts.append("Those who give most; --json has the sentence of everybody.")
@@ -177,7 +177,7 @@ def _chances_section(plan: Plan) -> Section | None:
         f"middle 95 % of them it goes from {format_probability(plan.everyone.low or 0.0)} to "
         f"{format_probability(plan.everyone.high or 0.0)}."
     )
-    parts: list[Part] = [said, prospects_picture(plan), chances_table(plan)]
+    parts: list[Part] = [said, picture_prospects(plan), list_chances(plan).table("page")]
     if plan.ceiling is not None:
         parts.append(
             "If all gave as much as they can, the probability would be "
@@ -189,25 +189,18 @@ def _chances_section(plan: Plan) -> Section | None:
 def _cuts_section(plan: Plan) -> Section | None:
     if not plan.cuts or plan.contributions is None or plan.satisfied is None:
         return None
-    giving = [i for i in listed_agents(plan) if plan.contributions[i] > 0]
+    giving = [i for i in choose_agents(plan, most=ROWS, few=ROWS) if plan.contributions[i] > 0]
     if not giving:
         return None
-    shown = [i for i in shown_agents(plan) if i in set(giving)][:CURVES]
+    shown = [i for i in choose_agents(plan) if i in set(giving)][:CURVES]
     intro = (
         "The plan leaves room for chance, and who gives less may be lucky. So often an agent that "
         "alone gives only part of its share would reach its goal all the same; no interval is "
         "given, because the probability is over what the curves may be already."
     )
-    levels = list(plan.cuts)
-    rows: list[tuple[Cell, ...]] = []
-    for i in giving:
-        cuts = [cut_mark(float(plan.cuts[level][i])) for level in levels]
-        reached = shares_of_one(float(plan.satisfied[i]))
-        rows.append((plan.name(i), float(plan.contributions[i]), *reached, *cuts))
-    heads = ("agent", "gives", "P(goal)", *(f"with {format_part(level)}" for level in levels))
-    table = Table("P(goal) of an agent that alone gives part of its share", heads, tuple(rows))
+    table = list_cuts(plan, giving).table("page")
     return Section(
-        "What giving less would come to", (intro, picture_of(cuts_chart(plan, shown)), table)
+        "What giving less would come to", (intro, picture_of(chart_cuts(plan, shown)), table)
     )
 
 
@@ -218,7 +211,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
     if not plan.tradeoffs:
         return None
     heading = "Which equilibrium"
-    said = tradeoffs_sentence(plan, hint=False)
+    said = describe_tradeoffs(plan, hint=False)
     if len(plan.tradeoffs) == 1:
         return Section(heading, (said,))
     intro = (
@@ -226,11 +219,11 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
         "can rely on the others, and a cut is hardly felt; with fewer and larger contributors it "
         "is felt at once, at the price of a heavier burden and perhaps of envy."
     )
-    table = tradeoffs_table(plan)
+    table = list_tradeoffs(plan).table("page")
     picture = Picture(
         "tradeoffs",
         "Equilibria: what each costs, and how soon a cut is felt",
-        tradeoffs_told(plan),
+        _describe_tradeoffs_picture(plan),
         draw=lambda ax: plot_tradeoffs(plan, ax),
         data=table,
         narrow=NARROW,
@@ -245,7 +238,7 @@ def _curves_section(plan: Plan) -> Section | None:
     measurement = plan.measurement
     if measurement is None:
         return None
-    agents = shown_agents(plan)[:CURVES]
+    agents = choose_agents(plan)[:CURVES]
     intro = (
         "What each agent's accuracy was in the pilots, and the curve through them. Samples of "
         "others are counted at what they are worth to the agent; the band holds 95 % of the "
@@ -254,7 +247,7 @@ def _curves_section(plan: Plan) -> Section | None:
     parts: list[Part] = [intro]
     if len(agents) < plan.size:
         parts.append(f"The {len(agents)} who matter most.")
-    parts += [curve_picture(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
+    parts += [picture_curve(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
     overlap = overlap_picture(plan.game)
     if overlap is not None:
         parts += ["What a sample of one is worth to another, as fitted:", overlap]
@@ -263,7 +256,7 @@ def _curves_section(plan: Plan) -> Section | None:
 
 def _doubts_section(plan: Plan) -> Section:
     parts: list[Part] = []
-    if sentences := doubtful(plan):
+    if sentences := list_doubts(plan):
         parts.append(Mark("There is reason to doubt the fit.", "unsure"))
         parts.append(Listing(sentences))
     elif plan.measurement is not None:
@@ -320,3 +313,107 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "Asked for", f"probability {plan.options['probability']:g}, {plan.options['prefer']}"
     yield from audit_facts(plan.found)
     yield from run_facts()
+
+
+# Pictures.
+
+
+def picture_prospects(plan: Plan) -> Picture:
+    """Picture what accuracies to expect."""
+    table = list_chances(plan).table("page")
+    told = (
+        f"{plan.name(i)} {plan.runs.values[i]:.3f}, goal {plan.goals[i]:g}"
+        for i in choose_agents(plan)[:12]
+        if plan.runs is not None and plan.goals is not None
+    )
+    return Picture(
+        "prospects",
+        "Accuracies to expect, and the goals",
+        f"Expected accuracies: {'; '.join(told)}.",
+        draw=lambda ax: plot_prospects(plan, ax),
+        data=table,
+        size=prospects_size(plan),
+        narrow=narrowed(prospects_size(plan)),
+    )
+
+
+def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
+    """Chart what giving less would come to.
+
+    plan: made of pilots.
+    agents: whom to show.
+    """
+    levels = sorted(plan.cuts)
+    reached = np.zeros(plan.size) if plan.satisfied is None else plan.satisfied
+    lines = tuple(
+        Line(
+            plan.name(i),
+            tuple(100 * level for level in [*levels, 1.0]),
+            (*(float(plan.cuts[level][i]) for level in levels), float(reached[i])),
+        )
+        for i in agents
+    )
+    least = levels[0]
+    told = "; ".join(
+        f"{plan.name(i)} {format_probability(float(plan.cuts[least][i]))}" for i in agents
+    )
+    return Chart(
+        "cuts",
+        "Probability to reach the goal in spite of a cut",
+        "per cent of its share that an agent gives; the others give all of theirs",
+        "probability that it still reaches its goal",
+        f"With {format_part(least)} of its share: {told}.",
+        lines,
+        percent=True,
+    )
+
+
+def _describe_tradeoffs_picture(plan: Plan) -> str:
+    """Say what equilibria there are, for those who do not see them."""
+    chosen = next(t for t in plan.tradeoffs if t.chosen)
+    cut = (
+        ""
+        if chosen.cut is None
+        else f", a cut goes unfelt with probability {format_probability(chosen.cut)}"
+    )
+    low, high, total = (
+        format_samples(t.total) for t in (plan.tradeoffs[0], plan.tradeoffs[-1], chosen)
+    )
+    return (
+        f"{len(plan.tradeoffs)} equilibria with totals from {low} to {high}; the plan has "
+        f"{total}{cut}."
+    )
+
+
+def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int) -> Picture:
+    """Picture an agent's learning curve.
+
+    plan: made of pilots.
+    measurement: what they say.
+    agent: whose curve.
+    number: of the picture, for the names of its files.
+    """
+    at, bands = curve_band(measurement, agent, curve_end(plan, agent))
+    table = measurement.table
+    tried = table.contributions @ measurement.benefits[agent]
+    name = plan.name(agent)
+    rows: list[tuple[Cell, ...]] = [
+        ("pilot", float(x), keep_finite(float(y)), None, None)
+        for x, y in zip(tried, table.accuracies[:, agent], strict=True)
+    ]
+    rows += [("curve", float(x), *row) for x, row in zip(at, bands.T.tolist(), strict=True)]
+    goal, ends = float(measurement.goals[agent]), bands[:, -1]
+    return Picture(
+        f"curve-{number}",
+        f"The learning curve of {name}",
+        f"{count(len(table), 'pilot')}; the goal is {goal:g}; with {format_samples(float(at[-1]))} "
+        f"samples' worth the curve is at {ends[0]:.3f} ({ends[1]:.3f} to {ends[2]:.3f}).",
+        draw=lambda ax: plot_learning(plan, agent, ax=ax),
+        data=Table(
+            f"Curve and pilots of {name}",
+            ("what", "samples' worth", "accuracy", "from", "to"),
+            tuple(rows),
+        ),
+        size=(7.6, 3.2),
+        narrow=(NARROW[0], 3.2),
+    )
