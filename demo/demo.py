@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from fedaccord.planning.from_federation import from_federation
 
 from fedaccord import compare_algorithms, make_plan, write_game
 from fedaccord._machine import cores
@@ -18,7 +19,6 @@ from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.training.rng import derived_seed
-from fedaccord.planning.from_federation import from_federation
 from fedaccord.report.frontier import costs_table, goals_table
 from fedaccord.report.model import joined
 from fedaccord.report.pages_frontier import frontier_page
