@@ -392,7 +392,7 @@ def test_a_file_that_cannot_be_written_gets_a_sentence():
 
 
 def test_a_file_that_another_process_holds_for_too_long_gets_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("fedaccord.federation.runs.store.PATIENCE", 0.05)
+    monkeypatch.setattr("fedaccord._io.sqlite.PATIENCE", 0.05)
     path = tmp_path / "runs.db"
     with RunStore(path) as store:
         other = sqlite3.connect(path)

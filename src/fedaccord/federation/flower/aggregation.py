@@ -49,8 +49,9 @@ class NextModel:
         ledger: of all clients.
         finite: whether to return None, and forget what was sent, if the next model is not finite.
         """
-        keeps = finite and self._optimizer is not None
-        remembered = copy.deepcopy(self._optimizer.state_dict()) if keeps else None
+        remembered = None
+        if finite and self._optimizer is not None:
+            remembered = copy.deepcopy(self._optimizer.state_dict())
         # The sum of finite numbers need not be one.
         with np.errstate(over="ignore", invalid="ignore"):
             if self._steps is None:

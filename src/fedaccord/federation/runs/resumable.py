@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedaccord._io import sqlite
 from fedaccord.errors import InputError
 
 # Written into the file's header, so that no other SQLite file is taken for one of these: "FDAP".
@@ -50,7 +51,7 @@ def finish(
         tell(pieces, pieces)
         return rows
     with _opened(path) as connection:
-        _claim(connection, path)
+        sqlite.claim(connection, path, application=APPLICATION, version=VERSION)
         _check_description(connection, table, description, path)
         # Every process in an order of its own, so that two of them seldom do the same piece.
         for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
@@ -58,7 +59,7 @@ def finish(
             if n not in finished:
                 tell(len(finished), pieces)
                 values = (n, json.dumps(dict(work(n))))
-                with connection:
+                with sqlite.transaction(connection):
                     connection.execute(f"insert or ignore into {table} values (?, ?)", values)
         tell(pieces, pieces)
         query = f"select result from {table} where piece < ? order by piece"
@@ -73,7 +74,7 @@ def _finished(connection: sqlite3.Connection, table: str, pieces: int) -> set[in
 @contextlib.contextmanager
 def _opened(path: str | Path) -> Iterator[sqlite3.Connection]:
     try:
-        with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
+        with contextlib.closing(sqlite.connect(path)) as connection:
             yield connection
     except sqlite3.Error as error:
         raise InputError(
@@ -82,45 +83,11 @@ def _opened(path: str | Path) -> Iterator[sqlite3.Connection]:
         ) from None
 
 
-def _claim(connection: sqlite3.Connection, path: str | Path) -> None:
-    """Mark a new file as one of finished pieces, and refuse a file of another kind."""
-    if _is_ours(connection, path):
-        return
-    with connection:
-        connection.execute("begin immediate")
-        # Another process may have been first.
-        if not _is_ours(connection, path):
-            connection.execute(f"pragma application_id = {APPLICATION}")
-            connection.execute(f"pragma user_version = {VERSION}")
-
-
-def _is_ours(connection: sqlite3.Connection, path: str | Path) -> bool:
-    """Tell a file of finished pieces from an empty one."""
-    application, version, tables = (
-        connection.execute(query).fetchone()[0]
-        for query in (
-            "pragma application_id",
-            "pragma user_version",
-            "select count(*) from sqlite_master",
-        )
-    )
-    if not application and not tables:
-        return False
-    if application != APPLICATION:
-        raise InputError(f"{path} is a database of something else; name another file")
-    if version != VERSION:
-        raise InputError(
-            f"{path} was written by another version of fedaccord (its layout is {version}, not "
-            f"{VERSION}); name another file, or use that version"
-        )
-    return True
-
-
 def _check_description(
     connection: sqlite3.Connection, table: str, description: Mapping[str, Any], path: str | Path
 ) -> None:
     text = json.dumps(description, sort_keys=True)
-    with connection:
+    with sqlite.transaction(connection):
         connection.execute(
             f"create table if not exists {table} (piece integer primary key, result)"
         )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._closing import Closing
+from fedaccord._io import sqlite
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.history import History
@@ -31,8 +32,6 @@ APPLICATION = 0x46444143
 RESULTS = 2
 UNCHANGED = 1
 VERSION = 1
-# How long to wait for another process that is just committing, in seconds.
-PATIENCE = 60
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -166,11 +165,7 @@ class RunStore(Closing):
         if self.path is not None and not self.path.parent.is_dir():
             raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
         with self._explained("open"):
-            self._connection = sqlite3.connect(
-                ":memory:" if self.path is None else self.path, timeout=PATIENCE
-            )
-            # Transactions begin where this class says so.
-            self._connection.isolation_level = None
+            self._connection = sqlite.connect(self.path)
         try:
             with self._explained("read"):
                 self._prepare()
@@ -247,7 +242,7 @@ class RunStore(Closing):
             outcome.versions,
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
-        with self._explained("write"), self._transaction():
+        with self._explained("write"), sqlite.transaction(self._connection):
             cursor = self._connection.execute(
                 "INSERT OR IGNORE INTO runs (key, source, algorithm, contributions, base_seed,"
                 ' trial, seed, accuracies, satisfied, first_passage, samples, "unique", diverged,'
@@ -297,46 +292,14 @@ class RunStore(Closing):
             for row in rows
         ]
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # SQLite has rolled back by itself after some errors, a full disk among them.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
     def _prepare(self) -> None:
         """Make the tables in a new file; refuse a file that is not ours or is damaged."""
-        ask = self._connection.execute
-        ask("PRAGMA synchronous = EXTRA")
-        application, version = (
-            ask(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        if not application and not ask("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            return self._create()
-        if application != APPLICATION:
-            raise InputError(f"{self.path} is a database of something else; name another file")
-        if version != VERSION:
-            raise InputError(
-                f"{self.path} was written by another version of fedaccord (its layout is "
-                f"{version}, not {VERSION}); name another file, or use that version"
-            )
-        report = ask("PRAGMA quick_check(1)").fetchone()[0]
-        if report != "ok":
-            raise self._damaged(report)
-
-    def _create(self) -> None:
-        with self._transaction():
-            # Another process may have made them since; then the tables are there.
-            if not self._connection.execute("PRAGMA application_id").fetchone()[0]:
-                for statement in SCHEMA.split(";")[:-1]:
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._connection.execute("PRAGMA synchronous = EXTRA")
+        kind = {"application": APPLICATION, "version": VERSION}
+        if not sqlite.claim(self._connection, self.path, **kind, schema=SCHEMA.split(";")[:-1]):
+            report = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if report != "ok":
+                raise self._damaged(report)
 
     @contextlib.contextmanager
     def _explained(self, what: str) -> Iterator[None]:
