@@ -47,7 +47,7 @@ from rich.table import Table
 
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.config.load import Config
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "engines.json"

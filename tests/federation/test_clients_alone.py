@@ -17,7 +17,7 @@ from fedaccord.federation.models.layers import Dropout
 from fedaccord.federation.models.networks import model_factory
 from fedaccord.federation.training.loop import client_streams, train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws
 from fedaccord.federation.training.steps import client_gradient, local_update, new_optimizer
 
 

@@ -35,7 +35,7 @@ def chosen_engine(
     if name not in engines:
         raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
     if name == "ray":
-        imported("fedaccord.federation.runs.ray").checked_request(workers, address)
+        imported("fedaccord.federation.runs.ray").check_request(workers, address)
         return partial(engines[name], address=address), workers
     if address is not None:
         raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")

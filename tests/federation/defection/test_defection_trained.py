@@ -24,7 +24,7 @@ from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import LocalEngine
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.training import loop as training
-from fedaccord.federation.training import sampler as draws
+from fedaccord.federation.training import rng as draws
 
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}
 

@@ -24,7 +24,7 @@ from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.eqfed.search import FEWEST
 from fedaccord.federation.eqfed.seek import seek_equilibrium
-from fedaccord.federation.runs.engines import made
+from fedaccord.federation.runs.engines import make_run
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 from fedaccord.federation.validation_halves import Halved
@@ -529,7 +529,7 @@ def test_training_with_fewer_passes_is_the_beginning_of_training_with_more():
     federation = small_federation(sizes=(24, 24, 24))
     longer = Pledged(rounds=100, batch_size=8, passes=8, evaluate_every=1).committed((24, 12, 0))
     shorter = Pledged(rounds=100, batch_size=8, passes=4, evaluate_every=1).committed((24, 12, 0))
-    whole, part = (made(federation.deal, a_run(a, (24, 12, 0))) for a in (longer, shorter))
+    whole, part = (make_run(federation.deal, a_run(a, (24, 12, 0))) for a in (longer, shorter))
     rounds = len(part.samples)
     assert rounds < len(whole.samples)
     np.testing.assert_array_equal(part.samples, whole.samples[:rounds])

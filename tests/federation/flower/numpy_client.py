@@ -7,7 +7,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from flwr.clientapp import ClientApp
 
 from fedaccord.federation.flower import drawn_points
-from fedaccord.federation.training.sampler import goal_rows
+from fedaccord.federation.training.rng import goal_rows
 
 
 class NumpyClient:

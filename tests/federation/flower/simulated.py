@@ -21,7 +21,7 @@ from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.engine import FlowerEngine
 from fedaccord.federation.runs.engines import RunError, Source
 from fedaccord.federation.runs.store import Run
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws
 
 CHAPTER = 1000
 

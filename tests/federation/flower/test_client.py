@@ -30,7 +30,7 @@ from fedaccord.federation import FedAvg as LocalFedAvg
 from fedaccord.federation.flower import FedAvg, MwFed, client_app, drawn_points
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.protocol import ALL_POINTS, OrderError, TrainOrder, printable
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws
 
 
 def recorded(nodes):
@@ -510,7 +510,7 @@ def test_drawing_needs_no_torch():
     code = (
         "import sys\n"
         "from fedaccord.federation.flower import drawn_points\n"
-        "from fedaccord.federation.training.sampler import goal_rows\n"
+        "from fedaccord.federation.training.rng import goal_rows\n"
         "print('torch' in sys.modules, 'flwr' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)

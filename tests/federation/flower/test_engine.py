@@ -36,7 +36,7 @@ from fedaccord.federation import FedAvg, HoldBack, MwFed, Pledged, Release, Solo
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.flower import engine as simulation
 from fedaccord.federation.flower.engine import Clients, FlowerEngine, Simulation
-from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, made, reply
+from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, answer, make_run
 from fedaccord.federation.runs.execute import check_is_asked_for
 from fedaccord.federation.runs.store import Run
 
@@ -268,7 +268,7 @@ def test_one_client_or_one_that_brings_nothing_agree_with_the_local_loop(kind, f
         folder = tmp_path / str(contributions)
         folder.mkdir()
         found = InThisProcess(folder, actors=1).make(deal, run)
-        assert_agree(found, made(deal, run), one_point=1e-9)
+        assert_agree(found, make_run(deal, run), one_point=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_one_client_or_one_that_brings_nothing_agree_with_the_local_loop(kind, f
 def test_runs_that_may_end_early_are_those_that_were_asked_for(here, algorithm):
     run = small_run(algorithm, (15, 24, 40))
     deal = dealt(small_federation(requirement=0.7))
-    found, local = here.make(deal, run), made(deal, run)
+    found, local = here.make(deal, run), make_run(deal, run)
     check_is_asked_for(run, found)
     assert_agree(found, local, one_point=1e-9)
     assert len(found.samples) < algorithm.rounds
@@ -298,7 +298,7 @@ def test_training_that_diverges_ends_as_in_the_local_loop(here):
         return torch.nn.Sequential(torch.nn.Linear(4, 30), torch.nn.Linear(30, 3)).double()
 
     deal, run = dealt(small_federation(model=deep)), small_run(algorithm, (30, 24, 40))
-    local = made(deal, run)
+    local = make_run(deal, run)
     assert local.diverged
     assert len(local.samples) < 9
     found = here.make(deal, run)
@@ -332,7 +332,7 @@ def test_runs_follow_each_other_in_any_order_of_trials(here):
     for trial in (2, 0, 0, 1, 2):
         run = small_run(algorithm, (20, 7), trial)
         histories.append(here.make(dealt(source), run))
-        assert_agree(histories[-1], made(source.deal, run), one_point=1e-9)
+        assert_agree(histories[-1], make_run(source.deal, run), one_point=1e-9)
     assert len({history.loss.tobytes() for history in histories}) == 3
 
 
@@ -353,7 +353,7 @@ class BrokenElsewhere:
 
 def test_what_fails_in_a_client_is_told_with_the_run_the_client_and_the_round(here):
     deal = dealt(small_federation(model=BrokenElsewhere()))
-    told = reply(deal, small_run(FedAvg(), (30, 24, 40)), make=here.make)
+    told = answer(deal, small_run(FedAvg(), (30, 24, 40)), make=here.make)
     assert type(told[0]) is RunError
     assert str(told[0]) == (
         "the run of FedAvg in trial 4 with contributions 30, 24, 40 failed: client 0 is left out "

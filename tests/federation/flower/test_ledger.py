@@ -18,7 +18,7 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.members import in_order, named_members, selected, whole_quotas
+from fedaccord.federation.flower.members import name_members, round_quotas, select, sort_names
 from fedaccord.federation.flower.protocol import ALL_POINTS
 
 NAMES = ("north", "south", "west")
@@ -150,13 +150,13 @@ def test_allotments_that_are_none_are_refused():
 
 def test_a_plan_is_rounded_up_to_whole_points():
     plan = Allocation([299.2, 0.0, 600.0000000001], ["south", "north", "west"])
-    assert whole_quotas(plan, NAMES) == {"north": 0, "south": 300, "west": 600}
+    assert round_quotas(plan, NAMES) == {"north": 0, "south": 300, "west": 600}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=3, max_size=3).filter(any))
 def test_a_plan_of_whole_points_is_not_rounded(values):
     noisy = [value * (1 + 1e-13) for value in values]
-    found = whole_quotas(Allocation(noisy, NAMES), NAMES)
+    found = round_quotas(Allocation(noisy, NAMES), NAMES)
     assert list(found.values()) == values
 
 
@@ -181,9 +181,9 @@ def test_a_plan_that_cannot_be_followed_is_refused_at_once(requirements, plan, w
 
 
 def test_the_members_are_those_that_are_named():
-    assert named_members({"b": 0.5, "a": 0.5}, Allocation([1, 2], ["a", "b"])) == ["b", "a"]
-    assert named_members(0.5, Allocation([1, 2], ["b", "a"])) == ["b", "a"]
-    assert named_members(0.5, None) is None
+    assert name_members({"b": 0.5, "a": 0.5}, Allocation([1, 2], ["a", "b"])) == ["b", "a"]
+    assert name_members(0.5, Allocation([1, 2], ["b", "a"])) == ["b", "a"]
+    assert name_members(0.5, None) is None
 
 
 def test_a_plan_may_come_in_any_form(tmp_path):
@@ -270,7 +270,7 @@ def test_no_client_ever_looks_at_more_points_than_its_quota(kind, form):
 def test_names_are_sorted_as_people_do():
     names = ["client 10", "client 9", "b2", "b02", "b", "a1b", "ab1", "x²", "", "7"]
     expected = ["", "7", "a1b", "ab1", "b", "b02", "b2", "client 9", "client 10", "x²"]
-    assert in_order(names) == in_order(names[::-1]) == expected
+    assert sort_names(names) == sort_names(names[::-1]) == expected
 
 
 @given(
@@ -282,18 +282,18 @@ def test_names_are_sorted_as_people_do():
 def test_as_many_are_selected_as_are_wanted_and_there(seed, here, count, n):
     names = [f"c{i}" for i in range(10)]
     there = {f"c{i}" for i in here}
-    chosen = selected(names, there, count, seed=seed, place=("train", n))
+    chosen = select(names, there, count, seed=seed, place=("train", n))
     assert len(chosen) == min(count, len(there))
     assert set(chosen) <= there
     assert chosen == sorted(chosen)
     # Who is away does not change the order of the others.
-    assert set(chosen) <= set(selected(names, there, count + 1, seed=seed, place=("train", n)))
+    assert set(chosen) <= set(select(names, there, count + 1, seed=seed, place=("train", n)))
 
 
 def test_everybody_is_selected_now_and_then():
-    chosen = [selected("abcd", "abcd", 1, seed=0, place=("train", n))[0] for n in range(100)]
+    chosen = [select("abcd", "abcd", 1, seed=0, place=("train", n))[0] for n in range(100)]
     assert set(chosen) == set("abcd")
-    assert chosen != [selected("abcd", "abcd", 1, seed=0, place=("x", n))[0] for n in range(100)]
+    assert chosen != [select("abcd", "abcd", 1, seed=0, place=("x", n))[0] for n in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -309,19 +309,19 @@ def test_everybody_is_selected_now_and_then():
 )
 def test_a_name_that_no_client_can_have_is_refused_at_once(name, words):
     with pytest.raises(InputError, match=f"no client can be called .*: it .*{words}"):
-        named_members({"south": 0.9, name: 0.9}, None)
+        name_members({"south": 0.9, name: 0.9}, None)
 
 
 def test_a_name_in_a_plan_that_no_client_can_have_is_refused_at_once():
     with pytest.raises(InputError, match="no client can be called 'north ': it begins or ends"):
-        named_members(0.9, Allocation([3, 4], ["south", "north "]))
+        name_members(0.9, Allocation([3, 4], ["south", "north "]))
 
 
 def test_names_of_thousands_of_digits_have_an_order_too():
     names = ["9" * 5_000, "1" + "0" * 5_000, "8" * 5_000, "7"]
-    assert in_order(names) == [names[3], names[2], names[0], names[1]]
+    assert sort_names(names) == [names[3], names[2], names[0], names[1]]
 
 
 def test_a_plan_that_is_next_to_nothing_is_not_blamed_on_the_clients():
     with pytest.raises(InputError, match="the plan asks nobody for more than 1e-12 points"):
-        whole_quotas(Allocation([1e-12, 0.0], ["south", "north"]), ["south", "north"])
+        round_quotas(Allocation([1e-12, 0.0], ["south", "north"]), ["south", "north"])

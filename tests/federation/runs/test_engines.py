@@ -178,7 +178,7 @@ def test_more_workers_than_cores_are_refused_with_the_remedy(monkeypatch):
 
 def shouting(deal, run):
     """A way of its own to make runs: nobody learns anything, all losses are 7."""
-    history = engines.made(deal, run)
+    history = engines.make_run(deal, run)
     return dataclasses.replace(history, loss=np.full_like(history.loss, 7.0))
 
 

@@ -19,8 +19,7 @@ from fedaccord.federation.models.layers import ClientRows, Dropout, dropouts, re
 from fedaccord.federation.training import loop as training
 from fedaccord.federation.training import steps
 from fedaccord.federation.training.loop import client_streams, give_streams, train
-from fedaccord.federation.training.rng import stream
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws, stream
 
 UNITS = 24
 NUMBERS = {"north": 0, "south": 1, "west": 2}

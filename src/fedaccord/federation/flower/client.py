@@ -43,8 +43,7 @@ from fedaccord.federation.flower.protocol import (
     drawn_points,
 )
 from fedaccord.federation.training.loop import client_streams, is_right
-from fedaccord.federation.training.rng import derived_seed
-from fedaccord.federation.training.sampler import goal_rows
+from fedaccord.federation.training.rng import derived_seed, goal_rows
 from fedaccord.federation.training.steps import Batch, client_gradient, local_update
 
 Points: TypeAlias = Dataset[Any]

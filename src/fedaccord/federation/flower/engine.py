@@ -48,15 +48,15 @@ from fedaccord.federation.runs.engines import (
     RunError,
     Source,
     _Worker,
-    described,
-    started,
+    describe,
+    start_process,
 )
-from fedaccord.federation.runs.processes import ONE_THREAD, cleaned, new_token, tail
+from fedaccord.federation.runs.processes import clean_up_after, new_token, tail
 from fedaccord.federation.runs.ray import QUIET as RAY_QUIET
 from fedaccord.federation.runs.ray import SHORT
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import (
-    checked_contributions,
+    check_contributions,
     current_weights,
     reproducibly,
     starting_model,
@@ -98,7 +98,7 @@ class FlowerEngine(LocalEngine):
         super().__init__(source)
         if find_spec("ray") is None:
             raise MissingExtraError("ray", "flower")
-        self.environment = {**ONE_THREAD, **QUIET, **new_token(), ACTORS: str(actors)}
+        self.environment = {**QUIET, **new_token(), ACTORS: str(actors)}
         # One for each simulation; another is started after an error.
         self.folders: list[Path] = []
 
@@ -142,7 +142,7 @@ class _Simulator(_Worker):
 
     def __init__(self, server: str, source: Source, *, environment: Mapping[str, str]) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        super().__init__(started(server, environment=environment, errors=self._log), source)
+        super().__init__(start_process(server, environment=environment, errors=self._log), source)
 
     def close(self) -> None:
         """Close the pipes and the log."""
@@ -153,7 +153,7 @@ class _Simulator(_Worker):
         said = tail(self._log).strip()
         if status > 0 and said:
             last = said.rpartition("\n")[2]
-            error = RunError(f"Flower's simulation ended in the run of {described(run)}: {last}")
+            error = RunError(f"Flower's simulation ended in the run of {describe(run)}: {last}")
         else:
             error = super()._lost(run, status)
         error.add_note(said)
@@ -179,7 +179,7 @@ def serve(tasks: IO[bytes], results_to: int) -> None:
     results_to: the descriptor that histories go to.
     """
     folder = Path(os.environ[FOLDER])
-    with cleaned(folder):
+    with clean_up_after(folder):
         simulation = Simulation(folder, actors=int(os.environ[ACTORS]))
         engines.serve(tasks, results_to, make=simulation.make)
 
@@ -307,15 +307,15 @@ def _lending(grids: queue.SimpleQueue[Grid]) -> ServerApp:
 def _failure(run: Run, strategy: AlgorithmStrategy, error: FedaccordError) -> str:
     death = RAY_ERROR.search(str(error))
     if death is None:
-        return f"the run of {described(run)} failed: {error}"
+        return f"the run of {describe(run)} failed: {error}"
     return (
-        f"the process of {strategy.remarks[-1].client} was lost in the run of {described(run)} "
+        f"the process of {strategy.remarks[-1].client} was lost in the run of {describe(run)} "
         f"({death[1]}): if memory is short, use fewer workers"
     )
 
 
 def _strategy(federation: Federation, run: Run) -> AlgorithmStrategy:
-    brought = checked_contributions(federation, run.contributions)
+    brought = check_contributions(federation, run.contributions)
     names, clients = federation.names, len(federation.clients)
     return AlgorithmStrategy(
         algorithm=run.algorithm,
@@ -409,4 +409,4 @@ def _dealing(file: str) -> Deal:
     """Load what deals the federations, once in each process."""
     torch.set_num_threads(1)
     with open(file, "rb") as source:
-        return engines.unpacked(source)
+        return engines.unpack(source)

@@ -58,7 +58,7 @@ def name_fault(name: Any) -> str | None:
     return None if name == name.strip() else "begins or ends with a space"
 
 
-def named_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
+def name_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
     """Give the members' names, where requirements or plan name them, and check what is known.
 
     Those of the requirements come first, and their order is the members'. None where nobody is
@@ -84,7 +84,7 @@ def named_members(requirements: Requirements, plan: Allocation | None) -> list[s
         raise InputError(f"{twice} is named twice; give each client one line")
     accuracies(requirements, names)
     if plan is not None:
-        whole_quotas(plan, names)
+        round_quotas(plan, names)
     return names
 
 
@@ -105,7 +105,7 @@ def accuracies(requirements: Requirements, names: Sequence[str]) -> Vector:
     return np.array([float(requirements[name]) for name in names])
 
 
-def whole_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
+def round_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
     """Read a plan as quotas, each rounded up to a whole point: who gives less may fall short.
 
     plan: who gives how much.
@@ -130,7 +130,7 @@ def whole_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, quotas, strict=True))
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def sort_names(names: Iterable[str]) -> list[str]:
     """Sort names as people do: "client 10" after "client 9"."""
 
     def size(digits: str) -> tuple[int, str]:
@@ -145,7 +145,7 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=parts)
 
 
-def selected(
+def select(
     names: Sequence[str], here: Collection[str], count: int, *, seed: int, place: tuple[str, int]
 ) -> list[str]:
     """Choose so many of the members that are there, by the run's seed alone.

@@ -19,7 +19,7 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.flower.members import LONGEST_NAME, in_order, name_fault
+from fedaccord.federation.flower.members import LONGEST_NAME, name_fault, sort_names
 from fedaccord.federation.flower.protocol import (
     CLIENT,
     LABEL_COUNTS,
@@ -327,7 +327,7 @@ class Roster:
             raise NodesError(f"{reason}, after {self._deadline:g} seconds; {self._remedy()}")
         clients = {client.name: client for client in self._nodes.introductions}
         if self._members is None:
-            self._members = in_order(clients)
+            self._members = sort_names(clients)
         return {name: clients.get(name) for name in self._members}
 
     def present(
@@ -405,6 +405,6 @@ def _who_is_late(
 
 
 def _listed(names: Iterable[str]) -> str:
-    every = in_order(names)
+    every = sort_names(names)
     more = f" and {len(every) - 10} more" if len(every) > 10 else ""
     return ", ".join(every[:10]) + more

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from fedaccord._checks import Indices
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import MOST_SAMPLES
-from fedaccord.federation.training.sampler import Draws
+from fedaccord.federation.training.rng import Draws
 
 # The logger that Flower's users see.
 LOG = logging.getLogger("flwr")

@@ -39,10 +39,10 @@ from fedaccord.federation.flower.members import (
     check_history_file,
     check_options,
     choose_algorithm,
-    named_members,
+    name_members,
     read_plan,
-    selected,
-    whole_quotas,
+    round_quotas,
+    select,
 )
 from fedaccord.federation.flower.nodes import Introduction, Nodes, NodesError, Roster
 from fedaccord.federation.flower.protocol import LOG, EvaluateOrder, Order, TrainOrder
@@ -126,7 +126,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self.history_file = history_file
         self.ask_for = tuple(ask_for)
         self.exacting = exacting
-        self._members = named_members(requirements, self.plan)
+        self._members = name_members(requirements, self.plan)
         self._begin()
 
     def _begin(self) -> None:
@@ -343,7 +343,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         least = max(self.min_available_nodes, self.min_train_nodes, self.min_evaluate_nodes)
         clients = self._roster.enrol(grid, least=least)
         members = list(clients)
-        quotas = None if self.plan is None else whole_quotas(self.plan, members)
+        quotas = None if self.plan is None else round_quotas(self.plan, members)
         algorithm = self.algorithm
         if quotas is not None and not self.exacting:
             # An audit has told the algorithm already what was promised.
@@ -397,7 +397,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         place = (purpose, self._round)
         return {
             name: here[name]
-            for name in selected(self._book.names, here, count, seed=self.seed, place=place)
+            for name in select(self._book.names, here, count, seed=self.seed, place=place)
         }
 
     # What is said and heard.

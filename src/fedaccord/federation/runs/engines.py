@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import IO, Any, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import cloudpickle  # type: ignore[import-untyped]
 import torch
@@ -32,9 +33,11 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.allotment import Counts
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.processes import ONE_THREAD, Process
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import train
+
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.processes import Process
 
 # How often it is seen whether there is room for more runs, in seconds.
 LOOK = 1.0
@@ -102,9 +105,9 @@ class LocalEngine(Closing):
     """
 
     # For engines that make their runs on this machine in another way: what worker processes run,
-    # what their environment has, and whether a worker is another process even if it is alone.
+    # what is set in their environment, and whether a worker is another process even if it is alone.
     server: str = "fedaccord.federation.runs.engines:serve"
-    environment: Mapping[str, str] = ONE_THREAD
+    environment: Mapping[str, str] = MappingProxyType({})
     apart: bool = False
 
     def __init__(self, source: Source, *, workers: int | None = None) -> None:
@@ -136,7 +139,7 @@ class LocalEngine(Closing):
         deal = functools.lru_cache(maxsize=1)(self._source.deal)
         for run in runs:
             try:
-                history = made(deal, run)
+                history = make_run(deal, run)
             except FedaccordError:
                 raise
             except Exception as error:
@@ -154,7 +157,7 @@ class LocalEngine(Closing):
 
     def _free_worker(self) -> _Worker:
         if not self._idle:
-            process = started(self.server, environment=self.environment)
+            process = start_process(self.server, environment=self.environment)
             self._idle.append(_Worker(process, self._source))
             self._all.append(self._idle[-1])
         return self._idle.pop()
@@ -232,8 +235,11 @@ class _Worker:
         self._process.close()
 
 
-def started(server: str, **options: Any) -> Process:
+def start_process(server: str, **options: Any) -> Process:
     """Start a process, or say why it cannot be; see Process for the arguments."""
+    # Only now: one worker is this process.
+    from fedaccord.federation.runs.processes import Process
+
     try:
         return Process(server, **options)
     except OSError as error:
@@ -256,7 +262,7 @@ def pack(source: Deals, to: IO[bytes]) -> None:
         ) from error
 
 
-def unpacked(source: IO[bytes]) -> Deal:
+def unpack(source: IO[bytes]) -> Deal:
     """Give what deals the federations, and take over torch's settings.
 
     source: a file that `pack` wrote. If it cannot be loaded, dealing says why.
@@ -273,7 +279,7 @@ def unpacked(source: IO[bytes]) -> Deal:
 
 
 def history_of(reply: Reply) -> History:
-    """Give the history that a worker replied with, or raise what went wrong there."""
+    """Return the history that a worker replied with, or raise what went wrong there."""
     result, trace = reply
     if isinstance(result, History):
         return result
@@ -286,7 +292,7 @@ def serve(tasks: IO[bytes], results_to: int, *, make: Maker | None = None) -> No
 
     tasks: where torch's settings and the source, and then the runs come from.
     results_to: the descriptor that histories go to.
-    make: makes a run, in another way than `made`.
+    make: makes a run, in another way than `make_run`.
     """
     results = os.fdopen(results_to, "wb")
     # Whatever a user's model prints goes to the errors.
@@ -294,12 +300,12 @@ def serve(tasks: IO[bytes], results_to: int, *, make: Maker | None = None) -> No
         os.dup2(2, 1)
     waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
     try:
-        deal = unpacked(tasks)
+        deal = unpack(tasks)
     except EOFError:
         return
     threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
     while True:
-        pickle.dump(reply(deal, waiting.get(), make=make), results)
+        pickle.dump(answer(deal, waiting.get(), make=make), results)
         results.flush()
 
 
@@ -315,15 +321,15 @@ def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run]) -> None:
 Reply: TypeAlias = tuple[History | FedaccordError, str]
 
 
-def reply(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
+def answer(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
     """Make a run, and give its history, or what went wrong and where, to be sent to others.
 
     deal: gives the federation of a trial.
     run: to be made.
-    make: makes it, in another way than `made`.
+    make: makes it, in another way than `make_run`.
     """
     try:
-        return (make or made)(deal, run), ""
+        return (make or make_run)(deal, run), ""
     except InputError as error:
         return InputError(str(error)), traceback.format_exc()
     except FedaccordError as error:
@@ -339,7 +345,7 @@ def _refuse(error: Exception, trial: int) -> Federation:
     ) from error
 
 
-def made(deal: Deal, run: Run) -> History:
+def make_run(deal: Deal, run: Run) -> History:
     """Make a run in this process.
 
     deal: gives the federation of a trial.
@@ -353,18 +359,18 @@ def made(deal: Deal, run: Run) -> History:
 
 def _failure(run: Run, error: Exception) -> str:
     detail = " ".join(str(error).split())
-    return f"the run of {described(run)} failed: {type(error).__name__}: {detail}"
+    return f"the run of {describe(run)} failed: {type(error).__name__}: {detail}"
 
 
 def _death(run: Run, status: int) -> str:
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return (
-        f"a worker process {how} in the run of {described(run)}: if memory is short, use fewer "
+        f"a worker process {how} in the run of {describe(run)}: if memory is short, use fewer "
         "workers"
     )
 
 
-def described(run: Run) -> str:
+def describe(run: Run) -> str:
     """Name a run in the middle of a sentence."""
     brought = ", ".join(map(str, run.contributions))
     return f"{run.algorithm.name} in trial {run.trial} with contributions {brought}"

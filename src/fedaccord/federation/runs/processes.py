@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 # A process's first words: the search path, then all else can be imported; nothing if the process
@@ -38,7 +39,7 @@ def new_token() -> dict[str, str]:
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
-def cleaned(folder: Path) -> subprocess.Popen[bytes]:
+def clean_up_after(folder: Path) -> subprocess.Popen[bytes]:
     """Make a folder of this process's own, and start what removes it however this process ends.
 
     It first ends all processes of the group that this one leads, and so, at the end of a with
@@ -72,7 +73,7 @@ class Process:
 
     server: the function that it runs, as "module:name"; it is given the file that it reads from
         and the descriptor of the pipe that it writes to, and should leave at the end of the file.
-    environment: what is different in its environment from this process's.
+    environment: what is different in its environment from this process's, beside one thread.
     errors: where its errors go; to this process's where left out.
     """
 
@@ -80,7 +81,7 @@ class Process:
         self,
         server: str,
         *,
-        environment: Mapping[str, str] = ONE_THREAD,
+        environment: Mapping[str, str] = MappingProxyType({}),
         errors: IO[bytes] | None = None,
     ) -> None:
         read, write = os.pipe()
@@ -92,7 +93,7 @@ class Process:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 pass_fds=(write,),
-                env={**os.environ, **environment},
+                env={**os.environ, **ONE_THREAD, **environment},
                 process_group=0,
             )
         except OSError:

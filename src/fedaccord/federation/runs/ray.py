@@ -35,15 +35,15 @@ from fedaccord.federation.runs.engines import (
     Finished,
     RunError,
     Source,
-    described,
+    answer,
+    describe,
     history_of,
     pack,
-    reply,
     spread,
-    started,
-    unpacked,
+    start_process,
+    unpack,
 )
-from fedaccord.federation.runs.processes import ONE_THREAD, new_token, tail
+from fedaccord.federation.runs.processes import new_token, tail
 from fedaccord.federation.runs.store import Run, package_versions
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
@@ -71,7 +71,7 @@ class RayEngine(Closing):
     def __init__(
         self, source: Source, *, workers: int | None = None, address: str | None = None
     ) -> None:
-        self._workers, self._address = checked_request(workers, address)
+        self._workers, self._address = check_request(workers, address)
         self._source = source
         self._driver: _Driver | None = None
 
@@ -97,8 +97,8 @@ class RayEngine(Closing):
         return self._driver.submit(run)
 
 
-def checked_request(workers: int | None, address: str | None) -> tuple[int | None, str | None]:
-    """Give what is asked of Ray, if it can be had, or say what is wrong.
+def check_request(workers: int | None, address: str | None) -> tuple[int | None, str | None]:
+    """Return what is asked of Ray, if it can be had, or raise what is wrong.
 
     workers: how many runs at a time; None for one per CPU.
     address: of a cluster; None for a local Ray.
@@ -107,11 +107,11 @@ def checked_request(workers: int | None, address: str | None) -> tuple[int | Non
         raise MissingExtraError("ray", EXTRAS["ray"])
     if workers is not None:
         workers = checked_workers(workers) if address is None else whole_workers(workers)
-    return workers, None if address is None else _checked_address(address)
+    return workers, None if address is None else _check_address(address)
 
 
-def _checked_address(address: str) -> str:
-    """Give the address of a cluster at which somebody listens."""
+def _check_address(address: str) -> str:
+    """Return the address of a cluster at which somebody listens."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or "auto"
     if address == "auto":
@@ -160,9 +160,9 @@ class _Driver:
         # that none is left if it is never started.
         name = f"fedaccord-ray-{secrets.token_hex(4)}"
         self._folder = "" if address else os.path.join(SHORT or tempfile.gettempdir(), name)
-        self._process = started(
+        self._process = start_process(
             "fedaccord.federation.runs.ray_driver:drive",
-            environment={**ONE_THREAD, **QUIET, **({} if address else new_token())},
+            environment={**QUIET, **({} if address else new_token())},
             errors=self._log,
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -252,12 +252,12 @@ class _Driver:
 
     def _failed(self, number: int, why: str) -> None:
         run, future = self._under_way.pop(number)
-        future.set_exception(RunError(f"Ray cannot make the run of {described(run)}: {why}"))
+        future.set_exception(RunError(f"Ray cannot make the run of {describe(run)}: {why}"))
 
     def _lost(self, number: int, times: int, why: str) -> None:
         run, future = self._under_way.pop(number)
         sentence = (
-            f"Ray lost the run of {described(run)} {times} times, at last because {why}: if memory "
+            f"Ray lost the run of {describe(run)} {times} times, at last because {why}: if memory "
             "is short, use fewer workers, or start the nodes with fewer CPUs"
         )
         future.set_exception(RunError(sentence))
@@ -303,7 +303,7 @@ def attempt(job: Any, run: bytes, *, node: str) -> bytes:
         loaded: Run = pickle.loads(run)
     except Exception as error:  # noqa: BLE001 - whatever a user's algorithm needs may be missing
         return pickle.dumps((RunError(_not_loaded(node, error)), ""))
-    return pickle.dumps(reply(deal, loaded))
+    return pickle.dumps(answer(deal, loaded))
 
 
 @functools.lru_cache(maxsize=1)
@@ -311,7 +311,7 @@ def _unpacked(job: Any) -> tuple[Deal, str]:
     import ray
 
     source, versions = ray.get(job)
-    return unpacked(io.BytesIO(source)), versions
+    return unpack(io.BytesIO(source)), versions
 
 
 def _other_versions(node: str, asked: str) -> str:

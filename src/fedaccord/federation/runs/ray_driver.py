@@ -23,7 +23,7 @@ from typing import IO, Any
 import ray
 from ray import exceptions
 
-from fedaccord.federation.runs.processes import ONE_THREAD, cleaned
+from fedaccord.federation.runs.processes import ONE_THREAD, clean_up_after
 
 # How often a run is tried before it is taken to be what ends its workers.
 ATTEMPTS = 4
@@ -49,7 +49,7 @@ def drive(tasks: IO[bytes], results_to: int) -> None:
         wanted = pickle.load(tasks)
     except EOFError:
         return
-    with cleaned(Path(wanted["folder"])) if wanted["folder"] else contextlib.nullcontext():
+    with clean_up_after(Path(wanted["folder"])) if wanted["folder"] else contextlib.nullcontext():
         try:
             _serve(wanted, tasks, results_to)
         except Exception:

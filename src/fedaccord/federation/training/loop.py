@@ -25,8 +25,7 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import ClientRows, dropouts, ready_dropout
-from fedaccord.federation.training.rng import derived_seed, stream
-from fedaccord.federation.training.sampler import Draws, goal_rows
+from fedaccord.federation.training.rng import Draws, derived_seed, goal_rows, stream
 from fedaccord.federation.training.session import Course, Notes
 from fedaccord.federation.training.steps import Drawn, stepper
 
@@ -49,7 +48,7 @@ def train(
         bring otherwise.
     seed: of everything random in the run.
     """
-    brought = checked_contributions(federation, contributions)
+    brought = check_contributions(federation, contributions)
     if algorithm.trains_alone:
         clients = range(len(federation.clients))
         return History.side_by_side(
@@ -93,7 +92,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
         return notes.history(current_weights(model), checkpoints)
 
 
-def checked_contributions(federation: Federation, given: Contributions | None) -> Counts:
+def check_contributions(federation: Federation, given: Contributions | None) -> Counts:
     """Read how many points each client brings, or say whose number is wrong."""
     points = federation.points
     if given is None:

@@ -25,13 +25,12 @@ from fedaccord.federation.models.layers import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
     Pool,
-    checked_contributions,
+    check_contributions,
     current_weights,
     reproducibly,
     starting_model,
 )
-from fedaccord.federation.training.rng import stream
-from fedaccord.federation.training.sampler import goal_rows
+from fedaccord.federation.training.rng import goal_rows, stream
 from fedaccord.federation.training.session import Course, Notes
 from fedaccord.federation.training.steps import Drawn
 
@@ -52,7 +51,7 @@ def train_plainly(
     """
     if algorithm.trains_alone:
         raise InputError("train a federation of one client plainly instead of Solo")
-    brought = checked_contributions(federation, contributions)
+    brought = check_contributions(federation, contributions)
     course = Course(algorithm, brought, federation.requirements)
     notes = Notes(course, federation.names, seed=seed)
     checkpoints = {}

@@ -131,7 +131,7 @@ def gradient_step(
                 mine.append(found)
         if not gradients:
             continue
-        mean = aggregated(course, gradients, [len(part) for part in parts])
+        mean = aggregate(course, gradients, [len(part) for part in parts])
         slopes = _split_as_parameters(model, mean)
         for parameter, slope in zip(model.parameters(), slopes, strict=True):
             parameter.grad = slope.reshape(parameter.shape).clone()
@@ -158,7 +158,7 @@ def local_step(model: nn.Module, course: Course, drawn: Sequence[Drawn], *, seed
             updates.append(_read(model))
         losses.append(loss)
     if updates:
-        _write(model, aggregated(course, updates, [len(mine) for mine in drawn]))
+        _write(model, aggregate(course, updates, [len(mine) for mine in drawn]))
     return np.array(losses)
 
 
@@ -200,7 +200,7 @@ def _gradient_and_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor
     return torch.cat([_gradient(p).flatten() for p in model.parameters()]), losses
 
 
-def aggregated(course: Course, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
+def aggregate(course: Course, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
     """Ask an algorithm for one update, and see to it that it is one.
 
     course: of the algorithm.

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InputError
-from fedaccord.federation.training import sampler as draws
-from fedaccord.federation.training.rng import stream
-from fedaccord.federation.training.sampler import Draws, goal_rows
+from fedaccord.federation.training import rng as draws
+from fedaccord.federation.training.rng import Draws, goal_rows, stream
 
 # How much is drawn in each of some rounds.
 rounds = st.lists(st.integers(0, 25), min_size=1, max_size=6)
