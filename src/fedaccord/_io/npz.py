@@ -1,14 +1,19 @@
-"""Sparse matrices beside GAME.json, from files that may come from anywhere."""
+"""Arrays in npz files, which may come from anywhere; nothing is ever unpickled."""
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
 import math
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fedaccord._io.atomic import replacing
@@ -19,6 +24,10 @@ from fedaccord.errors import InputError
 MOST_BYTES = 4 * 2**30
 # Solvers keep a number for every point, used or not.
 MOST_POINTS = 10**8
+
+# Twenty times EMNIST. What claims to be larger is refused before it is unpacked: a few kilobytes
+# of zip can hold a terabyte of zeros.
+LARGEST_BYTES = 2**31
 
 # What zipfile, numpy and scipy raise on damaged archives.
 DAMAGE = (
@@ -96,28 +105,179 @@ def _check_archive(path: Path, key: str) -> None:
 
 
 def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, key: str) -> None:
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
+    shape, dtype, begin = _read_header(archive, member)
+    if dtype.hasobject:
+        raise InputError(
+            f'"{key}" names {name}, which holds pickled objects, and those can run code: save '
+            "the matrix with scipy.sparse.save_npz"
         )
-        shape, _, dtype = read(file)
-        if dtype.hasobject:
-            raise InputError(
-                f'"{key}" names {name}, which holds pickled objects, and those can run code: save '
-                "the matrix with scipy.sparse.save_npz"
-            )
-        if member.filename == "data.npy" and dtype.kind not in "fiu":
-            raise InputError(f'"{key}" in {name} holds {dtype} values; save it as numbers')
-        if dtype == np.float16:
-            raise InputError(f'"{key}" in {name} holds half-precision values; save it as float64')
-        if math.prod(shape) * dtype.itemsize + file.tell() != member.file_size:
-            raise ValueError("the header of an array does not fit its length")
+    if member.filename == "data.npy" and dtype.kind not in "fiu":
+        raise InputError(f'"{key}" in {name} holds {dtype} values; save it as numbers')
+    if dtype == np.float16:
+        raise InputError(f'"{key}" in {name} holds half-precision values; save it as float64')
+    if begin + math.prod(shape) * dtype.itemsize != member.file_size:
+        raise ValueError("the header of an array does not fit its length")
+
+
+def _read_header(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Return an array's shape and type, and where its content begins."""
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        return shape, dtype, file.tell()
 
 
 def write_sparse(matrix: Any, path: Path) -> None:
     """Replace an .npz file in one step."""
     with replacing(path) as file:
         sparse.save_npz(file, matrix)
+
+
+# Dense arrays by name.
+
+
+@contextlib.contextmanager
+def name_damage(name: str | Path) -> Iterator[None]:
+    """Turn what damaged archives raise into one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError) as error:
+        raise InputError(f"{name} is damaged or cut short ({error}); fetch it again") from None
+    except (NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be unpacked ({error}); save it unencrypted") from None
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def check_size(info: zipfile.ZipInfo, archive: str | Path) -> None:
+    """Raise an InputError where a file in an archive claims to be too large to be unpacked."""
+    if info.file_size > LARGEST_BYTES:
+        raise InputError(
+            f"{info.filename} in {archive} claims {info.file_size / 2**30:.0f} GB unpacked, more "
+            f"than the {LARGEST_BYTES / 2**30:.0f} GB read here; is it the right file?"
+        )
+
+
+def list_npz(path: str | Path) -> list[str]:
+    """Return the names of the arrays of an npz file, without reading any."""
+    with name_damage(path), zipfile.ZipFile(path) as archive:
+        return list(_list_arrays(archive))
+
+
+def read_npz(path: str | Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Read some arrays of an npz file; arrays of Python objects are refused.
+
+    path: the file.
+    names: of the arrays, which it must have; no other is read.
+    """
+    with name_damage(path), zipfile.ZipFile(path) as archive:
+        members = _list_arrays(archive)
+        wanted = {name: members[name] for name in names}
+        for info in wanted.values():
+            check_size(info, path)
+        _check_total(wanted.values(), path)
+        for info in wanted.values():
+            _check_array(archive, info, path)
+        return {name: _read_array(archive, info, path) for name, info in wanted.items()}
+
+
+def _list_arrays(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the entries that are arrays, by the arrays' names."""
+    return {
+        info.filename.removesuffix(".npy"): info
+        for info in archive.infolist()
+        if info.filename.endswith(".npy")
+    }
+
+
+def _check_total(infos: Iterable[zipfile.ZipInfo], archive: str | Path) -> None:
+    total = sum(info.file_size for info in infos)
+    if total > LARGEST_BYTES:
+        raise InputError(
+            f"the arrays in {archive} claim {total / 2**30:.0f} GB unpacked together, more than "
+            f"the {LARGEST_BYTES / 2**30:.0f} GB read here; is it the right file?"
+        )
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Path) -> NDArray[Any]:
+    try:
+        with archive.open(info) as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+    except ValueError as error:
+        raise InputError(f"{path} is not a sound npz file ({error}); save it anew") from None
+
+
+def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Path) -> None:
+    """Look at an array's header before numpy believes it and sets the memory aside."""
+    try:
+        shape, dtype, begin = _read_header(archive, info)
+    except ValueError as error:
+        raise InputError(
+            f"{info.filename} in {path} is not an array ({error}); save the file with "
+            "numpy.savez_compressed"
+        ) from None
+    if dtype.hasobject:
+        raise InputError(
+            f"{info.filename} in {path} holds Python objects, which only unpickling could read, "
+            "and unpickling runs code from the file; save plain numbers or text instead"
+        )
+    if begin + math.prod(shape) * dtype.itemsize != info.file_size:
+        raise InputError(
+            f"{info.filename} in {path} says shape {shape}, which is not what it holds; save it "
+            "anew"
+        )
+
+
+def save_arrays(
+    path: str | Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, Any]
+) -> None:
+    """Write arrays into an npz file, with notes as JSON beside them, replacing it in one step.
+
+    path: the file.
+    arrays: by name.
+    notes: what else is to be known of them.
+    """
+    text = np.array(json.dumps(dict(notes)))
+    try:
+        with replacing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays, notes=text)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def load_arrays(
+    path: str | Path, what: str, needed: tuple[str, ...], *, prefix: str | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read what save_arrays() wrote, or say that the file is another one.
+
+    path: the file.
+    what: what it should hold, for messages.
+    needed: the arrays and notes it must have.
+    prefix: arrays whose names begin so are read as well.
+    """
+    wanted = [
+        name
+        for name in list_npz(path)
+        if name in (*needed, "notes") or (prefix is not None and name.startswith(prefix))
+    ]
+    arrays = read_npz(path, wanted)
+    try:
+        notes = json.loads(str(arrays.pop("notes")))
+    except (KeyError, ValueError, RecursionError):
+        notes = None
+    if not isinstance(notes, dict) or any(key not in (arrays | notes) for key in needed):
+        raise other_content(path, what)
+    return arrays, notes
+
+
+def other_content(path: str | Path, what: str) -> InputError:
+    """Return the error of a file that does not hold what it should."""
+    return InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")

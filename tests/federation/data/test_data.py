@@ -13,9 +13,9 @@ from federation.real_data import real_file
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedaccord._io import npz
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.data import dataset as data
-from fedaccord.federation.data import idx as data_files
 from fedaccord.federation.data.dataset import Dataset, load_data
 from fedaccord.federation.data.preprocessing import Column, Preparation
 
@@ -157,7 +157,7 @@ def test_archives_that_would_burst_or_are_broken_are_refused(tmp_path, monkeypat
     with pytest.raises(InputError, match="damaged"):
         load_data("emnist", path=path)
     write_zip(path, EMNIST)
-    monkeypatch.setattr(data_files, "LARGEST_BYTES", 10)
+    monkeypatch.setattr(npz, "LARGEST_BYTES", 10)
     with pytest.raises(InputError, match="claims 0 GB unpacked"):
         load_data("emnist", path=path)
 
@@ -177,10 +177,10 @@ def test_arrays_that_would_burst_together_are_refused(tmp_path, monkeypatch):
     np.savez(tmp_path / "a.npz", images=IMAGES, labels=LABELS)
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         largest, total = (f(i.file_size for i in archive.infolist()) for f in (max, sum))
-    monkeypatch.setattr(data_files, "LARGEST_BYTES", total)
+    monkeypatch.setattr(npz, "LARGEST_BYTES", total)
     assert len(load_data(str(tmp_path / "a.npz"))) == 5
     assert largest < total - 1
-    monkeypatch.setattr(data_files, "LARGEST_BYTES", total - 1)
+    monkeypatch.setattr(npz, "LARGEST_BYTES", total - 1)
     with pytest.raises(InputError, match="claim 0 GB unpacked together"):
         load_data(str(tmp_path / "a.npz"))
 
@@ -193,10 +193,10 @@ def test_only_the_arrays_that_are_needed_are_read(tmp_path):
         archive.writestr("readme.txt", b"no array")
     assert np.array_equal(load_data(str(tmp_path / "a.npz")).inputs, IMAGES)
     assert len(load_data("emnist", path=tmp_path / "a.npz")) == 5
-    data_files.save_arrays(tmp_path / "b.npz", {"values": LABELS}, {"made": "here"})
+    npz.save_arrays(tmp_path / "b.npz", {"values": LABELS}, {"made": "here"})
     with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive:
         archive.writestr("diary.npy", b"no array")
-    arrays, _ = data_files.load_arrays(tmp_path / "b.npz", "things", ("values", "made"))
+    arrays, _ = npz.load_arrays(tmp_path / "b.npz", "things", ("values", "made"))
     assert list(arrays) == ["values"]
 
 
@@ -517,21 +517,21 @@ def test_real_letters_are_read():
 
 def test_saved_arrays_come_back_and_other_files_are_told_apart(tmp_path):
     path = tmp_path / "a.npz"
-    data_files.save_arrays(path, {"a/b": IMAGES}, {"made": "here"})
-    arrays, notes = data_files.load_arrays(path, "things", ("a/b", "made"))
+    npz.save_arrays(path, {"a/b": IMAGES}, {"made": "here"})
+    arrays, notes = npz.load_arrays(path, "things", ("a/b", "made"))
     assert np.array_equal(arrays["a/b"], IMAGES)
     assert notes == {"made": "here"}
     with pytest.raises(InputError, match="does not hold things"):
-        data_files.load_arrays(path, "things", ("c",))
+        npz.load_arrays(path, "things", ("c",))
     np.savez(path, a=IMAGES)
     with pytest.raises(InputError, match="does not hold things"):
-        data_files.load_arrays(path, "things", ())
+        npz.load_arrays(path, "things", ())
     with pytest.raises(InputError, match="cannot write"):
-        data_files.save_arrays(tmp_path / "no" / "a.npz", {}, {})
+        npz.save_arrays(tmp_path / "no" / "a.npz", {}, {})
     for notes in ("5", "[" * 100_000):
         np.savez(path, notes=np.array(notes))
         with pytest.raises(InputError, match="does not hold things"):
-            data_files.load_arrays(path, "things", ())
+            npz.load_arrays(path, "things", ())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npz"]
 
 

@@ -8,6 +8,7 @@ import torch
 from federation.small import blobs
 from torch import nn
 
+from fedaccord._io.npz import save_arrays
 from fedaccord.errors import InputError
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.data.difficulty import (
@@ -18,7 +19,6 @@ from fedaccord.federation.data.difficulty import (
     point_losses,
     trial_scores,
 )
-from fedaccord.federation.data.idx import save_arrays
 from fedaccord.federation.data.preprocessing import Preparation
 
 

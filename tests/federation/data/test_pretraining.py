@@ -18,10 +18,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import fedaccord.federation
+from fedaccord._io.npz import save_arrays
 from fedaccord.errors import InputError
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.data.dataset import load_data
-from fedaccord.federation.data.idx import save_arrays
 from fedaccord.federation.data.preprocessing import Preparation
 from fedaccord.federation.data.pretraining import (
     PretrainedWeights,

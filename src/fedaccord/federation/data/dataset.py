@@ -16,15 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Indices, frozen
 from fedaccord._io.csv import Sheet
+from fedaccord._io.npz import list_npz, read_npz
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.data.idx import (
     FOLDER,
     existing_file,
     find_path,
-    npz_names,
     read_idx,
     read_idx_from_zip,
-    read_npz,
 )
 from fedaccord.federation.data.preprocessing import Column, prepared_shape
 from fedaccord.federation.data.table import full_column, read_table, table_inputs
@@ -294,7 +293,7 @@ def _load_emnist(path: str | Path | None) -> Dataset:
         )
     where = f"emnist ({found.name})"
     if found.suffix == ".npz":
-        names = npz_names(found)
+        names = list_npz(found)
         images, labels = (_chosen(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
         content = read_npz(found, (images, labels))
         return Dataset(content[images], content[labels], classes=EMNIST_CLASSES, source=where)
@@ -382,7 +381,7 @@ def _load_npz(
     source: str, label: str | None, site: str | None, label_above: float | None
 ) -> Dataset:
     path = existing_file(source)
-    there = npz_names(path)
+    there = list_npz(path)
     wanted = {"labels": _chosen(there, (label,) if label else LABEL_KEYS, path)}
     if site is not None or any(key in there for key in SITE_KEYS):
         wanted["sites"] = _chosen(there, (site,) if site else SITE_KEYS, path)

@@ -17,10 +17,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Indices, Vector, frozen
+from fedaccord._io.npz import load_arrays, other_content, save_arrays
 from fedaccord.errors import InputError
 from fedaccord.federation.config.settings import check_bands
 from fedaccord.federation.data.dataset import Dataset
-from fedaccord.federation.data.idx import load_arrays, other_content, save_arrays
+from fedaccord.federation.data.idx import existing_file
 from fedaccord.federation.data.preprocessing import Preparation
 from fedaccord.federation.data.pretraining import (
     DivergedError,
@@ -82,7 +83,9 @@ class Scores:
     @classmethod
     def load(cls, path: str | Path) -> Scores:
         """Read what save() wrote."""
-        arrays, notes = load_arrays(path, "scores", ("values", "counts", "pool", "provenance"))
+        arrays, notes = load_arrays(
+            existing_file(path), "scores", ("values", "counts", "pool", "provenance")
+        )
         sound = (
             set(arrays) == {"values", "counts"}
             and arrays["values"].dtype.kind in "fiu"

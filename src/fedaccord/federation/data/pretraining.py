@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedaccord._checks import Indices, frozen
+from fedaccord._io.npz import load_arrays, other_content, save_arrays
 from fedaccord.errors import InputError
-from fedaccord.federation.data.idx import load_arrays, other_content, save_arrays
+from fedaccord.federation.data.idx import existing_file
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import give_streams, is_right, reproducibly
 from fedaccord.federation.training.rng import stream
@@ -77,7 +78,9 @@ class PretrainedWeights(Mapping[str, NDArray[Any]]):
     def load(cls, path: str | Path) -> PretrainedWeights:
         """Read what save() wrote."""
         what = "pre-trained weights"
-        content, notes = load_arrays(path, what, ("record", "provenance"), prefix=PREFIX)
+        content, notes = load_arrays(
+            existing_file(path), what, ("record", "provenance"), prefix=PREFIX
+        )
         arrays = {name.removeprefix(PREFIX): frozen(v) for name, v in content.items()}
         numbers = all(array.dtype.kind in "fiub" for array in arrays.values())
         if not arrays or not numbers or not isinstance(notes["provenance"], dict):
