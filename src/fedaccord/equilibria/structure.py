@@ -15,8 +15,7 @@ from fedaccord._checks import Indices, frozen
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Deadline, Solution
 from fedaccord.errors import InputError
-from fedaccord.games.distributions import is_sparse
-from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -419,3 +420,22 @@ class Unknown:
 
 
 WellBehaved: TypeAlias = Certified | Refuted | Unknown
+
+
+def find_least(enough: Callable[[int], bool], most: float = math.inf) -> tuple[int, int | None]:
+    """Find by doubling and halving the least whole number that is enough, where zero is not.
+
+    Returns the number before it and itself; where none is enough, the last one tried and None.
+
+    enough: whether a number is enough; larger ones then are, too.
+    most: from where on doubling stops.
+    """
+    low, high = 0, 1
+    while not enough(high):
+        if high >= most:
+            return high, None
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return low, high

@@ -16,7 +16,7 @@ from scipy import sparse
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved
-from fedaccord.games.distributions import Sparse, checked_distributions, distributions_entry
+from fedaccord.games.linear import Sparse, check_distributions
 
 # Stands for log(1 - q) where q = 1: exp(m * CERTAIN) is exactly 0 for every m >= 1 and exactly 1
 # for m = 0, as 0^0 = 1 asks, and no product with a count leaves the range of a double.
@@ -59,7 +59,7 @@ class CoverageGame(Game):
     ) -> None:
         super().__init__(requirements, **frame)
         if copies is None:
-            self.distributions = checked_distributions(distributions, self.size, self.name)
+            self.distributions = check_distributions(distributions, self.size, self.name)
             self.copies = frozen(np.ones(self.points))
         else:
             self.copies, self.distributions = self._checked_copies(distributions, copies)
@@ -81,7 +81,7 @@ class CoverageGame(Game):
             )
         rates.sum_duplicates()
         weights = sparse.csr_array(rates * counts[np.newaxis, :])
-        checked_distributions(weights, self.size, self.name)
+        check_distributions(weights, self.size, self.name)
         rates.eliminate_zeros()
         rates.data.setflags(write=False)
         return frozen(counts), rates
@@ -366,7 +366,7 @@ class CoverageGame(Game):
     def to_dict(self) -> dict[str, Any]:
         """Return the game as GAME.json holds it."""
         result = {"model": "coverage", **self._frame_dict()}
-        result.update(distributions_entry(self.distributions))
+        result["distributions"] = self.distributions.toarray().tolist()
         if (self.copies != 1).any():
             result["copies"] = [int(n) for n in self.copies]
         return result

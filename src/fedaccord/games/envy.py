@@ -99,16 +99,9 @@ def _lighter_burdens(
     game: Game, given: Vector, needed: Vector, allowed: float, gap: float, agents: Indices
 ) -> Iterator[tuple[int, int]]:
     """Return pairs (i, j) with f_i <= theta_j < theta_i, the last by more than the gap."""
-    order = np.argsort(given, kind="stable")
-    ranked = given[order]
-    begin = np.searchsorted(ranked, needed[agents] + allowed, side="left")
-    end = np.searchsorted(ranked, given[agents] - gap, side="left")
-    some = end > begin
-    spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
-    for i, first, last in spans:
-        found = order[first:last]
-        found = found[_may_swap(game, given, np.full(found.size, i), found, allowed)]
-        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[:1]))
+    low, high = needed[agents] + allowed, given[agents] - gap
+    for i, found in _burdens_between(game, given, agents, low, high, allowed):
+        yield from ((i, j) for j in (found if game.size <= LISTED else found[:1]))
 
 
 def _matching_burdens(
@@ -119,19 +112,27 @@ def _matching_burdens(
     Helpers of i are among its swaps anyway; these are the pairs in which j's samples do not matter
     to i. The larger theta_j, the better, so that in large games the largest is enough.
     """
+    agents = np.flatnonzero((given > needed + gap) & (given > given.min() + gap))
+    low = needed[agents] - allowed
+    high = np.minimum(needed[agents] + allowed, given[agents] - gap)
+    for i, found in _burdens_between(game, given, agents, low, high, allowed):
+        yield from ((i, j) for j in (found if game.size <= LISTED else found[-1:]))
+
+
+def _burdens_between(
+    game: Game, given: Vector, agents: Indices, low: Vector, high: Vector, allowed: float
+) -> Iterator[tuple[int, list[int]]]:
+    """Return for each agent those with low <= theta_j < high that it may swap with, by theta_j."""
     order = np.argsort(given, kind="stable")
     ranked = given[order]
-    agents = np.flatnonzero((given > needed + gap) & (given > given.min() + gap))
-    begin = np.searchsorted(ranked, needed[agents] - allowed, side="left")
-    end = np.searchsorted(
-        ranked, np.minimum(needed[agents] + allowed, given[agents] - gap), side="left"
-    )
+    begin = np.searchsorted(ranked, low, side="left")
+    end = np.searchsorted(ranked, high, side="left")
     some = end > begin
     spans = zip(agents[some].tolist(), begin[some].tolist(), end[some].tolist(), strict=True)
     for i, first, last in spans:
         found = order[first:last]
-        found = found[_may_swap(game, given, np.full(found.size, i), found, allowed)]
-        yield from ((i, int(j)) for j in (found if game.size <= LISTED else found[-1:]))
+        may = _may_swap(game, given, np.full(found.size, i), found, allowed)
+        yield i, found[may].tolist()
 
 
 def _may_swap(game: Game, given: Vector, first: Indices, second: Indices, allowed: float) -> Any:

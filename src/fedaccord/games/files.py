@@ -17,7 +17,7 @@ from fedaccord._io.json import json_text, kind, read_json
 from fedaccord._io.npz import read_sparse, write_sparse
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
-from fedaccord.games.distributions import is_sparse
+from fedaccord.games.linear import is_sparse
 
 FRAME = ("agents", "strategies", "limits", "minimums", "costs")
 # What each model is made of, besides the frame: the keys it must have, then those it may have.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,19 +22,77 @@ from fedaccord._checks import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Certified, Game, WellBehaved
-from fedaccord.games.distributions import (
-    as_sparse,
-    check_sparse,
-    checked_distributions,
-    distributions_entry,
-    exact_row,
-    is_sparse,
-)
 
 # Above this many agents no k x k array is made without being asked for.
 DENSE_LIMIT = 5_000
 # Benefits further apart than this drown in rounding.
 LARGEST_RATIO = 1e12
+# A scipy.sparse.csr_array; its stubs cannot follow arithmetic on it.
+Sparse: TypeAlias = Any
+
+ROW_SUM_TOLERANCE = 1e-6
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Return whether a matrix is one of scipy.sparse's."""
+    return bool(sparse.issparse(matrix))
+
+
+def as_sparse(matrix: Any) -> Sparse:
+    """Copy a matrix, dense or sparse, into sparse rows of doubles, and check that it is whole."""
+    if np.iscomplexobj(matrix):
+        raise InputError("a sparse matrix must hold real numbers; got complex ones")
+    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"a sparse matrix is damaged: {error}; make it anew") from None
+    return rows
+
+
+def check_distributions(distributions: Any, size: int, name_of: Callable[[int], str]) -> Sparse:
+    """Check Q and give it as a sparse array with sorted, unique, non-zero entries."""
+    if is_sparse(distributions):
+        matrix = as_sparse(distributions)
+    else:
+        dense = as_numbers(distributions, "distributions")
+        if dense.ndim != 2:
+            raise InputError(
+                f"distributions must have one row per agent and one column per point; got shape "
+                f"{dense.shape}"
+            )
+        matrix = as_sparse(dense)
+    if matrix.shape[0] != size:
+        raise InputError(
+            f"distributions must have {size} rows, one per requirement; got {matrix.shape[0]}"
+        )
+    matrix.sum_duplicates()
+    check_sparse(matrix, "a probability", name_of)
+    matrix.eliminate_zeros()
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    if (np.abs(sums - 1) > ROW_SUM_TOLERANCE).any():
+        agent = int(np.argmax(np.abs(sums - 1) > ROW_SUM_TOLERANCE))
+        raise InputError(
+            f"the probabilities of {name_of(agent)} sum to {sums[agent]:.9g}, not 1: divide its "
+            "row by that sum, or mend it"
+        )
+    if (matrix.data > 1).any():
+        # Within the tolerance of the sum, a certain point may come as 1.0000001.
+        matrix.data = np.minimum(matrix.data, 1.0)
+    matrix.data.setflags(write=False)
+    return matrix
+
+
+def check_sparse(matrix: Sparse, what: str, name_of: Callable[[int], str]) -> None:
+    """Refuse what check_finite refuses, naming the agent of the row."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    check_finite(matrix.data, what, lambda place: name_of(int(rows[place])))
+
+
+def exact_row(matrix: Sparse, row: int) -> tuple[list[int], list[Fraction]]:
+    """Return a row's points and its probabilities as Fractions."""
+    span = slice(*matrix.indptr[row : row + 2])
+    return matrix.indices[span].tolist(), exact_numbers(matrix.data[span])
 
 
 class LinearGame(Game):
@@ -295,7 +353,7 @@ class DiscoveryGame(LinearGame):
 
     def __init__(self, distributions: Any, requirements: ArrayLike, **frame: Any) -> None:
         Game.__init__(self, requirements, **frame)
-        self.distributions = checked_distributions(distributions, self.size, self.name)
+        self.distributions = check_distributions(distributions, self.size, self.name)
 
     @property
     def benefits(self) -> Any:
@@ -377,5 +435,5 @@ class DiscoveryGame(LinearGame):
         return {
             "model": "discovery",
             **self._frame_dict(),
-            **distributions_entry(self.distributions),
+            "distributions": self.distributions.toarray().tolist(),
         }

@@ -11,6 +11,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.games.measured import find_needs, nearest_goals
 from fedaccord.measurement.curve_fit import CURVE
+from fedaccord.wording import count
 
 if TYPE_CHECKING:
     from fedaccord.measurement.fit import AgentFit, Measurement
@@ -54,7 +55,7 @@ class Doubt:
     sentence: str
 
 
-def doubts_of(measurement: Measurement) -> tuple[Doubt, ...]:
+def find_doubts(measurement: Measurement) -> tuple[Doubt, ...]:
     """List what speaks against trusting a measurement.
 
     measurement: the fit to judge.
@@ -95,7 +96,7 @@ def _too_few(measurement: Measurement) -> Iterator[Doubt]:
         yield Doubt(
             None,
             "too-few-pilots",
-            f"Pilots were made with {_counted(int(different[0]), 'set')} of contributions, and "
+            f"Pilots were made with {count(int(different[0]), 'set')} of contributions, and "
             f"each agent's curve has {unknowns} unknowns: {remedy}.",
         )
         return
@@ -104,7 +105,7 @@ def _too_few(measurement: Measurement) -> Iterator[Doubt]:
             agent,
             "too-few-pilots",
             f"{measurement.agents[agent]} was measured with "
-            f"{_counted(int(different[agent]), 'set')} of contributions, and its curve has "
+            f"{count(int(different[agent]), 'set')} of contributions, and its curve has "
             f"{unknowns} unknowns: {remedy}.",
         )
 
@@ -284,7 +285,7 @@ def _flat(measurement: Measurement) -> Iterator[Doubt]:
         open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
         if open_:
             other = open_[0]
-            more = f", nor that of {_counted(len(open_) - 1, 'other')}" if open_[1:] else ""
+            more = f", nor that of {count(len(open_) - 1, 'other')}" if open_[1:] else ""
             yield Doubt(
                 agent,
                 "flat",
@@ -293,7 +294,3 @@ def _flat(measurement: Measurement) -> Iterator[Doubt]:
                 f"make pilots in which {measurement.agents[other]} gives much and the others "
                 "little.",
             )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -21,7 +21,7 @@ from fedaccord.measurement.curve_fit import (
     Task,
     least_squares,
 )
-from fedaccord.measurement.diagnostics import Doubt, doubts_of
+from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
 
 RESAMPLES = 200
@@ -226,7 +226,7 @@ class Measurement:
     @cached_property
     def doubts(self) -> tuple[Doubt, ...]:
         """What speaks against trusting the fit; empty where nothing does."""
-        return doubts_of(self)
+        return find_doubts(self)
 
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> Measurement:
         """Return the same curves with other goals; nothing is fitted anew.

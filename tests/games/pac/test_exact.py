@@ -20,7 +20,7 @@ from fedaccord.errors import ExactnessError, InputError, UnreachableError
 from fedaccord.games.base import Certified, Refuted, Unknown
 from fedaccord.games.pac import posteriors
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.games.pac.worlds import World, merged_worlds
+from fedaccord.games.pac.worlds import World, merge_worlds
 
 HALF = Fraction(1, 2)
 
@@ -345,7 +345,7 @@ class TestWorlds:
     def test_worlds_nobody_can_tell_apart_are_one(self):
         worlds = [*cycle_worlds(1), *cycle_worlds(1)]
         halved = [World(w.prior / 2, w.samples) for w in worlds]
-        assert len(merged_worlds(halved)) == 8
+        assert len(merge_worlds(halved)) == 8
         assert PacGame(halved, [1] * 3).utilities(np.zeros(3)).tolist() == [0.5] * 3
 
     def test_restricting_keeps_the_data_of_those_who_stay(self):

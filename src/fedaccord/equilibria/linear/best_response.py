@@ -16,8 +16,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.equilibria.result import Deadline
-from fedaccord.games.distributions import is_sparse
-from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 
 # Sweeps between two that visit idle agents too.
 FULL_EVERY = 5

@@ -29,8 +29,7 @@ from fedaccord.equilibria.linear.best_response import (
 )
 from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.games.distributions import is_sparse
-from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 
 # Above these sizes a dense factorisation, and a mixed-integer program, take too long to try.
 FACTOR_LIMIT = 2_000

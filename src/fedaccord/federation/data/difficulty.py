@@ -290,6 +290,8 @@ def trial_scores(
         model,
         holdout=holdout,
         trials=trials,
+        path=path,
+        progress=progress,
         points=points,
         batch_size=batch_size,
         learning_rate=learning_rate,
@@ -297,8 +299,6 @@ def trial_scores(
         cap=cap,
         look_every=look_every,
         seed=seed,
-        path=path,
-        progress=progress,
     )
     values, counts = mean_by_point(len(pool), made.members, made.times)
     provenance = {
@@ -333,39 +333,24 @@ def run_trials(
     *,
     holdout: Dataset,
     trials: int,
-    points: int,
-    batch_size: int,
-    learning_rate: float,
-    target: float,
-    cap: int,
-    look_every: int,
-    seed: int,
     path: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> Trials:
     """Train networks on random parts of a pool and note how long each takes.
 
-    The arguments are those of `trial_scores`.
+    The arguments and options are those of `trial_scores`, all of them.
     """
-    _check_trials(pool, trials, points, target, cap, look_every)
     preparation = Preparation.fit(pool.inputs, pool.columns)
     tested = (preparation.apply(holdout.inputs), holdout.labels)
-    options: dict[str, Any] = {
-        "points": points,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "target": target,
-        "cap": cap,
-        "look_every": look_every,
-        "seed": seed,
-    }
+    plan = _Trials(pool, model, tested, preparation, **options)
+    _check_trials(plan, trials)
     description = {
         "pool": pool.sha256,
         "holdout": holdout.sha256,
         "model": model_digest(model),
         **options,
     }
-    plan = _Trials(pool, model, tested, preparation, **options)
     rows = finish("trials", trials, plan.run, path=path, description=description, progress=progress)
     return Trials(
         members=tuple(plan.members(trial) for trial in range(trials)),
@@ -375,14 +360,15 @@ def run_trials(
     )
 
 
-def _check_trials(
-    pool: Dataset, trials: int, points: int, target: float, cap: int, look_every: int
-) -> None:
-    if not 0 < points <= len(pool):
-        raise InputError(f"a trial cannot draw {points} of {len(pool)} points; draw fewer")
-    if not 0 < target <= 1:
-        raise InputError(f"the target must be an accuracy above 0 and at most 1; got {target}")
-    for value, what in ((trials, "trials"), (cap, "cap"), (look_every, "look_every")):
+def _check_trials(plan: _Trials, trials: int) -> None:
+    if not 0 < plan.points <= len(plan.pool):
+        raise InputError(
+            f"a trial cannot draw {plan.points} of {len(plan.pool)} points; draw fewer"
+        )
+    if not 0 < plan.target <= 1:
+        raise InputError(f"the target must be an accuracy above 0 and at most 1; got {plan.target}")
+    numbers = {"trials": trials, "cap": plan.cap, "look_every": plan.look_every}
+    for what, value in numbers.items():
         if value < 1:
             raise InputError(f"{what} must be at least 1; got {value}")
 

@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
-from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved
+from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved, find_least
 from fedaccord.games.pac.posteriors import (
     FOREVER,
     BayesPosteriors,
     Posteriors,
     WorstPosteriors,
-    mixture,
+    round_randomly,
 )
-from fedaccord.games.pac.worlds import World, checked_worlds, label_functions, merged_worlds
+from fedaccord.games.pac.worlds import World, merge_worlds, read_labels, read_worlds
 
 Classifier: TypeAlias = Literal["bayes", "worst"]
 
@@ -62,9 +62,9 @@ class PacGame(Game):
         if classifier not in ("bayes", "worst"):
             raise InputError(f'classifier must be "bayes" or "worst"; got {classifier!r}')
         self.classifier = classifier
-        self.worlds: tuple[World, ...] = checked_worlds(worlds, self.size, self.name)
+        self.worlds: tuple[World, ...] = read_worlds(worlds, self.size, self.name)
         if classifier == "worst":
-            label_functions(self.worlds, self.name)
+            read_labels(self.worlds, self.name)
         for agent in range(self.size):
             self._check_reachable(agent)
 
@@ -90,9 +90,9 @@ class PacGame(Game):
 
     @cached_property
     def _posteriors(self) -> Posteriors:
-        worlds = merged_worlds(self.worlds)
+        worlds = merge_worlds(self.worlds)
         if self.classifier == "worst":
-            return WorstPosteriors(worlds, label_functions(worlds, self.name))
+            return WorstPosteriors(worlds, read_labels(worlds, self.name))
         return BayesPosteriors(worlds)
 
     # Utilities.
@@ -116,7 +116,8 @@ class PacGame(Game):
         return np.array([self._utility(i, counts) >= required[i] for i in range(self.size)])
 
     def _utility(self, agent: int, counts: Sequence[Fraction]) -> Fraction:
-        return mixture(counts, lambda whole: self._posteriors.utility(agent, whole))
+        ends = round_randomly(counts, Fraction(1))
+        return sum((p * self._posteriors.utility(agent, m) for m, p in ends), Fraction(0))
 
     def _swapped_utility(self, contributions: Vector, agent: int, other: int) -> float:
         counts = _exact(contributions)
@@ -167,13 +168,7 @@ class PacGame(Game):
             return 0
         if not self._is_reachable(agent, counts):
             return None
-        low, high = 0, 1
-        while not enough(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return find_least(enough)[1]
 
     def exact_response(self, agent: int, contributions: Sequence[Fraction]) -> Fraction | None:
         """Return f_i(theta) as a Fraction, or None where no own amount suffices."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
@@ -434,12 +434,17 @@ def _grouped(keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order, starts
 
 
-def mixture(counts: Sequence[Fraction], value: Callable[[tuple[int, ...]], Fraction]) -> Fraction:
-    """Average a function of whole counts over randomized rounding of fractional ones."""
-    points: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+def round_randomly(counts: Sequence[Any], one: Any) -> list[tuple[tuple[int, ...], Any]]:
+    """List the whole counts that randomized rounding may lead to, with their probabilities.
+
+    counts: of any kind of number; FOREVER stays as it is.
+    one: the number one of that kind.
+    """
+    points: list[tuple[tuple[int, ...], Any]] = [((), one)]
     for count in counts:
-        low = count if count == FOREVER else Fraction(math.floor(count))
-        rest = Fraction(0) if count == FOREVER else count - low
-        ends = [(int(low), 1 - rest)] + ([(int(low) + 1, rest)] if rest else [])
+        # FOREVER, a negative whole number, passes through unchanged.
+        low = math.floor(count)
+        rest = count - low
+        ends = [(low, one - rest)] + ([(low + 1, rest)] if rest else [])
         points = [((*m, end), p * q) for m, p in points for end, q in ends]
-    return sum((p * value(m) for m, p in points), Fraction(0))
+    return points

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import ExactnessError, InputError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Game, find_least
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.games.pac.posteriors import FOREVER, BayesPosteriors
-from fedaccord.games.pac.worlds import World, merged_worlds
+from fedaccord.games.pac.posteriors import FOREVER, BayesPosteriors, round_randomly
+from fedaccord.games.pac.worlds import World, merge_worlds
 
 # Samples are drawn in blocks, of this many at first, so that longer ones begin with shorter ones.
 BLOCK = 64
@@ -79,7 +79,7 @@ class SampledPacGame(Game):
         return float(np.sqrt(np.log(2 / risk) / (2 * self.draws)))
 
     def _draw_worlds(self) -> None:
-        exact = BayesPosteriors(merged_worlds(self.worlds))
+        exact = BayesPosteriors(merge_worlds(self.worlds))
         self._chances = [
             exact.chances[j].astype(np.float64) / exact.scales[j] for j in range(self.size)
         ]
@@ -143,19 +143,13 @@ class SampledPacGame(Game):
 
     def _mixed_scores(self, agent: int, contributions: Vector) -> Vector:
         """Average the scores over randomized rounding, draw by draw."""
-        low = np.floor(contributions)
-        rest = contributions - low
-        if np.count_nonzero(rest) > MOST_FRACTIONS:
+        if np.count_nonzero(contributions != np.floor(contributions)) > MOST_FRACTIONS:
             raise ExactnessError(
                 f"more than {MOST_FRACTIONS} agents give fractions of a sample: too many ways to "
                 'round them; use strategies "integer"'
             )
-        points: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-        for base, part in zip(low.tolist(), rest.tolist(), strict=True):
-            # FOREVER, a negative whole number, passes through unchanged.
-            ends = [(int(base), 1 - part)] + ([(int(base) + 1, part)] if part else [])
-            points = [((*m, end), p * q) for m, p in points for end, q in ends]
-        return sum((p * self._scores(agent, m) for m, p in points), np.zeros(self.draws))
+        ends = round_randomly(contributions.tolist(), 1.0)
+        return sum((p * self._scores(agent, m) for m, p in ends), np.zeros(self.draws))
 
     # Utilities and responses.
 
@@ -217,14 +211,9 @@ class SampledPacGame(Game):
             return 0.0
         if value(FOREVER) < required:
             return np.inf
-        low, high = 0, 1
-        while value(high) < required:
-            if high >= MOST_SAMPLES:
-                return np.inf if sign <= 0 else float(high)
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if value(middle) >= required else (middle, high)
+        low, high = find_least(lambda amount: value(amount) >= required, MOST_SAMPLES)
+        if high is None:
+            return np.inf if sign <= 0 else float(low)
         if self.is_integer:
             return float(high)
         below = value(low)

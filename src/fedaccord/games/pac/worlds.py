@@ -50,7 +50,7 @@ class World:
         }
 
 
-def checked_worlds(worlds: Any, size: int, name_of: Callable[[int], str]) -> tuple[World, ...]:
+def read_worlds(worlds: Any, size: int, name_of: Callable[[int], str]) -> tuple[World, ...]:
     """Read worlds given as World objects or as entries of GAME.json, and check them together."""
     if isinstance(worlds, (str, Mapping)) or not isinstance(worlds, Sequence) or not worlds:
         raise InputError(
@@ -151,9 +151,7 @@ def _probability(value: Any, what: str) -> Fraction:
     return exact
 
 
-def label_functions(
-    worlds: Sequence[World], name_of: Callable[[int], str]
-) -> list[dict[Item, Item]]:
+def read_labels(worlds: Sequence[World], name_of: Callable[[int], str]) -> list[dict[Item, Item]]:
     """Return each world's labelling of the points it can produce, or say where labels are noisy."""
     result = []
     for number, world in enumerate(worlds):
@@ -170,7 +168,7 @@ def label_functions(
     return result
 
 
-def merged_worlds(worlds: Sequence[World]) -> list[World]:
+def merge_worlds(worlds: Sequence[World]) -> list[World]:
     """Drop impossible worlds and merge those that no agent's samples can tell apart."""
 
     def looks(world: World) -> Any:
