@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from fedaccord.planning.from_federation import from_federation
 
 from fedaccord import compare_algorithms, make_plan, write_game
 from fedaccord._machine import cores
@@ -19,14 +18,14 @@ from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.training.rng import derived_seed
-from fedaccord.report.frontier import costs_table, goals_table
+from fedaccord.frontier.from_federation import from_federation
+from fedaccord.report.frontier import frontier_page, list_costs, list_goals
 from fedaccord.report.model import joined
-from fedaccord.report.pages_frontier import frontier_page
-from fedaccord.report.pages_training import train_page
 from fedaccord.report.plan_page import plan_page
 from fedaccord.report.terminal import Sheet, emit, line
-from fedaccord.report.training import percent
+from fedaccord.report.training import train_page
 from fedaccord.wording import format_number
+from fedaccord.wording import format_percent as percent
 
 HERE = Path(__file__).parent
 NAME = "PLEDGED"
@@ -126,7 +125,7 @@ def main(folder=HERE, *, pilots=None, trials=None):
         names=list(pages),
         command="\n".join(COMMANDS),
     ).save(folder / "report.html")
-    emit(goals_table(found), costs_table(found), line(verdict))
+    emit(list_goals(found).table("terminal"), list_costs(found).table("terminal"), line(verdict))
     emit(line(f"The whole story: {folder / 'report.html'}"))
 
 

@@ -18,7 +18,7 @@ SOURCE = RESULTS / "digits" / "results" / "audit.json"
 
 def draw(path, source=SOURCE):
     """Draw the figure to a file."""
-    from fedaccord.report.figures_training import plot_defection
+    from fedaccord.report.defection import plot_defection
 
     audit = DefectionAudit.from_dict(json.loads(source.read_text(encoding="utf-8")))
     save(plot_defection, audit, source, path)

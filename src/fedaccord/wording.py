@@ -152,7 +152,7 @@ def format_places(number: float, places: int) -> str:
     return f"{float(number):,.{places}f}".replace("-", "−")
 
 
-def format_tick(value: float, _place: int | None = None) -> str:
+def format_tick(value: float, _place: float | None = None) -> str:
     """Return the number at a tick in full, or as a power of ten where that would be long."""
     if value == 0:
         return "0"
@@ -190,7 +190,7 @@ def format_level(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def format_percent_tick(value: float, _place: int | None = None) -> str:
+def format_percent_tick(value: float, _place: float | None = None) -> str:
     """Return the share at a tick in per cent."""
     return f"{100 * value:.6g} %".replace("-", "−")
 

@@ -18,7 +18,7 @@ from training_results import (
 )
 
 from fedaccord.federation.data.difficulty import Bands
-from fedaccord.report.pages_training import (
+from fedaccord.report import (
     audit_page,
     difficulty_page,
     pretrain_page,

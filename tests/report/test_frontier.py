@@ -4,42 +4,26 @@ import json
 
 import pytest
 from frontiers import contender, frontier, shared_fate, three
-from rich.console import Console
+from reading import cells, shown
 from training_results import HOSTILE, lenient, strict
 
-from fedaccord.frontier.compare import Stage
 from fedaccord.frontier.result import Frontier
 from fedaccord.report import frontier as tables
-from fedaccord.report.live import shown_live
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from fedaccord.report import figures_frontier as figures
 from fedaccord.report import style
+from fedaccord.report.frontier import frontier_page
 from fedaccord.report.model import Listing
-from fedaccord.report.pages_frontier import frontier_page
-
-
-def printed(*parts, width=110):
-    console = Console(width=width, color_system=None)
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part)
-    return capture.get()
-
-
-def rows(text):
-    return [line.split() for line in text.splitlines() if line.strip()]
-
 
 # Tables.
 
 
 def test_the_first_table_has_the_shares_that_goals_are_about():
-    found = rows(printed(tables.goals_table(three())))
+    found = cells(shown(tables.list_goals(three()).table("terminal")))
     pledged = next(row for row in found if row[0] == "PLEDGED")
     assert pledged == [
         *("PLEDGED", "measured", "1.00", "[0.84,", "1.00]"),
@@ -51,13 +35,13 @@ def test_the_first_table_has_the_shares_that_goals_are_about():
 
 
 def test_what_it_takes_is_counted_against_the_baseline():
-    found = rows(printed(tables.costs_table(three())))
+    found = cells(shown(tables.list_costs(three()).table("terminal")))
     assert ["FedAvg", "180", "100", "%", "300", "-"] in found
     assert ["PLEDGED", "80", "44", "%", "300", "39"] in found
 
 
 def test_who_is_asked_for_nothing_has_a_dash():
-    found = rows(printed(tables.asked_table(three())))
+    found = cells(shown(tables._list_asked_across(three())))
     assert ["PLEDGED", "40", "40", "-", "80"] in found
     assert ["all", "there", "are", "60", "60", "60", "180"] in found
 
@@ -66,37 +50,37 @@ def test_of_many_agents_the_first_are_shown_and_the_others_summed():
     names = [f"agent {n}" for n in range(40)]
     one = contender("FedAvg", lenient, asked=[n % 2 for n in range(40)], names=names, trials=1)
     many = frontier(one, names=names, points=(1,) * 40)
-    text = printed(tables.asked_table(many), width=400)
+    text = shown(tables._list_asked_across(many), width=400)
     assert "25 others" in text and "agent 14" in text and "agent 15" not in text
     # Of 40 agents every second is asked for a point: 7 of the first 15.
-    assert rows(text)[2][-2:] == ["13", "20"]
+    assert cells(text)[2][-2:] == ["13", "20"]
 
 
 def test_contributors_have_tables_of_their_own_only_where_somebody_gives_nothing():
-    assert tables.kinds_of(three()) == [
+    assert tables.choose_kinds(three()) == [
         *(("P2", "random"), ("P2", "contributors"), ("P2", "others")),
         *(("P1", "random"), ("P1", "contributors"), ("P1", "others")),
     ]
     everybody = frontier(contender("FedAvg", lenient))
-    assert tables.kinds_of(everybody) == [
+    assert tables.choose_kinds(everybody) == [
         *(("P2", "random"), ("P2", "others"), ("P1", "random"), ("P1", "others"))
     ]
     alone = frontier(contender("FedAvg", lenient, asked=(6,), names=("north",)), names=("north",))
-    assert tables.kinds_of(alone) == [("P2", "random"), ("P1", "random")]
+    assert tables.choose_kinds(alone) == [("P2", "random"), ("P1", "random")]
 
 
 def test_the_tables_of_levels_tell_a_random_agent_from_a_contributor():
-    random = rows(printed(tables.levels_table(three(), "P2", "random")))
-    among = rows(printed(tables.levels_table(three(), "P2", "contributors")))
+    random = cells(shown(tables.list_levels(three(), "P2", "random")))
+    among = cells(shown(tables.list_levels(three(), "P2", "contributors")))
     # Of west nothing is asked: it is satisfied whatever it gives.
     assert next(row for row in random if row[0] == "PLEDGED")[4] == "0.33"
     assert next(row for row in among if row[0] == "PLEDGED")[4] == "0.00"
-    others = rows(printed(tables.levels_table(three(), "P2", "others")))
+    others = cells(shown(tables.list_levels(three(), "P2", "others")))
     assert others[0][-4:] == ["50", "%", "25", "%"]
 
 
 def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
-    said = [text.plain for text in tables.frontier_sentences(three())]
+    said = [str(part) for part in tables.show_frontier(three())]
     harmed = [sentence for sentence in said if "the others pay" in sentence]
     assert harmed == [
         "Under PLEDGED the others pay for a cut too: when a contributor gives 25 % of what is "
@@ -107,24 +91,9 @@ def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
 
 def test_who_was_not_compared_is_named_with_the_reason():
     found = frontier(contender("FedAvg", lenient), unplanned={"EQ": "There is no plan: too bad."})
-    said = [text.plain for text in tables.frontier_sentences(found)]
+    said = [str(part) for part in tables.show_frontier(found)]
     assert "EQ was not compared: There is no plan: too bad." in said
     assert "EQ was not compared" in frontier_page(found).html()
-
-
-# On the way.
-
-
-def test_a_stage_shows_what_is_under_way_and_how_far():
-    text = printed(tables.stage_display(Stage("pilots of PLEDGED", 7, 39)))
-    assert "pilots of PLEDGED" in text and "7 of 39 runs" in text
-
-
-def test_off_a_terminal_stages_are_told_otherwise(capsys):
-    told = []
-    with shown_live(tables.stage_display, told.append) as show:
-        show(Stage("pilots", 1, 2))
-    assert [stage.what for stage in told] == ["pilots"]
 
 
 # Figures.
@@ -144,7 +113,7 @@ def marks(ax):
 
 def test_marks_stand_where_samples_and_cuts_say_and_are_filled_where_all_are_satisfied():
     rare = contender("rare", lambda level, d, i, trial: trial % 2 == 0 and strict(level, d, i, 0))
-    found = marks(figures.plot_frontier(frontier(*three().contenders, rare)))
+    found = marks(tables.plot_frontier(frontier(*three().contenders, rare)))
     assert found == {
         "FedAvg": (1, 1, True),
         "MW-FED": (1, 0, True),
@@ -154,7 +123,7 @@ def test_marks_stand_where_samples_and_cuts_say_and_are_filled_where_all_are_sat
 
 
 def test_the_second_figure_is_filled_where_a_cut_is_felt():
-    found = marks(figures.plot_satisfied(three()))
+    found = marks(tables.plot_satisfied(three()))
     assert found == {
         "FedAvg": (1, 1, False),
         "MW-FED": (1, 1, True),
@@ -165,8 +134,8 @@ def test_the_second_figure_is_filled_where_a_cut_is_felt():
 @pytest.mark.parametrize(
     ("draw", "inside", "outside"),
     [
-        (figures.plot_frontier, (0.5, 0.1), [(0.51, 0.05), (0.4, 0.11)]),
-        (figures.plot_satisfied, (0.5, 0.95), [(0.51, 0.97), (0.4, 0.94)]),
+        (tables.plot_frontier, (0.5, 0.1), [(0.51, 0.05), (0.4, 0.11)]),
+        (tables.plot_satisfied, (0.5, 0.95), [(0.51, 0.97), (0.4, 0.94)]),
     ],
 )
 def test_the_shaded_part_is_where_both_goals_are_met(draw, inside, outside):
@@ -177,22 +146,22 @@ def test_the_shaded_part_is_where_both_goals_are_met(draw, inside, outside):
 
 
 def test_marks_with_the_same_samples_stand_beside_each_other():
-    places = figures.satisfied_places(three())
-    first, second, apart = figures._shifts(places, 1.05)
-    assert second - first == pytest.approx(figures.APART)
+    places = tables.place_satisfied(three())
+    first, second, apart = tables._choose_shifts(places, 1.05)
+    assert second - first == pytest.approx(tables.APART)
     assert first + second == pytest.approx(0) and apart == 0
 
 
 def test_no_two_of_many_contenders_look_alike():
-    looks = [figures._look(n) for n in range(36)]
+    looks = [tables._choose_look(n) for n in range(36)]
     assert len(set(looks)) == 36
 
 
 def test_what_was_never_tried_is_not_drawn():
     idle = contender("none", lenient, asked=(0, 0, 0))
     found = frontier(contender("FedAvg", lenient), idle)
-    assert set(marks(figures.plot_frontier(found))) == {"FedAvg"}
-    assert set(marks(figures.plot_satisfied(found))) == {"FedAvg", "none"}
+    assert set(marks(tables.plot_frontier(found))) == {"FedAvg"}
+    assert set(marks(tables.plot_satisfied(found))) == {"FedAvg", "none"}
 
 
 # The page.
@@ -226,7 +195,7 @@ def test_hostile_names_do_no_harm():
     found = frontier(one, two, names=HOSTILE[1:])
     html = frontier_page(found).html()
     assert "<script>alert" not in html and "\x1b" not in html and "\u202e" not in html
-    text = printed(*tables.frontier_parts(found))
+    text = shown(*tables.show_frontier(found))
     assert "\x1b" not in text and "\u202e" not in text
     again = Frontier.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again.contenders[0].name == HOSTILE[0]

@@ -104,7 +104,7 @@ def building_of(config: Config, cache: str | Path) -> Building:
 
 @contextlib.contextmanager
 def _stage(what: str) -> Iterator[Counter]:
-    from fedaccord.report.live import counted
+    from fedaccord.report.live import show_count
 
-    with counted(what) as told:
+    with show_count(what) as told:
         yield told

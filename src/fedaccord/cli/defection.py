@@ -176,9 +176,9 @@ def _audited(
 ) -> DefectionAudit:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
     from fedaccord.federation.defection.audit import defection_curves
-    from fedaccord.report.live import audit_display, shown_live
+    from fedaccord.report.live import draw_audit, show_live
 
-    with kept_on_interrupt(results), shown_live(audit_display, count.say) as show:
+    with kept_on_interrupt(results), show_live(draw_audit, count.say) as show:
 
         def progress(now: Progress) -> None:
             count.update(now)
@@ -202,18 +202,10 @@ def _audited(
 
 
 def _tell(found: DefectionAudit, report: str | None, *, as_json: bool) -> None:
-    pages = "fedaccord.report.pages_training"
+    pages = "fedaccord.report.defection"
     write_page(report, lambda: imported(pages).audit_page(found, command=command_line()))
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:
-        _emit_tables(found)
+        emit(*imported(pages).show_audit(found))
     complain_of_versions(found.versions)
-
-
-def _emit_tables(found: DefectionAudit) -> None:
-    from fedaccord.report import training
-
-    above = training.table_sentences(found)
-    each = (training.agents_table(found, curve) for curve in found.curves)
-    emit(*above, training.curves_table(found), *each, *training.audit_sentences(found))

@@ -158,10 +158,9 @@ def _compared(
 ) -> Frontier:
     """Make the runs, showing how far things are; Ctrl-C says what is kept."""
     from fedaccord.frontier.compare import compare_algorithms
-    from fedaccord.report.frontier import stage_display
-    from fedaccord.report.live import shown_live
+    from fedaccord.report.live import draw_stage, show_live
 
-    with kept_on_interrupt(results), shown_live(stage_display, _Told().say) as show:
+    with kept_on_interrupt(results), show_live(draw_stage, _Told().say) as show:
         return compare_algorithms(
             source,
             algorithms,
@@ -183,12 +182,10 @@ def _compared(
 
 
 def _tell(found: Frontier, report: str | None, *, as_json: bool) -> None:
-    pages = "fedaccord.report.pages_frontier"
+    pages = "fedaccord.report.frontier"
     write_page(report, lambda: imported(pages).frontier_page(found, command=command_line()))
     if as_json:
         emit_text(json_text(found.to_dict()))
     else:
-        from fedaccord.report.frontier import frontier_parts
-
-        emit(*frontier_parts(found))
+        emit(*imported(pages).show_frontier(found))
     complain_of_versions(found.versions)

@@ -492,12 +492,12 @@ def _train_pilots(
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
     from fedaccord.frontier.from_federation import from_federation
-    from fedaccord.report.live import counted
+    from fedaccord.report.live import show_count
 
     kept = f", less those that are in {training.results} already"
     there = Path(training.results).exists()
     announced = False
-    with kept_on_interrupt(training.results), counted(f"training pilots of {title}") as show:
+    with kept_on_interrupt(training.results), show_count(f"training pilots of {title}") as show:
 
         def announce(done: int, total: int) -> None:
             nonlocal announced

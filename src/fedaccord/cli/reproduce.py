@@ -20,6 +20,7 @@ from fedaccord.cli.options import AsJson, ReportFile
 from fedaccord.cli.present import check_report, command_line, present
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.report.terminal import complain
+from fedaccord.wording import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +57,7 @@ def reproduce(
 
     Exits 0 when no claim that was checked fails, 1 when one does.
     """
-    from fedaccord.report.live import changing
+    from fedaccord.report.live import show_stages
     from fedaccord.reproduce import running
     from fedaccord.reproduce.claims import Verdict
 
@@ -72,7 +73,7 @@ def reproduce(
     page = _page_file(report, result)
     ids = list(dict.fromkeys(only or running.all_claims()))
     complain(_cost(len(ids), minutes, folder))
-    with _work_in(folder), changing() as tell:
+    with _work_in(folder), show_stages() as tell:
         found = running.reproduce(
             only,
             full=full,
@@ -159,10 +160,10 @@ def _page_file(report: str | None, result: Path) -> Path | None:
 
 
 def _cost(count: int, minutes: float, folder: Path) -> str:
-    from fedaccord.report.training import span
-
     claims = "1 claim" if count == 1 else f"{count} claims"
-    time = f"about {span(60 * math.ceil(minutes))}" if minutes > 1 else "less than a minute"
+    time = (
+        f"about {format_duration(60 * math.ceil(minutes))}" if minutes > 1 else "less than a minute"
+    )
     return (
         f"{claims} to check, {time} on two cores the first time; runs of training are kept in "
         f"{folder} and not made again"

@@ -79,13 +79,12 @@ def train(
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
-    write_page(report, lambda: _pages().train_page(history, name, command=command_line()))
+    training = "fedaccord.report.training"
+    write_page(report, lambda: imported(training).train_page(history, name, command=command_line()))
     if as_json:
         emit_text(json_text({"algorithm_name": name, "trial": trial, **history.to_dict()}))
     else:
-        from fedaccord.report import training
-
-        emit(training.history_table(history), training.history_sentence(history, name))
+        emit(*imported(training).show_run(history, name))
     return 0 if history.satisfied.all() else 1
 
 
@@ -129,11 +128,9 @@ def difficulty(
         facts = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
         emit_text(json_text({"method": settings.method, **facts}))
     else:
-        from fedaccord.report import training
-
         means = {f"{name}, mean": band["mean"] for name, band in found.items()}
         head = f"difficulty by {settings.method}"
-        emit(training.pairs_table(head, {**scores.summary(), **means}))
+        emit(_pages().list_pairs(head, {**scores.summary(), **means}))
 
 
 def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
@@ -187,10 +184,8 @@ def pretrain(
         facts = {"accuracy": weights.accuracy, "batches": weights.batches}
         emit_text(json_text({**facts, "record": record, "provenance": dict(weights.provenance)}))
     else:
-        from fedaccord.report import training
-
         rows = {"points": weights.provenance["points"], "batches": weights.batches}
-        emit(training.pairs_table("pre-training", {**rows, "accuracy": weights.accuracy}))
+        emit(_pages().list_pairs("pre-training", {**rows, "accuracy": weights.accuracy}))
 
 
 @app.command()
@@ -222,10 +217,10 @@ def search(
         check_folder(results, "--results")
     check_report(report, keep=config_file)
     building = building_of(config, cache or CACHE)
-    from fedaccord.report.live import counted
+    from fedaccord.report.live import show_count
 
     try:
-        with counted(f"trying {draws} choices") as told:
+        with show_count(f"trying {draws} choices") as told:
             found = building.search(draws=draws, epochs=epochs, path=results, progress=told)
     except KeyboardInterrupt:
         kept = f"; what was tried is kept in {results}, and the same command goes on from there"
@@ -235,10 +230,8 @@ def search(
     if as_json:
         emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
     else:
-        from fedaccord.report import training
-
-        emit(training.search_table(found))
+        emit(_pages().list_search(found).table("terminal"))
 
 
 def _pages() -> Any:
-    return imported("fedaccord.report.pages_training")
+    return imported("fedaccord.report.pretraining")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fedaccord._lazy import lazily
 
 if TYPE_CHECKING:
+    from fedaccord.report.defection import audit_page, plot_defection
     from fedaccord.report.drawing import picture_of, plot_chart
-    from fedaccord.report.figures_frontier import plot_frontier, plot_satisfied
     from fedaccord.report.figures_games import (
         plot_allocations,
         plot_envy,
@@ -18,25 +18,19 @@ if TYPE_CHECKING:
         plot_spare,
     )
     from fedaccord.report.figures_plans import plot_learning, plot_prospects, plot_tradeoffs
-    from fedaccord.report.figures_training import (
-        plot_defection,
+    from fedaccord.report.frontier import frontier_page, plot_frontier, plot_satisfied
+    from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table, joined
+    from fedaccord.report.pages_games import catalog_page, check_page, solve_page
+    from fedaccord.report.plan_page import plan_page
+    from fedaccord.report.pretraining import (
+        difficulty_page,
         plot_difficulty,
-        plot_draws,
         plot_pretraining,
         plot_search,
-        plot_training,
-    )
-    from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table, joined
-    from fedaccord.report.pages_frontier import frontier_page
-    from fedaccord.report.pages_games import catalog_page, check_page, solve_page
-    from fedaccord.report.pages_training import (
-        audit_page,
-        difficulty_page,
         pretrain_page,
         search_page,
-        train_page,
     )
-    from fedaccord.report.plan_page import plan_page
+    from fedaccord.report.training import plot_draws, plot_training, train_page
 
 __all__ = [
     "Listing",
@@ -81,21 +75,19 @@ _HOMES = {
     for module, names in {
         "model": ("Listing", "Mark", "Page", "Picture", "Section", "Table", "joined"),
         "drawing": ("picture_of", "plot_chart"),
-        "figures_frontier": ("plot_frontier", "plot_satisfied"),
+        "frontier": ("frontier_page", "plot_frontier", "plot_satisfied"),
         "figures_games": (
             *("plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"),
         ),
-        "figures_training": (
-            *("plot_defection", "plot_difficulty", "plot_draws"),
-            *("plot_pretraining", "plot_search", "plot_training"),
+        "defection": ("audit_page", "plot_defection"),
+        "pretraining": (
+            *("difficulty_page", "plot_difficulty", "pretrain_page", "plot_pretraining"),
+            *("search_page", "plot_search"),
         ),
+        "training": ("plot_draws", "plot_training", "train_page"),
         "figures_plans": ("plot_learning", "plot_prospects", "plot_tradeoffs"),
-        "pages_frontier": ("frontier_page",),
         "pages_games": ("catalog_page", "check_page", "solve_page"),
         "plan_page": ("plan_page",),
-        "pages_training": (
-            *("audit_page", "difficulty_page", "pretrain_page", "search_page", "train_page"),
-        ),
     }.items()
     for name in names
 }

@@ -1,26 +1,53 @@
-"""Algorithms side by side, as tables and sentences for a terminal, and while it is going on."""
+"""Algorithms side by side: for a terminal, and as a page with figures.
+
+show_frontier(frontier)     what a terminal shows
+frontier_page(frontier)     the page
+plot_frontier(frontier)     how often who cuts is satisfied, by the samples it takes
+plot_satisfied(frontier)    how often all are satisfied, by the samples it takes
+
+Figures are drawn on the axes they are given, or on their own, unknown to matplotlib.pyplot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from fedaccord.frontier.sentences import harm
-from fedaccord.report.live import BAR, audit_display
-from fedaccord.report.model import FEW, MANY
-from fedaccord.report.terminal import Sheet, line
-from fedaccord.report.training import counted, percent_of, share_text, shortened
+from fedaccord.report import style
+from fedaccord.report.defection import (
+    describe_trials,
+    format_share,
+    list_run_facts,
+)
+from fedaccord.report.model import (
+    FEW,
+    MANY,
+    Cell,
+    Column,
+    Listing,
+    Mark,
+    Page,
+    Part,
+    Picture,
+    Records,
+    Section,
+    Table,
+    Tone,
+)
+from fedaccord.report.terminal import NO_BREAK, line, shorten_name
+from fedaccord.report.training import describe_settings
+from fedaccord.wording import format_level, format_mean, format_percent, format_percent_tick
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.transforms import Transform
+    from rich.text import Text
+
     from fedaccord.federation.defection.intervals import Interval, Proportion
-    from fedaccord.frontier.compare import Stage
-    from fedaccord.frontier.result import Contender, Frontier
+    from fedaccord.frontier.result import Contender, Frontier, Reached
 
 # Who it is that is counted, where one gives less.
 WHO = {
@@ -28,159 +55,556 @@ WHO = {
     "contributors": "a contributor",
     "others": "all the others",
 }
+# In inches, of the figures on a page, wide and narrow.
+SIZE = (7.6, 4.2)
+TALL = (4.4, 4.2)
+# Intervals nearer than this part of the axis would cover each other; so far apart they are put, in
+# inches.
+NEAR = 0.03
+APART = 0.14
+
+PLANS = (
+    'A plan says what is asked of each agent. "own": what the algorithm uses when all bring '
+    'everything. "all": every point. "measured": pilot trainings, the learning curves that they '
+    "show, and of the game that these make a stable plan with a margin. "
+    '"sought": found by training, in which agents reveal points until all are satisfied and then '
+    "each goes down to the least it needs (EQ-FED). Anything else is a file."
+)
+PROTOCOLS = (
+    "P2 is the test of a plan: one agent gives a part of what is asked of it, the others all that "
+    "is asked of them. P1 is the paper's: one agent has only a part of its data, and brings what "
+    "is asked of it as far as it has that; where the plan is the algorithm's own, everybody else "
+    "brings everything."
+)
+SATISFIED = (
+    "An agent is satisfied if the model is as accurate as the agent wants, on the agent's own "
+    "validation points, at the last evaluation of training. An agent of whom nothing is asked "
+    "cannot give less: a random agent may be it, a random contributor may not."
+)
+INTERVALS = (
+    "In brackets are 95 % intervals. Those of shares take into account that runs of one trial go "
+    "together; the interval of samples as a share of the baseline's takes each end against the "
+    "baseline's far one. A goal is reached if what was seen is on its right side, and surely so "
+    "if the whole interval is."
+)
+COLLATERAL = (
+    "A cut may be felt by more than the one who cuts. Where training ends for all as soon as one "
+    "has nothing left to give, that is what makes everybody keep to the plan, and what the others "
+    "pay if somebody does not."
+)
 
 
-def plan_word(contender: Contender) -> str:
-    """Name how a contender's plan was made: a word, or the file's name."""
+def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
+    """Return what a terminal shows: what the numbers are, the tables, and what they come to."""
+    yield (
+        "Share of runs in which agents reach their goals at the end of training; in brackets the "
+        "95 % interval."
+    )
+    yield (
+        "P2: one gives a part of what is asked of it, the others all that is asked of them. P1: "
+        "one has only a part of its data."
+    )
+    yield list_goals(frontier).table("terminal")
+    yield list_costs(frontier).table("terminal")
+    yield _list_asked_across(frontier)
+    for protocol, who in choose_kinds(frontier):
+        head = f"{protocol}, {WHO[who]}"
+        table = list_levels(frontier, protocol, who)
+        yield replace(table, columns=(head, *table.columns[1:]))
+    yield from (frontier.verdict(one) for one in frontier.contenders)
+    yield from filter(None, (harm(frontier, one) for one in frontier.contenders))
+    for name, why in frontier.unplanned.items():
+        yield f"{name} was not compared: {why.rstrip('.')}."
+    yield frontier.provenance
+    yield line(frontier.conclusion, "bold")
+
+
+# Tables.
+
+
+def _name_plan(contender: Contender) -> str:
+    """Return how a contender's plan was made: a word, or the file's name."""
     return Path(contender.plan).name
 
 
-def mean_text(mean: float, ends: Interval | None) -> str:
+def _format_unbroken(share: Proportion) -> str:
+    """Write a share with its interval, which no line break divides."""
+    return format_share(share).replace(" ", NO_BREAK)
+
+
+def _format_mean(mean: float, ends: Interval | None) -> str:
     """Write a mean of counts with its interval, where there is one to speak of."""
     if ends is None or ends[0] == ends[1]:
-        return counted(mean)
-    return f"{counted(mean)} [{ends[0]:,.0f}, {ends[1]:,.0f}]"
+        return format_mean(mean)
+    return f"{format_mean(mean)} [{ends[0]:,.0f}, {ends[1]:,.0f}]".replace(" ", NO_BREAK)
 
 
-def goals_table(frontier: Frontier) -> Sheet:
-    """Lay out how often agents are satisfied, and how many goals each contender reaches."""
-    level = frontier.goals.level
-    at = percent_of(level)
-    sheet = Sheet(
-        "algorithm",
-        "plan",
-        "everybody\nsatisfied",
-        f"contributor that\ngives {at} (P2)",
-        "all the others\nthen",
-        "goals\nreached",
+def list_goals(frontier: Frontier) -> Records:
+    """List how often agents are satisfied, and which goals each contender reaches."""
+    contenders, level = frontier.contenders, frontier.goals.level
+    at = format_level(level).replace(" ", NO_BREAK)
+    reached = [frontier.reached(one) for one in contenders]
+
+    def goal(number: int, texts: list[str], head: str, short: str = "") -> Iterator[Column]:
+        if short:
+            yield Column(short, lambda n: texts[n], where="terminal")
+        yield Column(head, lambda n: _mark_goal(reached[n][number], texts[n]), where="page")
+
+    satisfied = [_format_unbroken(one.all_satisfied) for one in contenders]
+    cut = [_format_unbroken(one.defector("P2", level, contributors=True)) for one in contenders]
+    samples = [f"{100 * frontier.share(one)[0]:.0f}{NO_BREAK}%" for one in contenders]
+    others = [_format_unbroken(one.others("P2", level)) for one in contenders]
+    plans = [_name_plan(one) for one in contenders]
+    return Records(
+        "Algorithms with their plans, and the three goals",
+        (
+            Column("algorithm", lambda n: contenders[n].name),
+            Column("plan", lambda n: shorten_name(plans[n]), where="terminal"),
+            Column("plan", lambda n: plans[n], where="page"),
+            *goal(0, satisfied, "everybody satisfied", "everybody\nsatisfied"),
+            *goal(
+                1,
+                cut,
+                f"contributor that gives {at} of its share (P2)",
+                f"contributor that\ngives {at} (P2)",
+            ),
+            *goal(2, samples, f"samples, of {frontier.baseline}'s"),
+            Column("all the others\nthen", lambda n: others[n], where="terminal"),
+            Column(
+                "goals\nreached",
+                lambda n: f"{sum(one.reached for one in reached[n])} of 3",
+                where="terminal",
+            ),
+        ),
+        page=range(len(contenders)),
+        terminal=range(len(contenders)),
     )
-    for one in frontier.contenders:
-        reached = sum(found.reached for found in frontier.reached(one))
-        sheet.add_row(
-            line(one.name),
-            shortened(plan_word(one)),
-            share_text(one.all_satisfied),
-            share_text(one.defector("P2", level, contributors=True)),
-            share_text(one.others("P2", level)),
-            f"{reached} of 3",
-        )
-    return sheet
 
 
-def costs_table(frontier: Frontier) -> Sheet:
-    """Lay out what each contender takes: different points, and samples drawn."""
-    heads = ("different\npoints", f"of\n{shortened(frontier.baseline)}'s", "samples\ndrawn")
-    sheet = Sheet("algorithm", *heads, "runs that\nmade the plan")
-    for one in frontier.contenders:
-        share, _ = frontier.share(one)
-        sheet.add_row(
-            line(one.name),
-            mean_text(one.p2.total_samples, one.p2.samples_interval),
-            f"{100 * share:.0f} %",
-            mean_text(one.p2.total_draws, one.p2.draws_interval),
-            f"{one.planning_runs:,}" if one.planning_runs else "-",
-        )
-    return sheet
+def _mark_goal(found: Reached, text: str) -> Cell:
+    """Mark a number by whether it reaches its goal, and say so."""
+    if found.value is None:
+        return text
+    word = "reached" if found.reached else "missed"
+    sure: Tone = "good" if found.reached else "bad"
+    return Mark(f"{text} {word}", sure if found.sure else "unsure")
 
 
-def asked_table(frontier: Frontier) -> Sheet:
-    """Lay out what each plan asks of each agent; of many agents, the first few."""
+def list_costs(frontier: Frontier) -> Records:
+    """List what each contender takes: different points, and samples drawn."""
+    contenders = frontier.contenders
+    at = format_level(frontier.goals.level).replace(" ", NO_BREAK)
+    others = [_format_unbroken(one.others("P2", frontier.goals.level)) for one in contenders]
+    audits = [one.p2 for one in contenders]
+    return Records(
+        "What it takes, and what a cut does to the others",
+        (
+            Column("algorithm", lambda n: contenders[n].name),
+            Column(
+                "different points used",
+                lambda n: _format_mean(audits[n].total_samples, audits[n].samples_interval),
+                short="different\npoints",
+            ),
+            Column(
+                f"of\n{shorten_name(frontier.baseline)}'s",
+                lambda n: f"{100 * frontier.share(contenders[n])[0]:.0f} %",
+                where="terminal",
+            ),
+            Column(
+                "samples drawn",
+                lambda n: _format_mean(audits[n].total_draws, audits[n].draws_interval),
+                short="samples\ndrawn",
+            ),
+            Column(
+                "runs that made the plan",
+                lambda n: contenders[n].planning_runs or None,
+                short="runs that\nmade the plan",
+                write="{:,}".format,
+            ),
+            Column(
+                f"all the others satisfied, when a contributor gives {at}",
+                lambda n: others[n],
+                where="page",
+            ),
+        ),
+        page=range(len(contenders)),
+        terminal=range(len(contenders)),
+    )
+
+
+def _list_asked_across(frontier: Frontier) -> Table:
+    """List what each plan asks, an agent a column; of many agents, the first few."""
     names = frontier.clients
-    shown = range(len(names)) if len(names) <= MANY else range(FEW)
-    more = len(names) - len(shown)
-    heads = (shortened(names[i]) for i in shown)
-    sheet = Sheet("points asked", *heads, *([f"{more:,} others"] if more else []), "all")
-    for one in frontier.contenders:
-        asked = one.contributions
-        rest = [f"{sum(asked[len(shown) :]):,}"] if more else []
-        own = (f"{asked[i]:,}" if asked[i] else "-" for i in shown)
-        sheet.add_row(line(one.name), *own, *rest, f"{sum(asked):,}")
-    own = (f"{frontier.points[i]:,}" for i in shown)
-    rest = [f"{sum(frontier.points[len(shown) :]):,}"] if more else []
-    sheet.add_sum("all there are", *own, *rest, f"{sum(frontier.points):,}")
-    return sheet
+    few = len(names) if len(names) <= MANY else FEW
+    more = len(names) - few
+
+    def row(head: str, points: Sequence[int], nothing: str) -> tuple[Cell, ...]:
+        own = (f"{number:,}" if number else nothing for number in points[:few])
+        rest = [f"{sum(points[few:]):,}"] if more else []
+        return (head, *own, *rest, f"{sum(points):,}")
+
+    others = [f"{more:,} others"] if more else []
+    return Table(
+        "",
+        ("points asked", *map(shorten_name, names[:few]), *others, "all"),
+        tuple(row(one.name, one.contributions, "-") for one in frontier.contenders),
+        footer=(row("all there are", frontier.points, "0"),),
+    )
 
 
-def share_of(contender: Contender, protocol: str, level: float, who: str) -> Proportion:
-    """Give how often somebody was satisfied when one gave less.
-
-    contender: whose runs.
-    protocol: "P1" or "P2".
-    level: what part the one gave.
-    who: one of WHO.
-    """
-    if who == "others":
-        return contender.others(protocol, level)
-    return contender.defector(protocol, level, contributors=who == "contributors")
-
-
-def levels_of(frontier: Frontier, who: str) -> list[float]:
-    """List the levels to be shown: of the others, only those at which somebody cuts."""
-    return [level for level in frontier.levels if level < 1 or who != "others"]
+def _list_asked_down(frontier: Frontier) -> Table:
+    """List what each plan asks, an agent a row."""
+    contenders = frontier.contenders
+    rows: list[tuple[Cell, ...]] = [
+        (agent, goal, frontier.points[i], *(one.contributions[i] for one in contenders))
+        for i, (agent, goal) in enumerate(zip(frontier.clients, frontier.requirements, strict=True))
+    ]
+    totals = (sum(one.contributions) for one in contenders)
+    return Table(
+        "Points asked of each agent, by algorithm",
+        ("agent", "goal", "has", *(one.name for one in contenders)),
+        tuple(rows),
+        footer=(("all", None, sum(frontier.points), *totals),),
+    )
 
 
-def kinds_of(frontier: Frontier) -> list[tuple[str, str]]:
-    """List whom to tell of: by protocol, and where somebody is asked for nothing, contributors."""
+def choose_kinds(frontier: Frontier) -> list[tuple[str, str]]:
+    """List whom to speak of: by protocol, and where somebody is asked for nothing, contributors."""
     people = ["random", *(["contributors"] if frontier.idle else []), "others"]
     if len(frontier.clients) == 1:
         people.remove("others")
     return [(protocol, who) for protocol in ("P2", "P1") for who in people]
 
 
-def levels_table(frontier: Frontier, protocol: str, who: str) -> Sheet:
-    """Lay out how often somebody was satisfied by what one gave, contender by contender.
+def list_levels(frontier: Frontier, protocol: str, who: str) -> Table:
+    """List how often somebody was satisfied by what one gave, contender by contender.
 
     frontier: the comparison.
     protocol: "P1" or "P2".
     who: one of WHO.
     """
-    levels = levels_of(frontier, who)
-    sheet = Sheet(f"{protocol}, {WHO[who]}", *(percent_of(level) for level in levels))
-    for one in frontier.contenders:
-        shares = (share_of(one, protocol, level, who) for level in levels)
-        sheet.add_row(line(one.name), *(share_text(share) for share in shares))
-    return sheet
+    # Of the others, only levels at which somebody cuts.
+    levels = [level for level in frontier.levels if level < 1 or who != "others"]
+    of = "what is asked of it" if protocol == "P2" else "its data"
+    verb = "gives" if protocol == "P2" else "has"
+    caption = f"{protocol}: {WHO[who]} that {verb} a part of {of} reaches its goal"
+    if who == "others":
+        caption = f"{protocol}: {WHO[who]} reach theirs when a contributor {verb} a part of {of}"
+    rows = [
+        (one.name, *(_format_unbroken(_find_share(one, protocol, at, who)) for at in levels))
+        for one in frontier.contenders
+    ]
+    heads = (format_level(level).replace(" ", NO_BREAK) for level in levels)
+    return Table(caption, ("algorithm", *heads), tuple(rows))
 
 
-def frontier_parts(frontier: Frontier) -> Iterator[RenderableType]:
-    """Give everything that is said on a terminal, in order."""
-    yield line(
-        "Share of runs in which agents reach their goals at the end of training; in brackets the "
-        "95 % interval."
+def _find_share(contender: Contender, protocol: str, level: float, who: str) -> Proportion:
+    """Return how often somebody was satisfied when one gave less."""
+    if who == "others":
+        return contender.others(protocol, level)
+    return contender.defector(protocol, level, contributors=who == "contributors")
+
+
+# The page.
+
+
+def frontier_page(found: Frontier, *, command: str = "") -> Page:
+    """Make a page of a comparison of algorithms.
+
+    found: the comparison.
+    command: what was typed.
+    """
+    return Page(
+        title="Which algorithm satisfies all, and lets nobody give less?",
+        verdict=found.conclusion,
+        tone=_choose_tone(found),
+        sections=(
+            Section("Algorithms side by side", tuple(_show_overview(found))),
+            Section("What giving less comes to", tuple(_show_cuts(found))),
+            Section("Who is asked for how much", tuple(_show_asked(found))),
+            Section("How to read this", (found.provenance, PLANS, PROTOCOLS, SATISFIED, INTERVALS)),
+        ),
+        facts=(
+            ("Comparison", f"by P1 and P2; {describe_trials(found)}"),
+            *((one.name, describe_settings(one.p2.settings)) for one in found.contenders),
+            *list_run_facts(found),
+        ),
+        command=command,
     )
-    yield line(
-        "P2: one gives a part of what is asked of it, the others all that is asked of them. P1: "
-        "one has only a part of its data."
+
+
+def _choose_tone(found: Frontier) -> Tone:
+    best = [found.reached(one) for one in found.contenders]
+    winners = [goals for goals in best if all(goal.reached for goal in goals)]
+    if not winners:
+        return "bad"
+    return "good" if any(all(goal.sure for goal in goals) for goals in winners) else "unsure"
+
+
+def _show_overview(found: Frontier) -> Iterator[Part]:
+    goals = found.goals
+    yield _picture(
+        found,
+        "frontier",
+        place_cuts(found),
+        plot_frontier,
+        heads=("who cuts is satisfied", "a contributor that cuts is satisfied"),
+        note=f"Filled marks: all are satisfied in at least {format_level(goals.satisfied)} of runs "
+        "when everybody gives what is asked. Hollow ones: less often. The lower left is where an "
+        "algorithm should be, with a filled mark. Marks that would cover each other stand side by "
+        "side.",
     )
-    yield goals_table(frontier)
-    yield costs_table(frontier)
-    yield asked_table(frontier)
-    for protocol, who in kinds_of(frontier):
-        yield levels_table(frontier, protocol, who)
-    yield from frontier_sentences(frontier)
+    yield _picture(
+        found,
+        "satisfied",
+        place_satisfied(found),
+        plot_satisfied,
+        heads=("all are satisfied", "all are satisfied"),
+        note=f"Filled marks: a contributor that gives {format_level(goals.level)} of what is asked "
+        f"is satisfied in at most {format_level(goals.cut)} of runs. Hollow ones: more often.",
+    )
+    yield list_goals(found).table("page")
+    yield list_costs(found).table("page")
+    yield Listing(tuple(found.verdict(one) for one in found.contenders))
+    if found.unplanned:
+        yield Listing(tuple(f"{n} was not compared: {why}" for n, why in found.unplanned.items()))
 
 
-def frontier_sentences(frontier: Frontier) -> Iterator[Text]:
-    """Say which goals each contender reaches, what cuts do to the others, and who reaches all."""
-    for one in frontier.contenders:
-        yield line(frontier.verdict(one))
-    for one in frontier.contenders:
-        if said := harm(frontier, one):
-            yield line(said)
-    for name, why in frontier.unplanned.items():
-        yield line(f"{name} was not compared: {why.rstrip('.')}.")
-    yield line(frontier.provenance)
-    yield line(frontier.conclusion, "bold")
+def _picture(
+    found: Frontier,
+    name: str,
+    places: Sequence[Place],
+    plot: Callable[[Frontier, Axes], object],
+    *,
+    heads: tuple[str, str],
+    note: str,
+) -> Picture:
+    known = [place for place in places if place.height.trials]
+    said = "; ".join(
+        f"{p.name}: {heads[1]} in {format_percent(p.height.p)} of runs, with "
+        f"{format_percent(p.share)} of {found.baseline}'s samples"
+        for p in known
+    )
+    rows = [
+        (p.name, p.share, *(p.ends or (None, None)), p.height.p, p.height.low, p.height.high)
+        for p in known
+    ]
+    columns = ("algorithm", "share of samples", "from", "to", heads[0], "from", "to")
+    return Picture(
+        name,
+        f"How often {heads[0]}, by the samples it takes",
+        f"{said}.",
+        draw=lambda ax: plot(found, ax),
+        data=Table(f"How often {heads[0]}, by samples", columns, tuple(rows)),
+        size=SIZE,
+        note=note,
+        narrow=TALL,
+    )
 
 
-# While it is going on.
+def _show_cuts(found: Frontier) -> Iterator[Part]:
+    yield from (list_levels(found, protocol, who) for protocol, who in choose_kinds(found))
+    harmed = [said for one in found.contenders if (said := harm(found, one))]
+    if harmed:
+        yield COLLATERAL
+        yield Listing(tuple(harmed))
 
 
-def stage_display(stage: Stage) -> RenderableType:
-    """Lay out what is under way, and how far it is."""
-    if stage.audit is not None:
-        return Group(line(stage.what), audit_display(stage.audit))
-    bar = Table.grid()
-    bar.add_row(ProgressBar(max(stage.total, 1), min(stage.done, stage.total), width=BAR))
-    words = line(f"{stage.done:,} of {stage.total:,} runs")
-    return Group(line(stage.what), bar, words)
+def _show_asked(found: Frontier) -> Iterator[Part]:
+    yield _list_asked_down(found)
+    stories = [_tell_story(one) for one in found.contenders if one.story]
+    if stories:
+        yield Listing(tuple(stories))
+
+
+def _tell_story(one: Contender) -> str:
+    runs = f" It took {one.planning_runs:,} runs of training." if one.planning_runs else ""
+    return f"{one.name}, {_name_plan(one)}: {one.story}{runs}"
+
+
+# Figures.
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a contender stands.
+
+    name: of the contender.
+    share: of the baseline's samples, with its interval where that is known.
+    height: what was counted.
+    filled: whether it reaches the goal that this figure does not show.
+    """
+
+    name: str
+    share: float
+    ends: Interval | None
+    height: Proportion
+    filled: bool
+
+
+def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
+    """Draw how often a contributor that cuts is satisfied, by the samples each contender takes.
+
+    Filled marks are of contenders under whom all are satisfied as often as they are to be.
+
+    frontier: the comparison.
+    ax: where to draw.
+    """
+    goals = frontier.goals
+    what = f"runs in which a contributor that gives {format_level(goals.level)} of what is asked"
+    return _draw(
+        frontier,
+        place_cuts(frontier),
+        heights=(0.0, goals.cut),
+        top=f"{what} still reaches its goal, with 95 % intervals",
+        ax=ax,
+    )
+
+
+def plot_satisfied(frontier: Frontier, ax: Axes | None = None) -> Axes:
+    """Draw how often all are satisfied, by the samples each contender takes.
+
+    Filled marks are of contenders under whom a cut is felt as often as it is to be.
+
+    frontier: the comparison.
+    ax: where to draw.
+    """
+    return _draw(
+        frontier,
+        place_satisfied(frontier),
+        heights=(frontier.goals.satisfied, 1.0),
+        top="runs in which all reach their goals, everybody giving what is asked, with 95 % "
+        "intervals",
+        ax=ax,
+    )
+
+
+def place_cuts(frontier: Frontier) -> list[Place]:
+    """Return where contenders stand by how often a contributor that cuts is satisfied."""
+    level = frontier.goals.level
+    return [
+        _place(frontier, one, one.defector("P2", level, contributors=True), goal="satisfied")
+        for one in frontier.contenders
+    ]
+
+
+def place_satisfied(frontier: Frontier) -> list[Place]:
+    """Return where contenders stand by how often all are satisfied."""
+    return [_place(frontier, one, one.all_satisfied, goal="cut") for one in frontier.contenders]
+
+
+def _place(frontier: Frontier, one: Contender, height: Proportion, *, goal: str) -> Place:
+    reached = {found.goal: found.reached for found in frontier.reached(one)}
+    return Place(one.name, *frontier.share(one), height, reached[goal])
+
+
+def _draw(
+    frontier: Frontier,
+    places: Sequence[Place],
+    *,
+    heights: tuple[float, float],
+    top: str,
+    ax: Axes | None,
+) -> Axes:
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    from fedaccord.report.drawing import (
+        finish,
+        new_axes,
+        put_legend,
+        set_labels,
+        size_of,
+        styled,
+    )
+
+    ax = new_axes() if ax is None else ax
+    known = [place for place in places if place.height.trials]
+    with styled():
+        right = max(1.05, *(1.05 * p.share for p in known)) if known else 1.05
+        ax.set_xlim(0, right)
+        ax.set_ylim(-0.04, 1.04)
+        _put_region(ax, frontier.goals.samples, *heights)
+        for n, (place, shift) in enumerate(zip(known, _choose_shifts(known, right), strict=True)):
+            _put_place(ax, place, n, shift)
+        ax.xaxis.set_major_formatter(format_percent_tick)
+        ax.xaxis.set_major_locator(MaxNLocator(6 if size_of(ax)[0] < 6 else 11))
+        ax.yaxis.set_major_formatter(format_percent_tick)
+        ax.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        ax.grid(axis="both")
+        set_labels(ax, x=f"different points used, in per cent of {frontier.baseline}'s", top=top)
+        put_legend(ax)
+        if not known:
+            ax.text(0.5, 0.5, "nothing to show", transform=ax.transAxes, ha="center")
+    return finish(ax)
+
+
+def _put_region(ax: Axes, samples: float, low: float, high: float) -> None:
+    """Shade where the goals of a figure are met."""
+    from matplotlib.patches import Rectangle
+
+    # To the edges of the figure, and wide enough to be seen.
+    bottom = -0.04 if low == 0 else low
+    above = 1.04 if high == 1 else high
+    ax.add_patch(
+        Rectangle((0, bottom), samples, above - bottom, color=style.GOOD, alpha=0.18, zorder=0.5)
+    )
+    ax.annotate(
+        "goal",
+        (0, (bottom + above) / 2),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=style.SMALL,
+        color=style.GOOD,
+    )
+
+
+def _choose_shifts(places: Sequence[Place], right: float) -> list[float]:
+    """Move marks that would cover each other apart, in inches, each group round its middle."""
+    groups: list[list[int]] = []
+    for n, place in enumerate(places):
+        for group in groups:
+            if abs(places[group[0]].share - place.share) < NEAR * right:
+                group.append(n)
+                break
+        else:
+            groups.append([n])
+    shifts = [0.0] * len(places)
+    for group in groups:
+        for rank, n in enumerate(group):
+            shifts[n] = APART * (rank - (len(group) - 1) / 2)
+    return shifts
+
+
+def _put_place(ax: Axes, place: Place, n: int, shift: float) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
+    from fedaccord.report.drawing import figure_of, listed
+
+    colour, marker = _choose_look(n)
+    moved: Transform = ax.transData + ScaledTranslation(shift, 0, figure_of(ax).dpi_scale_trans)
+    share = place.height
+    bars: dict[str, Any] = {"yerr": [[share.p - share.low], [share.high - share.p]]}
+    if place.ends is not None and place.ends[1] - place.ends[0] > 0.01:
+        low, high = place.ends
+        bars["xerr"] = [[max(place.share - low, 0)], [max(high - place.share, 0)]]
+    ax.errorbar(
+        [place.share],
+        [share.p],
+        fmt=marker,
+        color=colour,
+        markerfacecolor=colour if place.filled else style.PAPER,
+        markeredgewidth=1.6,
+        markersize=7,
+        elinewidth=1.2,
+        label=listed(place.name),
+        transform=moved,
+        clip_on=False,
+        **bars,
+    )
+
+
+def _choose_look(n: int) -> tuple[str, str]:
+    """Return a colour and a marker that no other of the first 36 contenders has together."""
+    again, place = divmod(n, len(style.SERIES))
+    return style.SERIES[place], style.MARKERS[(place + again) % len(style.MARKERS)]

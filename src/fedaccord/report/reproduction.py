@@ -10,8 +10,8 @@ from rich.text import Text
 
 from fedaccord.report.model import Mark, Page, Section, Table, Tone
 from fedaccord.report.terminal import line
-from fedaccord.report.training import span
 from fedaccord.reproduce.claims import EXPERIMENT, NOT_YET, Row, Verdict
+from fedaccord.wording import format_duration
 
 if TYPE_CHECKING:
     from fedaccord.reproduce.claims import Claim
@@ -37,7 +37,7 @@ def claims_table(claims: Mapping[str, Claim]) -> Grid:
 
 def row_line(row: Row) -> str:
     """Say in a line what came of one claim."""
-    return f"{row.claim.id}: {row.finding.verdict.value} ({span(row.seconds)})"
+    return f"{row.claim.id}: {row.finding.verdict.value} ({format_duration(row.seconds)})"
 
 
 def rows_table(found: Reproduction) -> Grid:
@@ -48,7 +48,9 @@ def rows_table(found: Reproduction) -> Grid:
         if _is_left_out(row):
             continue
         style = STYLES[TONES[row.finding.verdict]]
-        head = Text.assemble((row.claim.id, "bold"), f"  {row.claim.place}, {span(row.seconds)}\n")
+        head = Text.assemble(
+            (row.claim.id, "bold"), f"  {row.claim.place}, {format_duration(row.seconds)}\n"
+        )
         body = " ".join(_sentences(row))
         grid.add_row(line(row.finding.verdict.value, style), Text.assemble(head, line(body)))
     return grid
@@ -85,7 +87,7 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
             ("Scale", "full" if found.full else "quick"),
             ("Machine", found.machine),
             ("Versions", found.versions),
-            ("Time", span(found.seconds)),
+            ("Time", format_duration(found.seconds)),
         ),
         command=command,
     )

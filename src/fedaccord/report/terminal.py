@@ -33,6 +33,8 @@ LEAST_NAME = 20
 # What rich puts around the table and between two columns.
 EDGES = 2
 GAP = 3
+# What keeps numbers together on a page, where lines are broken.
+NO_BREAK = "\u00a0"
 STYLES = {"good": "green", "bad": "red", "unsure": "yellow", "plain": "italic"}
 
 
@@ -110,6 +112,13 @@ def line(text: str, style: str = "") -> Text:
     return Text(plain(text), style=style)
 
 
+def shorten_name(name: str) -> str:
+    """Return a name cut to what the head of a column has room for."""
+    head = line(name)
+    head.truncate(LEAST_NAME, overflow="ellipsis")
+    return head.plain
+
+
 class Sheet:
     """A table whose numbers are never cut: columns that do not fit stand below, in a table alike.
 
@@ -173,7 +182,7 @@ class Sheet:
 
 def draw_table(table: Table) -> Sheet:
     """Return a table as it is drawn on a terminal."""
-    sheet = Sheet(*table.columns)
+    sheet = Sheet(*(head.replace(NO_BREAK, " ") for head in table.columns))
     for row in table.rows:
         sheet.add_row(*map(_draw_cell, row))
     for row in table.footer:
@@ -184,7 +193,7 @@ def draw_table(table: Table) -> Sheet:
 def _draw_cell(cell: Cell) -> Text:
     if isinstance(cell, Mark):
         return line(cell.text, STYLES[cell.tone])
-    return line("-" if cell is None else str(cell))
+    return line("-" if cell is None else str(cell).replace(NO_BREAK, " "))
 
 
 def _draw(part: RenderableType | Mark | Table) -> RenderableType:

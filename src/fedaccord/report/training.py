@@ -1,99 +1,113 @@
-"""Runs of training and audits of defection as tables and sentences for a terminal."""
+"""A run of training: who is satisfied, for a terminal and as a page with figures.
+
+show_run(history, name)     what a terminal shows
+train_page(history, name)   the page
+plot_training(history)      accuracy round by round, with the goal
+plot_draws(history)         whom the algorithm has drawn samples from
+
+Figures are drawn on the axes they are given, or on their own, unknown to matplotlib.pyplot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.text import Text
+from numpy.typing import NDArray
 
-from fedaccord.federation.charts import defector, defector_share
-from fedaccord.report.model import FEW, MANY
-from fedaccord.report.terminal import LEAST_NAME, Sheet, line
-from fedaccord.wording import format_number
+from fedaccord._checks import Vector
+from fedaccord.charts import Chart, Line
+from fedaccord.report.facts_games import run_facts
+from fedaccord.report.model import (
+    FEW,
+    MANY,
+    Column,
+    Mark,
+    Page,
+    Part,
+    Records,
+    Section,
+    Table,
+    name_rows,
+)
+from fedaccord.wording import count, format_duration
 
 if TYPE_CHECKING:
-    from fedaccord.federation.data.pretraining import Draw
-    from fedaccord.federation.defection.curves import (
-        DefectionAudit,
-        DefectionCurve,
-        DefectionLevel,
-    )
-    from fedaccord.federation.defection.intervals import Proportion
+    from matplotlib.axes import Axes
+
     from fedaccord.federation.history import History
 
-# The level that the sentences are about, or the closest to it that was asked for.
-SPOKEN = 0.25
-# Where all are satisfied less often than this with everybody in full, that is said first.
-POOR = 0.5
+# With more clients than this a chart of training shows how they spread, not each of them.
+MOST_LINES = 8
+SATISFIED = (
+    "An agent is satisfied if the model is as accurate as the agent wants, on the agent's own "
+    "validation points, at the last evaluation of training; to have been so before is not enough."
+)
 
 
-def percent(share: float) -> str:
-    """Write a share as a percentage, without decimals: those are noise in a few dozen runs."""
-    return f"{100 * share:.0f} %"
+def show_run(history: History, algorithm: str) -> tuple[Table, Mark]:
+    """Return what a terminal shows of a run: how each agent fared, and who is satisfied."""
+    return list_agents(history).table("terminal"), describe_run(history, algorithm)
 
 
-def span(seconds: float) -> str:
-    """Write a time for people: seconds, then minutes, then hours."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def shortened(name: str) -> str:
-    """Cut a long name, for the head of a column."""
-    head = line(name)
-    head.truncate(LEAST_NAME, overflow="ellipsis")
-    return head.plain
-
-
-def share_text(share: Proportion) -> str:
-    """Write a share with its interval."""
-    if not share.trials:
-        return "-"
-    return f"{share.p:.2f} [{share.low:.2f}, {share.high:.2f}]"
-
-
-# Training.
-
-
-def history_table(history: History) -> Sheet:
-    """Lay out how each agent fared; of many, those furthest from their goals first."""
-    heads = ("first in\nround", "points\nbrought", "of them\nused", "samples\ndrawn")
-    sheet = Sheet("agent", "goal", "accuracy", "reached", *heads)
+def list_agents(history: History) -> Records:
+    """List how each agent fared; of many, those furthest from their goals first."""
     final, drawn = history.final, history.samples.sum(axis=0)
     short = np.nan_to_num(history.requirements - final, nan=1.0)
-    many = len(history.clients) > MANY
-    shown = np.argsort(-short, kind="stable")[:FEW] if many else np.arange(len(short))
-    for i in shown.tolist():
-        satisfied = bool(history.satisfied[i])
-        first = int(history.first_passage[i])
-        sheet.add_row(
-            line(history.clients[i]),
-            f"{history.requirements[i]:.3f}",
-            "-" if np.isnan(final[i]) else f"{final[i]:.3f}",
-            Text("yes" if satisfied else "no", style="green" if satisfied else "red"),
-            f"{first:,}" if first else "-",
-            f"{history.contributions[i]:,}",
-            f"{history.unique[-1, i]:,}",
-            f"{drawn[i]:,}",
-        )
+    many = len(short) > MANY
+    order = (np.argsort(-short, kind="stable") if many else np.arange(len(short))).tolist()
+    shown = order[:FEW] if many else order
     rest = f"and {len(short) - len(shown):,} more; all" if many else "all"
-    totals = (history.contributions.sum(), history.unique[-1].sum(), drawn.sum())
-    sheet.add_sum(rest, "", "", "", "", *(f"{total:,}" for total in totals))
-    return sheet
+    share = partial(Column, write="{:.3f}".format)
+
+    def counts(head: str, values: NDArray[Any]) -> Column:
+        *words, last = head.split()
+        return Column(
+            head,
+            lambda i: int(values[i]),
+            sums=(int(values.sum()),),
+            short=f"{' '.join(words)}\n{last}",
+            write="{:,}".format,
+        )
+
+    return Records(
+        "Agents after the last round" + (", furthest from their goals first" * many),
+        (
+            *name_rows(lambda i: history.clients[i], terminal=[rest], page=["all"]),
+            share("goal", lambda i: float(history.requirements[i])),
+            share(
+                "accuracy",
+                lambda i: None if np.isnan(final[i]) else float(final[i]),
+                trim=partial(round, ndigits=3),
+            ),
+            Column("reached", lambda i: _mark_reached(bool(history.satisfied[i])), coloured=True),
+            Column(
+                "first in round",
+                lambda i: int(history.first_passage[i]) or None,
+                short="first in\nround",
+                write="{:,}".format,
+            ),
+            counts("points brought", history.contributions),
+            counts("of them used", history.unique[-1]),
+            counts("samples drawn", drawn),
+        ),
+        page=order,
+        terminal=shown,
+    )
 
 
-def history_sentence(history: History, algorithm: str) -> Text:
+def _mark_reached(reached: bool) -> Mark:
+    return Mark("yes", "good") if reached else Mark("no", "bad")
+
+
+def describe_run(history: History, algorithm: str) -> Mark:
     """Say who is satisfied after a run, and by how much the others are not."""
     agents, rounds = len(history.clients), len(history.samples)
     satisfied = int(history.satisfied.sum())
-    after = f"After {rounds:,} {'round' if rounds == 1 else 'rounds'} of {algorithm}"
+    after = f"After {count(rounds, 'round')} of {algorithm}"
     if history.diverged:
         who = (
             f"only {satisfied:,} of {agents:,} agents, who had left before,"
@@ -107,14 +121,17 @@ def history_sentence(history: History, algorithm: str) -> Text:
     elif satisfied == agents:
         text = f"{after} everybody is satisfied."
     else:
-        text = f"{after} {satisfied:,} of {agents:,} agents are satisfied; {_missed(history)}."
-    return line(text, "green" if satisfied == agents else "red")
+        missed = _describe_missed(history)
+        text = f"{after} {satisfied:,} of {agents:,} agents are satisfied; {missed}."
+    return Mark(text, "good" if satisfied == agents else "bad")
 
 
-def _missed(history: History) -> str:
+def _describe_missed(history: History) -> str:
     """Name the agents that miss their goals, with what they have and what they lack."""
     missed = np.flatnonzero(~history.satisfied).tolist()
-    lack = {i: _lack(float(history.final[i]), float(history.requirements[i])) for i in missed}
+    lack = {
+        i: _describe_lack(float(history.final[i]), float(history.requirements[i])) for i in missed
+    }
     if len(missed) == 1:
         return f"{history.clients[missed[0]]} is not ({lack[missed[0]]})"
     names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:3])
@@ -122,175 +139,221 @@ def _missed(history: History) -> str:
     return f"{names}{more} are not"
 
 
-def _lack(accuracy: float, goal: float) -> str:
+def _describe_lack(accuracy: float, goal: float) -> str:
     lack = goal - accuracy
     return f"{accuracy:.3f}, short by {lack:.3f}" if lack >= 0.0005 else f"short by {lack:.1g}"
 
 
-# Audits of defection.
+# The page.
 
 
-def counted(value: float) -> str:
-    """Write a mean of counts: thousands apart, one decimal where there is any."""
-    return f"{value:,.1f}".removesuffix(".0")
+def train_page(history: History, name: str, *, command: str = "") -> Page:
+    """Make a page of a run of training.
 
-
-def percent_of(level: float) -> str:
-    """Write a level as a percentage, with the decimals it has."""
-    return f"{100 * level:g} %"
-
-
-def table_sentences(audit: DefectionAudit) -> Iterator[Text]:
-    """Say above an audit's tables what their numbers are."""
-    seen = [point.at_end.random.trials for curve in audit.curves for point in curve.levels]
-    most = max(seen)
-    trials = f"{most:,} {'trial' if most == 1 else 'trials'}"
-    up_to = "up to " if min(seen) < most else ""
-    cut = "cut" if audit.protocol == "P1" else "brought a part of what is asked of it"
-    full = "everything" if audit.protocol == "P1" else "all that is asked of them"
-    yield line(
-        f"Share of {up_to}{trials} in which the agent that {cut} reached its goal"
-        f"{_common_goal(audit)} at the end of training;"
-    )
-    yield line(f"in brackets the 95 % interval. The others bring {full}.")
-
-
-def _common_goal(audit: DefectionAudit) -> str:
-    goals = set(audit.requirements)
-    if len(goals) != 1:
-        return ""
-    (goal,) = goals
-    written = f"{goal:.2f}" if round(goal, 2) == goal else f"{goal:g}"
-    return f" (accuracy {written} on its own validation points)"
-
-
-def curves_table(audit: DefectionAudit) -> Sheet:
-    """Lay out how often a random agent that brings less is satisfied, by level and algorithm."""
-    heads = (shortened(curve.algorithm) for curve in audit.curves)
-    sheet = Sheet(f"{defector(audit, *audit.curves)} brings", *heads)
-    for point in audit.curves[0].levels:
-        levels = (curve.at(point.level) for curve in audit.curves)
-        shares = (share_text(defector_share(audit, level.at_end)) for level in levels)
-        sheet.add_row(percent_of(point.level), *shares)
-    sheet.add_sum(
-        "everybody satisfied at 100 %", *(share_text(c.all_satisfied) for c in audit.curves)
-    )
-    used = (counted(curve.total_samples) for curve in audit.curves)
-    sheet.add_sum("different points used, all in full", *used)
-    drawn = (counted(curve.total_draws) for curve in audit.curves)
-    sheet.add_sum("samples drawn, all in full", *drawn)
-    if any(curve.diverged for curve in audit.curves):
-        sheet.add_sum("runs that diverged", *(f"{curve.diverged:,}" for curve in audit.curves))
-    return sheet
-
-
-def agents_table(audit: DefectionAudit, curve: DefectionCurve) -> Sheet:
-    """Lay out an algorithm's curve agent by agent, with what the cut does to the others.
-
-    audit: the whole.
-    curve: the algorithm's.
+    history: what happened.
+    name: of the algorithm.
+    command: what was typed.
     """
-    asked = dict(zip(audit.clients, curve.contributions, strict=True))
-    shown = audit.clients[:FEW] if len(audit.clients) > MANY else audit.clients
-    heads = (shortened(agent) for agent in shown)
-    sheet = Sheet(f"{shortened(curve.algorithm)}, brings", *heads, "all the others\nreach theirs")
-    if audit.protocol == "P2":
-        sheet.add_row("asked", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown))
-    for point in curve.levels:
-        cuts = point.level < 1
-        found = point.at_end
-        own = (
-            f"{found.clients[agent].p:.2f}"
-            if found.clients[agent].trials and (asked[agent] or not cuts)
-            else "-"
-            for agent in shown
-        )
-        sheet.add_row(percent_of(point.level), *own, share_text(found.others) if cuts else "-")
-    return sheet
-
-
-def audit_sentences(audit: DefectionAudit) -> Iterator[Text]:
-    """Say for each algorithm what cutting one's contribution comes to, and for whom."""
-    for curve in audit.curves:
-        if curve.all_satisfied.p < POOR:
-            full = "everything" if audit.protocol == "P1" else "all that is asked of it"
-            share = curve.all_satisfied.p
-            often = f"only {percent(share)} of runs" if share else "none of the runs"
-            yield line(
-                f"Under {curve.algorithm} all agents reach their goals in {often} even when "
-                f"everybody brings {full}."
-            )
-        yield line(_comparison(audit, curve))
-
-
-def spoken_level(curve: DefectionCurve) -> DefectionLevel:
-    """Give the level that sentences are about."""
-    return min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
-
-
-def _comparison(audit: DefectionAudit, curve: DefectionCurve) -> str:
-    """Compare the level that sentences are about with full contribution, where that is known."""
-    point = spoken_level(curve)
-    whole = next((p for p in curve.levels if p.level == 1 and p is not point), None)
-    share = defector_share(audit, point.at_end)
-    if not share.trials:
-        return f"Under {curve.algorithm} nothing is asked of anybody."
-    what = ("all of its data", "its data")
-    if audit.protocol == "P2":
-        what = ("all that is asked of it", "what is asked of it")
-    text = f"Under {curve.algorithm} {defector(audit, curve)} reaches its goal in "
-    if whole is not None:
-        at_full = percent(defector_share(audit, whole.at_end).p)
-        text += f"{at_full} of runs with {what[0]} and in {percent(share.p)} with "
-        text += f"{percent_of(point.level)} of it"
-    else:
-        part = what[0] if point.level == 1 else f"{percent_of(point.level)} of {what[1]}"
-        text += f"{percent(share.p)} of runs with {part}"
-    text += f" ({100 * share.low:.0f} to {percent(share.high)}, {_trials(audit, curve, share)})"
-    # Nothing that an agent of whom nothing is asked does could harm the others.
-    harm = "" if 0 in curve.contributions or whole is None else _harm(audit, point, whole)
-    return f"{text}{harm}."
-
-
-def _trials(audit: DefectionAudit, curve: DefectionCurve, share: Proportion) -> str:
-    trials = f"{share.trials:,} {'trial' if share.trials == 1 else 'trials'}"
-    if audit.defectors != "each":
-        return trials
-    agents = len(audit.clients) if audit.protocol == "P1" else np.count_nonzero(curve.contributions)
-    return f"{trials} x {agents:,} {'agent' if agents == 1 else 'agents'}"
-
-
-def _harm(audit: DefectionAudit, point: DefectionLevel, whole: DefectionLevel) -> str:
-    """Say what the cut does to the others, if they reach their goals less often."""
-    then, before = point.at_end.others, whole.at_end.others
-    if not before.trials or then.p >= before.p or percent(then.p) == percent(before.p):
-        return ""
-    full = "everything" if audit.protocol == "P1" else "all of it"
-    return (
-        f", and then all the others reach theirs in {percent(then.p)} ({percent(before.p)} when it "
-        f"brings {full})"
+    verdict = describe_run(history, name)
+    return Page(
+        title=f"Who is satisfied after training with {name}",
+        verdict=verdict.text,
+        tone=verdict.tone,
+        sections=(
+            Section("Accuracy and goal", tuple(_show_accuracy(history))),
+            Section("What was drawn", tuple(_show_draws(history))),
+            Section("How to read this", (SATISFIED, _explain_one_run(history))),
+        ),
+        facts=(
+            ("Algorithm", describe_settings(history.algorithm)),
+            ("Seed of the run", f"{history.seed}"),
+            ("Training took", format_duration(history.seconds, hedge=True)),
+            *run_facts(),
+        ),
+        command=command,
     )
 
 
-# Beforehand.
+def describe_settings(settings: Mapping[str, Any]) -> str:
+    """Write settings with their names, one after the other, without those that are not used."""
+    known = ((name, value) for name, value in settings.items() if value is not None)
+    return ", ".join(f"{name} {value}" for name, value in known)
 
 
-def search_table(draws: Sequence[Draw]) -> Sheet:
-    """Lay out what a search tried, the best first."""
-    sheet = Sheet("learning rate", "batch size", "batches", "accuracy")
-    for draw in draws:
-        reached = "diverged" if np.isnan(draw.accuracy) else f"{draw.accuracy:.4f}"
-        sheet.add_row(
-            f"{draw.learning_rate:.2e}", f"{draw.batch_size}", f"{draw.batches:,}", reached
-        )
-    return sheet
+def _show_accuracy(history: History) -> Iterator[Part]:
+    from fedaccord.report.drawing import picture_of
+
+    if not np.isnan(history.accuracy).all():
+        picture = picture_of(training_chart(history))
+        yield replace(picture, draw=lambda ax: plot_training(history, ax))
+    yield list_agents(history).table("page")
 
 
-def pairs_table(head: str, rows: dict[str, Any]) -> Sheet:
-    """Lay out names and values."""
-    sheet = Sheet(head, "")
-    for name, value in rows.items():
-        sheet.add_row(
-            line(name), format_number(value) if isinstance(value, int | float) else str(value)
-        )
-    return sheet
+def _show_draws(history: History) -> Iterator[Part]:
+    from fedaccord.report.drawing import picture_of
+
+    used, brought = int(history.unique[-1].sum()), int(history.contributions.sum())
+    yield (
+        f"The agents brought {brought:,} points; {used:,} of them were used, "
+        f"in {int(history.samples.sum()):,} draws."
+    )
+    # Where all draw alike, a line for each would be one line.
+    drawn = history.samples[:, history.contributions > 0]
+    if (drawn != drawn[:, :1]).any():
+        yield picture_of(draws_chart(history))
+    else:
+        yield "All agents that brought points drew alike."
+
+
+def _explain_one_run(history: History) -> str:
+    looked = history.algorithm.get("evaluate_every", 1)
+    every = "every round" if looked == 1 else f"one round in {looked:,}, and the last,"
+    return (
+        f'For "first in round" {every} counts. '
+        "This is one run: with another seed an agent close to its goal may end on its other side. "
+        "How often it does, and whether it could bring less, is what 'fedaccord audit' tells."
+    )
+
+
+# Figures.
+
+
+def plot_training(history: History, ax: Axes | None = None) -> Axes:
+    """Draw the accuracy for each client by round, with the goal.
+
+    Of more than eight clients: the median, the quartiles, the extremes, and the client that ends
+    furthest below its goal.
+
+    history: the run.
+    ax: where to draw.
+    """
+    from fedaccord.report.drawing import plot_chart
+
+    ax = plot_chart(training_chart(history), ax)
+    seen = history.accuracy[~np.isnan(history.accuracy)]
+    if len(seen) and len(np.unique(history.requirements)) == 1:
+        # From a little below the lowest: the half below it would be empty.
+        lowest = min(float(seen.min()), float(history.requirements[0]))
+        bottom = max(0.0, np.floor(10 * lowest - 0.5) / 10)
+        ax.set_ylim(bottom, 1.02)
+        ax.set_yticks(np.arange(10, round(10 * bottom) - 1, -1 if bottom > 0.45 else -2) / 10)
+    return ax
+
+
+def plot_draws(history: History, ax: Axes | None = None) -> Axes:
+    """Draw how many samples each client has drawn by each round.
+
+    history: the run.
+    ax: where to draw.
+    """
+    from fedaccord.report.drawing import plot_chart
+
+    return plot_chart(draws_chart(history), ax)
+
+
+def training_chart(history: History) -> Chart:
+    """Chart how accurate the model is for each client, round by round, with the goal.
+
+    Of many clients there are the median with quartiles, the best, the worst, and the one that
+    ends furthest below its goal. Where goals differ, accuracy is counted from each client's own.
+
+    history: the run; rounds without an evaluation have no point.
+    """
+    goals = np.unique(history.requirements)
+    same = len(goals) == 1
+    heights = history.accuracy if same else 100 * (history.accuracy - history.requirements)
+    lines = _draw_each(history, heights)
+    if len(history.clients) > MOST_LINES:
+        worst = find_furthest(history)
+        where = "closest to" if history.satisfied[worst] else "furthest below"
+        own = _draw_line(f"{where} its goal: {history.clients[worst]}", heights[:, worst])
+        lines = [*_draw_spread(heights, most="the most accurate", least="the least accurate"), own]
+    y = "accuracy on the own validation points"
+    return Chart(
+        name="training",
+        title="Accuracy round by round, and the goal",
+        x="round of training",
+        y=y if same else f"{y}, percentage points above the own goal",
+        alt=_describe_training(history),
+        lines=tuple(lines),
+        percent=same,
+        goal=float(goals[0]) if same else 0.0,
+    )
+
+
+def find_furthest(history: History) -> int:
+    """Return the number of the client that ends furthest below its goal, or least above it."""
+    short = np.nan_to_num(history.requirements - history.final, nan=np.inf)
+    return int(np.argmax(short))
+
+
+def _draw_each(history: History, heights: Vector) -> list[Line]:
+    return [_draw_line(name, heights[:, i]) for i, name in enumerate(history.clients)]
+
+
+def _draw_spread(heights: Vector, *, most: str, least: str) -> list[Line]:
+    """Return the median with quartiles, and the extremes, of each round.
+
+    heights: one row a round, one column a client.
+    most, least: what the extremes are called.
+    """
+    # An algorithm may look at some clients more often: only rounds in which all were looked at.
+    common = heights.copy()
+    common[np.isnan(heights).any(axis=1)] = np.nan
+    low, middle, high = np.quantile(common, (0.25, 0.5, 0.75), axis=1)
+    median = _draw_line("median, with quartiles", middle)
+    seen = ~np.isnan(middle)
+    return [
+        replace(median, low=_to_tuple(low[seen]), high=_to_tuple(high[seen])),
+        _draw_line(most, common.max(axis=1), of=median.name),
+        _draw_line(least, common.min(axis=1), of=median.name),
+    ]
+
+
+def _draw_line(name: str, heights: Vector, *, of: str = "") -> Line:
+    rounds = np.flatnonzero(~np.isnan(heights))
+    return Line(name, _to_tuple(rounds + 1), _to_tuple(heights[rounds]), of=of)
+
+
+def _to_tuple(array: NDArray[Any]) -> tuple[float, ...]:
+    return tuple(array.tolist())
+
+
+def draws_chart(history: History) -> Chart:
+    """Chart how many samples each client has drawn by each round: whom the algorithm asks most.
+
+    history: the run.
+    """
+    drawn = np.cumsum(history.samples, axis=0).astype(np.float64)
+    lines = _draw_each(history, drawn)
+    if len(history.clients) > MOST_LINES:
+        lines = _draw_spread(drawn, most="who draws most", least="who draws least")
+    totals, names = drawn[-1], history.clients
+    most, least = int(totals.argmax()), int(totals.argmin())
+    return Chart(
+        name="draws",
+        title="Samples drawn up to each round",
+        x="round of training",
+        y="samples drawn so far",
+        alt=(
+            f"By the last round {names[most]} has drawn {totals[most]:,.0f} samples, the most, and "
+            f"{names[least]} {totals[least]:,.0f}, the fewest; all together {totals.sum():,.0f}."
+        ),
+        lines=tuple(lines),
+    )
+
+
+def _describe_training(history: History) -> str:
+    """Say where the accuracies end, and how many reach the goal."""
+    final = history.final
+    if np.isnan(final).all():
+        return "Training diverged: there is no accuracy at its end."
+    count, reached = len(history.clients), int(history.satisfied.sum())
+    goals = history.requirements
+    goal = f"{goals[0]:g}" if len(np.unique(goals)) == 1 else f"{goals.min():g} to {goals.max():g}"
+    if count > MOST_LINES:
+        ends = f"Accuracies end between {np.nanmin(final):.3f} and {np.nanmax(final):.3f}"
+    else:
+        pairs = zip(history.clients, final, strict=True)
+        ends = "At the end " + ", ".join(f"{name} has {value:.3f}" for name, value in pairs)
+    return f"{ends}; the goal is {goal}, and {reached:,} of {count:,} reach it."

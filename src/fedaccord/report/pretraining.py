@@ -1,0 +1,414 @@
+"""What comes before a federation: how hard points are, pre-training, the search of settings.
+
+Each for a terminal (show_...), as a page (..._page) and as a figure (plot_...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.charts import Chart, Line
+from fedaccord.errors import InputError
+from fedaccord.report import style
+from fedaccord.report.facts_games import run_facts
+from fedaccord.report.model import (
+    Cell,
+    Column,
+    Mark,
+    Page,
+    Part,
+    Picture,
+    Records,
+    Section,
+    Table,
+)
+from fedaccord.report.training import describe_settings
+from fedaccord.wording import (
+    count,
+    format_number,
+    format_percent,
+    format_percent_tick,
+    format_tick,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fedaccord.federation.data.difficulty import Bands, Scores
+    from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+
+BINS = 40
+# Scores that reach this many times their median need a logarithmic axis to be seen.
+SKEWED = 10
+
+
+def list_pairs(head: str, pairs: Mapping[str, Any]) -> Table:
+    """List names and values.
+
+    head: of the names.
+    pairs: the values by name.
+    """
+    rows = (
+        (name, format_number(value) if isinstance(value, int | float) else str(value))
+        for name, value in pairs.items()
+    )
+    return Table(head, (head, ""), tuple(rows))
+
+
+def _list_provenance(known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return what is known of how numbers came about, a fact for each name."""
+    for name, value in known.items():
+        if name in ("versions", "pool") or value is None:
+            continue
+        text = describe_settings(value) if isinstance(value, Mapping) else str(value)
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        yield name.replace("_", " ").capitalize(), text
+
+
+def _mark_accuracy(value: float) -> Cell:
+    return Mark("diverged", "bad") if np.isnan(value) else round(value, 3)
+
+
+# Difficulty.
+
+
+def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str = "") -> Page:
+    """Make a page of how hard points are.
+
+    scores: the scores.
+    bands: which parts of the scores are hard and easy.
+    command: what was typed.
+    """
+    summary = scores.summary()
+    pools = {} if bands is None else dict(zip(("hard", "easy"), bands.pools(scores), strict=True))
+    verdict = (
+        f"{summary['points']:,} points have scores from {summary['least']:.3g} to "
+        f"{summary['most']:.3g}, {summary['mean']:.3g} on average."
+    )
+    doubt = _doubt_scores(scores)
+    return Page(
+        title="How hard the points are",
+        verdict=" ".join(filter(None, (_describe_bands(scores, pools), verdict, doubt))),
+        tone="unsure" if doubt else "plain",
+        sections=(
+            Section(
+                "Scores",
+                (
+                    f"A point's score is {_describe_score(scores)}: the higher, the harder.",
+                    _picture_difficulty(scores, bands),
+                    _list_scores(scores, pools),
+                ),
+            ),
+        ),
+        facts=(
+            *_list_provenance(scores.provenance),
+            ("Points scored", f"sha256 {scores.pool}"),
+            *run_facts(),
+        ),
+        command=command,
+    )
+
+
+def _describe_bands(scores: Scores, pools: Mapping[str, Any]) -> str:
+    """Say how many points count as hard and how many as easy, and how far apart those are."""
+    if not pools:
+        return ""
+    known = int((~np.isnan(scores.values)).sum())
+    parts = [f"{format_percent(len(own) / known)} count as {name}" for name, own in pools.items()]
+    means = [f"{scores.values[own].mean():.3g}" for own in pools.values()]
+    return (
+        f"Of the points {' and '.join(parts)}: the hard ones score {means[0]} on average, the easy "
+        f"ones {means[1]}."
+    )
+
+
+def _doubt_scores(scores: Scores) -> str:
+    """Say what makes the scores less certain than they look, if anything does."""
+    known = scores.provenance
+    if known.get("good_enough") is False:
+        return (
+            "This is not certain: the network that gives the losses reached an accuracy of "
+            f"{known['accuracy']:.3f}, less than the {known['until']:g} it was to reach."
+        )
+    if known.get("capped"):
+        return (
+            f"This is not certain: {known['capped']:,} of {known['trials']:,} trials ended without "
+            "being good."
+        )
+    return ""
+
+
+def _describe_score(scores: Scores) -> str:
+    """Say what a score is, by the method it was found with."""
+    words = {
+        "loss": "the loss under a network that learnt from others",
+        "trials": "the mean number of batches until networks that learn from it are good",
+    }
+    return words.get(str(scores.provenance.get("method")), "the score")
+
+
+def _picture_difficulty(scores: Scores, bands: Bands | None) -> Picture:
+    from fedaccord.report.drawing import NARROW
+
+    values = scores.values[~np.isnan(scores.values)]
+    edges, _ = choose_bins(values)
+    counts, _ = np.histogram(values, edges)
+    rows = tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+    peak = int(counts.argmax())
+    return Picture(
+        name="difficulty",
+        title="How many points are how hard",
+        alt=f"A histogram of {len(values):,} scores; most, {counts[peak]:,}, lie between "
+        f"{edges[peak]:.3g} and {edges[peak + 1]:.3g}.",
+        draw=lambda ax: plot_difficulty(scores, bands, ax),
+        data=Table("Points by score", ("score from", "to", "points"), rows),
+        narrow=NARROW,
+    )
+
+
+def _list_scores(scores: Scores, pools: Mapping[str, Any]) -> Table:
+    groups = {"all": np.flatnonzero(~np.isnan(scores.values)), **pools}
+    rows: list[tuple[Cell, ...]] = []
+    for name, places in groups.items():
+        own = scores.values[places]
+        numbers = (own.mean(), own.std(), own.min(), own.max())
+        rows.append((name, len(places), *(float(f"{number:.4g}") for number in numbers)))
+    heads = ("points", "how many", "mean", "standard deviation", "least", "most")
+    return Table("Scores of all points, and of the bands", heads, tuple(rows))
+
+
+def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None = None) -> Axes:
+    """Draw how many points have which score, and which of them are the hard and the easy ones.
+
+    scores: the scores; points without one are left out.
+    bands: which parts of the scores are hard and easy; none are shown where left out.
+    ax: where to draw.
+    """
+    from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, styled
+
+    ax = new_axes() if ax is None else ax
+    known = scores.values[~np.isnan(scores.values)]
+    if not len(known):
+        raise InputError("no point has a score yet; run more trials")
+    edges, logarithmic = choose_bins(known)
+    parts = {"other points": known}
+    if bands is not None:
+        hard, easy = bands.pools(scores)
+        rest = np.setdiff1d(np.flatnonzero(~np.isnan(scores.values)), np.union1d(hard, easy))
+        places = {"easy points": easy, "hard points": hard, "neither": rest}
+        parts = {name: scores.values[place] for name, place in places.items() if len(place)}
+    colours = {"easy points": style.SERIES[0], "hard points": style.SERIES[1]}
+    with styled():
+        ax.hist(
+            list(parts.values()),
+            bins=edges.tolist(),
+            stacked=True,
+            color=[colours.get(name, style.SERIES[3]) for name in parts],
+            label=[f"{name}: {len(values):,}" for name, values in parts.items()],
+            rwidth=0.92,
+        )
+        if logarithmic:
+            _set_logarithmic(ax)
+        words = f"difficulty, {_describe_score(scores)}: the further right, the harder"
+        set_labels(ax, x=words, top="points")
+        ax.grid(axis="y")
+        if bands is not None:
+            put_legend(ax)
+    return finish(ax)
+
+
+def _set_logarithmic(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(format_tick)
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
+
+
+def choose_bins(known: Vector) -> tuple[Vector, bool]:
+    """Return the edges of the bins of a histogram of scores, and whether they are logarithmic."""
+    least, most = float(known.min()), float(known.max())
+    if least > 0 and most > SKEWED * float(np.median(known)):
+        return np.geomspace(least, most, BINS + 1), True
+    if least == most:
+        return np.array([least - 0.5, most + 0.5]), False
+    return np.linspace(least, most, BINS + 1), False
+
+
+# Pre-training.
+
+
+def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
+    """Make a page of pre-training.
+
+    weights: what it gave.
+    command: what was typed.
+    """
+    from fedaccord.report.drawing import picture_of
+
+    known = weights.provenance
+    batches = count(weights.batches, "batch", "batches")
+    verdict = f"After {batches} on {known['points']:,} points "
+    if not weights.record:
+        verdict += "the network's accuracy is not known: there are no points to measure it on."
+    else:
+        verdict += f"the network's accuracy on the validation pool is {weights.accuracy:.3f}."
+    until = known.get("until")
+    missed = until is not None and not weights.accuracy >= until
+    if missed:
+        verdict += f" It was to reach {until:g}, and did not: give it more batches."
+    elif weights.record:
+        verdict += " Every federation of this config starts from it."
+    rows = tuple((batches, _mark_accuracy(accuracy)) for batches, accuracy in weights.record)
+    parts: list[Part] = [Table("Accuracy by batches", ("after batches", "accuracy"), rows)]
+    if len(weights.record) > 1:
+        parts.insert(0, picture_of(_chart_pretraining(weights)))
+    return Page(
+        title="What the network knows before any federation",
+        verdict=verdict,
+        tone="unsure" if missed else "plain",
+        sections=(Section("Pre-training", tuple(parts)),),
+        facts=(*_list_provenance(known), *run_facts()),
+        command=command,
+    )
+
+
+def _chart_pretraining(weights: PretrainedWeights) -> Chart:
+    """Chart the accuracy by batches of pre-training, wherever it was looked at."""
+    line = Line(
+        "accuracy",
+        tuple(float(batches) for batches, _ in weights.record),
+        tuple(accuracy for _, accuracy in weights.record),
+    )
+    said = ", ".join(f"{found:.3f} after {batches:,}" for batches, found in weights.record)
+    return Chart(
+        name="pretraining",
+        title="Accuracy of the network by batches of pre-training",
+        x="batches of pre-training",
+        y="accuracy on the validation pool",
+        alt=f"Accuracy by batches: {said or 'it was not measured'}.",
+        lines=(line,),
+        percent=True,
+        goal=weights.provenance.get("until"),
+    )
+
+
+def plot_pretraining(weights: PretrainedWeights, ax: Axes | None = None) -> Axes:
+    """Draw the accuracy by batches of pre-training, and the accuracy that was to be reached.
+
+    weights: what pre-training gave.
+    ax: where to draw.
+    """
+    from fedaccord.report.drawing import plot_chart
+
+    return plot_chart(_chart_pretraining(weights), ax)
+
+
+# The search of hyperparameters.
+
+
+def list_search(draws: Sequence[Draw], rate: Callable[[float], Cell] = "{:.2e}".format) -> Records:
+    """List what a search tried, the best first.
+
+    draws: what was tried.
+    rate: how learning rates are written; they are orders apart.
+    """
+    every = range(len(draws))
+    return Records(
+        "What was tried, the best first",
+        (
+            Column("learning rate", lambda n: rate(draws[n].learning_rate)),
+            Column("batch size", lambda n: draws[n].batch_size, write=str),
+            Column(
+                "batches trained",
+                lambda n: draws[n].batches,
+                short="batches",
+                write="{:,}".format,
+            ),
+            Column(
+                "accuracy",
+                lambda n: (
+                    Mark("diverged", "bad") if np.isnan(draws[n].accuracy) else draws[n].accuracy
+                ),
+                write="{:.4f}".format,
+                trim=partial(round, ndigits=3),
+            ),
+        ),
+        page=every,
+        terminal=every,
+    )
+
+
+def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str = "") -> Page:
+    """Make a page of a search of hyperparameters.
+
+    draws: what was tried, the best first.
+    seed: of the search; not told where left out.
+    command: what was typed.
+    """
+    from fedaccord.report.drawing import NARROW
+
+    diverged = sum(bool(np.isnan(draw.accuracy)) for draw in draws)
+    best, choices = draws[0], count(len(draws), "choice")
+    if diverged == len(draws):
+        verdict = f"All of {choices} diverged: try smaller learning rates."
+    else:
+        verdict = (
+            f"Use a learning rate of {best.learning_rate:.2g} with batches of {best.batch_size:,}, "
+            f"the best of {choices}: its accuracy on the validation pool is {best.accuracy:.3f}."
+        )
+    picture = Picture(
+        name="search",
+        title="Accuracy by learning rate and batch size",
+        alt=f"{verdict} {diverged:,} diverged." if diverged else verdict,
+        draw=lambda ax: plot_search(draws, ax),
+        data=list_search(draws, float).table("page"),
+        narrow=NARROW,
+    )
+    return Page(
+        title="Which learning rate and batch size",
+        verdict=verdict,
+        tone="bad" if diverged == len(draws) else "plain",
+        sections=(Section("What was tried", (picture, list_search(draws).table("page"))),),
+        facts=(*(() if seed is None else (("Seed", str(seed)),)), *run_facts()),
+        command=command,
+    )
+
+
+def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
+    """Draw the accuracy by learning rate, with a marker for each batch size.
+
+    draws: what was tried; those that diverged stand at the bottom.
+    ax: where to draw.
+    """
+    from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, styled
+
+    ax = new_axes() if ax is None else ax
+    with styled():
+        for n, size in enumerate(sorted({draw.batch_size for draw in draws})):
+            colour, marker, _ = style.series(n)
+            own = [d for d in draws if d.batch_size == size and not np.isnan(d.accuracy)]
+            ax.plot(
+                [draw.learning_rate for draw in own],
+                [draw.accuracy for draw in own],
+                marker,
+                color=colour,
+                markersize=7,
+                label=f"batches of {size:,}",
+                clip_on=False,
+            )
+        diverged = [draw.learning_rate for draw in draws if np.isnan(draw.accuracy)]
+        if diverged:
+            bottom = [0.0] * len(diverged)
+            ax.plot(diverged, bottom, "x", color=style.BAD, label="diverged", clip_on=False)
+        _set_logarithmic(ax)
+        set_labels(ax, x="learning rate", top="accuracy on the validation pool")
+        ax.set_ylim(0, 1)
+        ax.yaxis.set_major_formatter(format_percent_tick)
+        ax.grid(axis="y")
+        put_legend(ax)
+    return finish(ax)
