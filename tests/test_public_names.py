@@ -12,10 +12,16 @@ import pytest
 import fedaccord
 import fedaccord.federation
 import fedaccord.federation.flower
+import fedaccord.report
+import fedaccord.reproduce
 
+ROOT = Path(__file__).parents[1]
 PACKAGES = pytest.mark.parametrize(
     "package",
-    [fedaccord, fedaccord.federation, fedaccord.federation.flower],
+    [
+        *(fedaccord, fedaccord.federation, fedaccord.federation.flower),
+        *(fedaccord.report, fedaccord.reproduce),
+    ],
     ids=lambda package: package.__name__,
 )
 
@@ -29,6 +35,7 @@ def missing_documentation(owner):
             shown = getattr(shown, "func", getattr(shown, "__func__", shown))
             if (
                 not name.startswith("_")
+                and name not in getattr(owner, "__dataclass_fields__", {})
                 and inspect.isfunction(shown)
                 and not inspect.getdoc(getattr(owner, name))
             ):
@@ -36,15 +43,18 @@ def missing_documentation(owner):
     return missing
 
 
-def imported_names(package):
-    """List the names that a package imports from its own parts, its own helpers aside."""
-    tree = ast.parse(Path(package.__file__).read_text())
+def stub_of(package):
+    """Return the file that lists a package's names."""
+    return Path(package.__file__).with_suffix(".pyi")
+
+
+def homes(package):
+    """Return the module that each name is imported from, as the stub has it."""
+    tree = ast.parse(stub_of(package).read_text())
     return [
-        alias.asname or alias.name
-        for node in ast.walk(tree)
+        (alias.asname, f"{package.__name__}.{node.module}")
+        for node in tree.body
         if isinstance(node, ast.ImportFrom)
-        and str(node.module).startswith("fedaccord")
-        and "._" not in str(node.module)
         for alias in node.names
     ]
 
@@ -55,8 +65,14 @@ def test_the_list_is_sorted_and_names_each_once(package):
 
 
 @PACKAGES
-def test_the_list_is_what_the_package_imports(package):
-    assert sorted(imported_names(package)) == package.__all__
+def test_the_list_is_what_the_stub_imports_under_its_own_name(package):
+    assert sorted(name for name, _ in homes(package)) == package.__all__
+
+
+@PACKAGES
+def test_the_package_shows_its_names_and_no_others(package):
+    more = ["__version__"] if package is fedaccord else []
+    assert dir(package) == sorted([*package.__all__, *more])
 
 
 @PACKAGES
@@ -102,8 +118,7 @@ def test_the_version_is_that_of_the_package():
 
 @PACKAGES
 def test_names_imported_late_are_public_and_live_where_the_list_says(package):
-    for name, home in package._HOMES.items():
-        assert name in package.__all__
+    for name, home in homes(package):
         assert getattr(package, name) is getattr(importlib.import_module(home), name)
     with pytest.raises(AttributeError, match="no attribute 'solve_everything'"):
         package.solve_everything  # noqa: B018
@@ -123,3 +138,23 @@ def test_a_name_that_needs_a_missing_extra_says_which():
 def test_importing_the_package_brings_no_scipy_along():
     code = "import sys, fedaccord; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_name_that_a_module_has_too_stays_the_name():
+    code = (
+        "import fedaccord.audit, fedaccord\n"
+        "from fedaccord.audit import Audit\n"
+        "from fedaccord import audit\n"
+        "assert callable(audit) and fedaccord.audit is audit"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_wheel_has_the_stubs():
+    """Without them not even `import fedaccord` works; and type checkers read them."""
+    builders = pytest.importorskip("hatchling.builders.wheel")
+    packed = {
+        file.distribution_path for file in builders.WheelBuilder(str(ROOT)).recurse_included_files()
+    }
+    stubs = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.pyi")}
+    assert len(stubs) == 5 and stubs <= packed

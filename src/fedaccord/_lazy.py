@@ -1,11 +1,17 @@
-"""Public names that are imported when they are first asked for, so that importing stays quick."""
+"""Public names and modules that are imported when they are first asked for.
+
+So importing stays quick, and what needs an extra that is not installed says which.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
+
+import lazy_loader
 
 from fedaccord.errors import MissingExtraError
 
@@ -22,27 +28,38 @@ EXTRAS = {
 }
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a module's __getattr__, which imports a name from its home and keeps it.
+def attach_names(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return a package's __getattr__, __dir__ and __all__, by the names that its stub lists.
 
-    module: the module's name.
-    homes: for each name the module that defines it.
+    package: its name.
+    file: its __init__.py, beside which the stub lies.
     """
+    find, _, names = lazy_loader.attach_stub(package, file)
 
-    def find(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(imported(homes[name]), name)
-        setattr(sys.modules[module], name, value)
-        return value
+    def find_name(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with _explained():
+            return find(name)
 
-    return find
+    def list_names() -> list[str]:
+        return [*names, *(["__version__"] if hasattr(sys.modules[package], "__version__") else [])]
+
+    return find_name, list_names, names
 
 
 def imported(module: str) -> Any:
     """Import a module, and if an extra is missing say which."""
-    try:
+    with _explained():
         return import_module(module)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name in EXTRAS:
             raise MissingExtraError(error.name, EXTRAS[error.name]) from None

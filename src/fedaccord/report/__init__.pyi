@@ -1,0 +1,37 @@
+"""The public names, each with the module that it is imported from when first asked for."""
+
+from .defection import audit_page as audit_page
+from .defection import plot_defection as plot_defection
+from .drawing import picture_of as picture_of
+from .drawing import plot_chart as plot_chart
+from .figures_games import plot_allocations as plot_allocations
+from .figures_games import plot_envy as plot_envy
+from .figures_games import plot_overlap as plot_overlap
+from .figures_games import plot_prices as plot_prices
+from .figures_games import plot_spare as plot_spare
+from .figures_plans import plot_learning as plot_learning
+from .figures_plans import plot_prospects as plot_prospects
+from .figures_plans import plot_tradeoffs as plot_tradeoffs
+from .frontier import frontier_page as frontier_page
+from .frontier import plot_frontier as plot_frontier
+from .frontier import plot_satisfied as plot_satisfied
+from .model import Listing as Listing
+from .model import Mark as Mark
+from .model import Page as Page
+from .model import Picture as Picture
+from .model import Section as Section
+from .model import Table as Table
+from .model import joined as joined
+from .pages_games import catalog_page as catalog_page
+from .pages_games import check_page as check_page
+from .pages_games import solve_page as solve_page
+from .plan_page import plan_page as plan_page
+from .pretraining import difficulty_page as difficulty_page
+from .pretraining import plot_difficulty as plot_difficulty
+from .pretraining import plot_pretraining as plot_pretraining
+from .pretraining import plot_search as plot_search
+from .pretraining import pretrain_page as pretrain_page
+from .pretraining import search_page as search_page
+from .training import plot_draws as plot_draws
+from .training import plot_training as plot_training
+from .training import train_page as train_page
