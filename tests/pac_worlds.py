@@ -21,7 +21,7 @@ def cycle_worlds(d=1):
     return worlds
 
 
-def cycle_threshold(requirement, d):
+def find_cycle_threshold(requirement, d):
     """Give the least m with 1 - (1/2)(1 - 1/d)^m >= requirement, in Fractions."""
     m = 0
     while 1 - Fraction(1, 2) * (1 - Fraction(1, d)) ** m < requirement:

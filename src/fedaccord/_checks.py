@@ -161,7 +161,7 @@ def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InputError(
-            f"{what} must be numbers in a regular list; got {_shortened(values)}"
+            f"{what} must be numbers in a regular list; got {_shorten(values)}"
         ) from None
 
 
@@ -169,11 +169,11 @@ def read_fraction(text: str) -> Fraction:
     """Read a number such as "0.7", "1/3" or "2e-5"; raises ValueError as Fraction does."""
     # Fraction("1e999999999") would set out to write down a billion digits.
     if len(text) > 1000 or re.search(r"[eE][-+]?[\d_]{4,}", text):
-        raise ValueError(f"{_shortened(text)} is out of range")
+        raise ValueError(f"{_shorten(text)} is out of range")
     return Fraction(text)
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
     # reprlib looks at the first few items only: values may be millions, or nested without end.
     text = reprlib.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -9,7 +9,7 @@ from scipy import optimize
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.measured import LearningCurve, MeasuredGame, predict_accuracies, read_curves
 from fedaccord.measurement.curve_fit import CURVE, CurveModel, Task, least_squares
-from fedaccord.measurement.diagnostics import unbounded_worth
+from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import Measurement, fit_curves
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
@@ -309,7 +309,7 @@ def test_samples_that_do_harm_are_named() -> None:
     (doubt,) = (d for d in found.doubts if d.kind == "negative-transfer")
     assert doubt.agent == 0
     assert "More samples of Rural made University less accurate" in doubt.sentence
-    worth, error = unbounded_worth(found.fits[0], 2)
+    worth, error = estimate_unbounded_worth(found.fits[0], 2)
     assert abs(worth + 0.08) < 4 * error
     assert (found.benefits >= 0).all()
 

@@ -9,7 +9,7 @@ from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.linear import LinearGame
-from fedaccord.planning.selection import follow_equilibria, optimal_totals
+from fedaccord.planning.selection import find_optimal_totals, follow_equilibria
 
 BENEFITS = np.array([[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]])
 NEEDS = np.array([1440.0, 1440.0, 930.0])
@@ -68,7 +68,7 @@ def test_least_totals_are_those_of_the_solver():
     for _ in range(10):
         game = random_game(rng, 4, boxed=True, costs=True)
         box = (game.minimums, game.limits)
-        total = optimal_totals(
+        total = find_optimal_totals(
             game.dense_benefits[None], game.requirements[None], *box, game.costs
         )[0]
         solved = solve_optimal(game)
@@ -80,13 +80,15 @@ def test_least_totals_are_those_of_the_solver():
 
 def test_a_total_of_needs_without_end_is_not_known():
     needs = np.array([[np.inf, 1.0], [1.0, 1.0]])
-    totals = optimal_totals(np.array([np.eye(2)] * 2), needs, *(v[:2] for v in FREE), np.ones(2))
+    totals = find_optimal_totals(
+        np.array([np.eye(2)] * 2), needs, *(v[:2] for v in FREE), np.ones(2)
+    )
     assert np.isnan(totals[0]) and totals[1] == pytest.approx(2)
 
 
 def test_the_game_of_the_readme_has_its_known_least_total():
     game = LinearGame(BENEFITS, NEEDS)
-    total = optimal_totals(BENEFITS[None], NEEDS[None], *FREE, game.costs)[0]
+    total = find_optimal_totals(BENEFITS[None], NEEDS[None], *FREE, game.costs)[0]
     assert total == pytest.approx(1931.25)
 
 

@@ -26,7 +26,7 @@ def found(probability, likely, *, up_to=np.inf, noise=NOISE):
         row = Equilibria(np.zeros((1, 2)), complete=True)
         return Aim(z, game, row, 0, np.zeros(2), likely(z))
 
-    return find_margin(GAME, noise, probability=probability, aimed=aimed), asked
+    return find_margin(GAME, noise, probability=probability, aim_at=aimed), asked
 
 
 def rising(z):

@@ -18,7 +18,7 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, predict_accuracies
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.planning.plan import Outcome, make_plan, whole_samples
+from fedaccord.planning.plan import Outcome, make_plan, round_to_samples
 from fedaccord.planning.probabilities import Chances
 from fedaccord.report.plan import describe_shares
 
@@ -425,10 +425,10 @@ def test_a_measured_game_with_a_goal_beyond_its_limits_is_out_of_reach():
 
 def test_whole_samples_are_rounded_up_where_they_must_be():
     game = LinearGame(np.eye(2), [1.5, 2.0])
-    assert whole_samples(game, np.array([1.5, 2.0])).tolist() == [2.0, 2.0]
+    assert round_to_samples(game, np.array([1.5, 2.0])).tolist() == [2.0, 2.0]
     # Rounded up, both would have more than they need; one of them need not be.
     close = LinearGame([[1.0, 1.0], [1.0, 1.0]], [3.0, 3.0])
-    assert whole_samples(close, np.array([1.5, 1.5])).sum() == 3.0
+    assert round_to_samples(close, np.array([1.5, 1.5])).sum() == 3.0
 
 
 # What is said.

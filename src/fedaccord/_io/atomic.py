@@ -38,7 +38,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file beside its destination; when all is written, flush it and move it into place."""
     # Through a link to the file it names, which keeps its permissions if it is there already.
     target = Path(os.path.realpath(path))
-    mode = _mode_of_file(target)
+    mode = _read_mode(target)
     if mode is None:
         umask = os.umask(0)
         os.umask(umask)
@@ -60,12 +60,12 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 def check_replaceable(path: str | Path) -> None:
     """Raise an OSError now where `replacing` would later; what is there is not touched."""
     target = Path(os.path.realpath(path))
-    _mode_of_file(target)
+    _read_mode(target)
     with tempfile.TemporaryFile(dir=target.parent, prefix=".fedaccord-"):
         pass
 
 
-def _mode_of_file(target: Path) -> int | None:
+def _read_mode(target: Path) -> int | None:
     """Return the permissions of a file that is to be replaced, None if there is none yet.
 
     A device, a pipe or a folder would be destroyed, not written to, so they are refused.

@@ -21,7 +21,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     if not text.strip():
         raise InputError(f"{path} is empty; it must hold a JSON object, {{...}}")
     try:
-        data = json.loads(text, object_pairs_hook=_unique_keys)
+        data = json.loads(text, object_pairs_hook=_check_unique)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except json.JSONDecodeError as error:
@@ -39,7 +39,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     return data
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -67,16 +67,16 @@ def json_text(value: Any, indent: str = "") -> str:
         lines = [f"{json.dumps(str(key))}: {json_text(v, inner)}" for key, v in value.items()]
         return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}}}"
     if isinstance(value, list | tuple) and any(isinstance(v, list | tuple | dict) for v in value):
-        rows = [inner + json.dumps(_without_nan(row), allow_nan=False) for row in value]
+        rows = [inner + json.dumps(_drop_nan(row), allow_nan=False) for row in value]
         return "[\n" + ",\n".join(rows) + f"\n{indent}]"
-    return json.dumps(_without_nan(value), allow_nan=False)
+    return json.dumps(_drop_nan(value), allow_nan=False)
 
 
-def _without_nan(value: Any) -> Any:
+def _drop_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
+        return {key: _drop_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
+        return [_drop_nan(item) for item in value]
     return value

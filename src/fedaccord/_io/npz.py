@@ -274,10 +274,10 @@ def load_arrays(
     except (KeyError, ValueError, RecursionError):
         notes = None
     if not isinstance(notes, dict) or any(key not in (arrays | notes) for key in needed):
-        raise other_content(path, what)
+        raise wrong_content(path, what)
     return arrays, notes
 
 
-def other_content(path: str | Path, what: str) -> InputError:
+def wrong_content(path: str | Path, what: str) -> InputError:
     """Return the error of a file that does not hold what it should."""
     return InputError(f"{path} does not hold {what}; name a file that fedaccord wrote")

@@ -377,9 +377,11 @@ def _find_basis(
     seed: int,
 ) -> tuple[Measurement | LinearGame, tuple[str, ...]]:
     """Return what there is to plan from, and sentences on what was assumed."""
-    from fedaccord.measurement.histograms import Histograms
+    prior = None
+    if histograms is not None:
+        from fedaccord.measurement.histograms import Histograms
 
-    prior = None if histograms is None else Histograms.load(histograms)
+        prior = Histograms.load(histograms)
     if source.rows is not None and source.kind == "histograms":
         return _read_histograms(source.rows, needs)
     if source.rows is not None:

@@ -71,12 +71,12 @@ class Game(ABC):
         if len(values) == 0:
             raise InputError("a game needs at least one agent; requirements is empty")
         self.requirements = frozen(values)
-        self.agents = _checked_names(agents, len(values))
+        self.agents = _read_names(agents, len(values))
         if strategies not in ("real", "integer"):
             raise InputError(f'strategies must be "real" or "integer"; got {strategies!r}')
         self.strategies = strategies
         check_finite(values, "the requirement", self.name)
-        self.limits = self._per_agent(_without_none(limits), "limits", np.inf)
+        self.limits = self._per_agent(_drop_none(limits), "limits", np.inf)
         self.minimums = self._per_agent(minimums, "minimums", 0.0)
         self.costs = self._per_agent(costs, "costs", 1.0)
         if (self.costs == 0).any():
@@ -351,7 +351,7 @@ class _Whole(Sequence[Fraction]):
         return Fraction(int(self._values[place]))
 
 
-def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
+def _read_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
     if agents is None:
         return None
     agents = agents if isinstance(agents, str) else list(agents)
@@ -366,7 +366,7 @@ def _checked_names(agents: Sequence[str] | None, size: int) -> tuple[str, ...] |
     return tuple(agents)
 
 
-def _without_none(limits: Any) -> Any:
+def _drop_none(limits: Any) -> Any:
     if limits is None or np.ndim(limits) == 0 or isinstance(limits, np.ndarray):
         return limits
     return [np.inf if n is None else n for n in limits]

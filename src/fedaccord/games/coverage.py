@@ -62,10 +62,10 @@ class CoverageGame(Game):
             self.distributions = check_distributions(distributions, self.size, self.name)
             self.copies = frozen(np.ones(self.points))
         else:
-            self.copies, self.distributions = self._checked_copies(distributions, copies)
+            self.copies, self.distributions = self._read_copies(distributions, copies)
         self._check_reachable()
 
-    def _checked_copies(self, distributions: Any, copies: ArrayLike) -> tuple[Vector, Sparse]:
+    def _read_copies(self, distributions: Any, copies: ArrayLike) -> tuple[Vector, Sparse]:
         counts = as_numbers(copies, "copies")
         if not sparse.issparse(distributions):
             distributions = np.atleast_2d(as_numbers(distributions, "distributions"))

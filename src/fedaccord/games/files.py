@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers
+from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers, is_real, is_whole
 from fedaccord._io.atomic import replace_file
 from fedaccord._io.json import json_text, kind, read_json
 from fedaccord._io.npz import read_sparse, write_sparse
@@ -76,21 +76,23 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
     """
     if not isinstance(data, Mapping):
         raise InputError(f"a game must be a JSON object, {{...}}; got a {kind(data)}")
-    model = _checked_model(data)
+    model = _read_model(data)
     _check_keys(data, model)
     frame = _read_frame(data, WANTED[model])
     size = len(frame[WANTED[model]])
     names = frame["agents"] or [f"agent {i}" for i in range(size)]
     if model == "pac":
-        return _pac(data, frame)
+        return _make_pac(data, frame)
     key = MODELS[model][0][0]
     matrix = _read_matrix(data[key], key, names, folder)
     if model == "measured":
         frame |= _read_curves(data, names)
     if "copies" in data:
-        copies = _listed(data["copies"], "copies")
-        frame["copies"] = _numbers(copies, lambda place: f'the number of point {place} in "copies"')
-    game = _class_of(model)(matrix, **frame)
+        copies = _read_list(data["copies"], "copies")
+        frame["copies"] = _read_numbers(
+            copies, lambda place: f'the number of point {place} in "copies"'
+        )
+    game = _import_class(model)(matrix, **frame)
     _check_scale(game)
     return game
 
@@ -105,26 +107,26 @@ def write_game(game: Game, path: str | Path) -> None:
     """
     target = Path(path)
     try:
-        replace_file(target, json_text(_dict_beside(game, target)) + "\n")
+        replace_file(target, json_text(_write_beside(game, target)) + "\n")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def fits_in_text(game: Game) -> bool:
     """Return whether GAME.json can hold all of a game, without an .npz beside it."""
-    _, matrix = _matrix_of(game)
+    _, matrix = _find_matrix(game)
     return not is_sparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS
 
 
-def _matrix_of(game: Game) -> tuple[str, Any]:
+def _find_matrix(game: Game) -> tuple[str, Any]:
     key = MODELS[game.model][0][0] if game.model in MODELS else ""
     return key, getattr(game, key, None)
 
 
-def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
+def _write_beside(game: Game, target: Path) -> dict[str, Any]:
     if fits_in_text(game):
         return game.to_dict()
-    key, matrix = _matrix_of(game)
+    key, matrix = _find_matrix(game)
     beside = target.with_suffix(".npz")
     write_sparse(matrix, beside)
     copies = getattr(game, "copies", None)
@@ -135,7 +137,7 @@ def _dict_beside(game: Game, target: Path) -> dict[str, Any]:
 # Keys.
 
 
-def _checked_model(data: Mapping[str, Any]) -> str:
+def _read_model(data: Mapping[str, Any]) -> str:
     models = ", ".join(f'"{name}"' for name in MODELS)
     if "model" not in data:
         raise InputError(f'the key "model" is missing; add it with one of {models}')
@@ -168,7 +170,7 @@ def _check_keys(data: Mapping[str, Any], model: str) -> None:
             raise InputError(f'the key "{key}" is missing, and model "{model}" needs it; add it')
 
 
-def _class_of(model: str) -> Callable[..., Game]:
+def _import_class(model: str) -> Callable[..., Game]:
     # Each model is imported when a game needs it: some bring much along.
     if model == "coverage":
         from fedaccord.games.coverage import CoverageGame
@@ -183,7 +185,7 @@ def _class_of(model: str) -> Callable[..., Game]:
     return LinearGame if model == "linear" else DiscoveryGame
 
 
-def _pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
+def _make_pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
     classifier = data.get("classifier", "bayes")
     if "draws" not in data:
         if stray := next((key for key in ("seed", "confidence") if key in data), None):
@@ -198,16 +200,12 @@ def _pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
     options: dict[str, Any] = {}
     for key in ("draws", "seed"):
         if key in data:
-            options[key] = _whole(data[key], key)
+            if not is_whole(data[key]) or not 0 <= data[key] < 2**63:
+                raise InputError(f'"{key}" must be a whole number that is zero or more')
+            options[key] = data[key]
     if "confidence" in data:
-        options["confidence"] = _number(data["confidence"], lambda _: '"confidence"', 0)
+        options["confidence"] = _read_number(data["confidence"], lambda _: '"confidence"', 0)
     return SampledPacGame(data["worlds"], **frame, **options)
-
-
-def _whole(value: Any, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise InputError(f'"{key}" must be a whole number that is zero or more')
-    return value
 
 
 def _check_scale(game: Game) -> None:
@@ -229,24 +227,24 @@ def _check_scale(game: Game) -> None:
 
 
 def _read_frame(data: Mapping[str, Any], wanted: str) -> dict[str, Any]:
-    size = len(_listed(data[wanted], wanted))
+    size = len(_read_list(data[wanted], wanted))
     if size == 0:
         raise InputError(f'"{wanted}" is empty; a game needs at least one agent')
-    agents = _checked_agents(data.get("agents"), size, wanted)
+    agents = _read_agents(data.get("agents"), size, wanted)
     names = agents or [f"agent {i}" for i in range(size)]
     frame: dict[str, Any] = {"agents": agents, "strategies": data.get("strategies", "real")}
     if not isinstance(frame["strategies"], str):
         raise InputError('"strategies" must be "real" or "integer"')
-    frame[wanted] = _per_agent(data[wanted], wanted, names)
+    frame[wanted] = _read_per_agent(data[wanted], wanted, names)
     for key in ("minimums", "costs"):
         if key in data:
-            frame[key] = _per_agent(data[key], key, names)
+            frame[key] = _read_per_agent(data[key], key, names)
     if "limits" in data:
-        frame["limits"] = _limits(data["limits"], names)
+        frame["limits"] = _read_limits(data["limits"], names)
     return frame
 
 
-def _listed(value: Any, key: str) -> list[Any]:
+def _read_list(value: Any, key: str) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f'"{key}" must be a list; got a {kind(value)}')
     return value
@@ -256,7 +254,7 @@ def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """Read the learning curves of a measured game, and its margins."""
     from fedaccord.games.measured import PARTS, LearningCurve
 
-    items = _listed(data["curves"], "curves")
+    items = _read_list(data["curves"], "curves")
     if len(items) != len(names):
         raise InputError(
             f'"curves" must have {len(names)} curves, one per agent; it has {len(items)}'
@@ -269,13 +267,13 @@ def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
                 "nothing else"
             )
         row = [item[part] for part in PARTS]
-        parts = _numbers(row, partial(_part, name, PARTS))
+        parts = _read_numbers(row, partial(_part, name, PARTS))
         try:
             curves.append(LearningCurve(*parts.tolist()))
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
     margins = (
-        {"margins": _per_agent(data["margins"], "margins", names)} if "margins" in data else {}
+        {"margins": _read_per_agent(data["margins"], "margins", names)} if "margins" in data else {}
     )
     return {"curves": curves, **margins}
 
@@ -284,10 +282,10 @@ def _part(name: str, parts: Sequence[str], place: int) -> str:
     return f'the {parts[place]} of {name} in "curves"'
 
 
-def _checked_agents(value: Any, size: int, wanted: str) -> list[str] | None:
+def _read_agents(value: Any, size: int, wanted: str) -> list[str] | None:
     if value is None:
         return None
-    names = _listed(value, "agents")
+    names = _read_list(value, "agents")
     for place, name in enumerate(names):
         if not isinstance(name, str) or not name.strip():
             got = f"a {kind(name)}" if not isinstance(name, str) else "blank"
@@ -299,37 +297,39 @@ def _checked_agents(value: Any, size: int, wanted: str) -> list[str] | None:
     return names
 
 
-def _per_agent(value: Any, key: str, names: list[str]) -> Vector:
-    row = _listed(value, key)
+def _read_per_agent(value: Any, key: str, names: list[str]) -> Vector:
+    row = _read_list(value, key)
     if len(row) != len(names):
         raise InputError(
             f'"{key}" must have {len(names)} numbers, one per agent; it has {len(row)}'
         )
-    return _numbers(row, lambda place: f'the number of {names[place]} in "{key}"')
+    return _read_numbers(row, lambda place: f'the number of {names[place]} in "{key}"')
 
 
-def _limits(value: Any, names: list[str]) -> Vector:
-    row = _listed(value, "limits")
+def _read_limits(value: Any, names: list[str]) -> Vector:
+    row = _read_list(value, "limits")
     if math.inf in row:
         agent = names[min(row.index(math.inf), len(names) - 1)]
         raise InputError(f'the number of {agent} in "limits" is infinite; write null for no limit')
-    given = _per_agent([0 if limit is None else limit for limit in row], "limits", names)
+    given = _read_per_agent([0 if limit is None else limit for limit in row], "limits", names)
     given[[limit is None for limit in row]] = np.inf
     return given
 
 
-def _numbers(row: list[Any], where: Callable[[int], str]) -> Vector:
+def _read_numbers(row: list[Any], where: Callable[[int], str]) -> Vector:
     """Turn a flat list of JSON numbers and strings such as "1/3" into floats."""
     if set(map(type, row)) <= {int, float}:
         try:
             return np.array(row, dtype=np.float64)
         except OverflowError:
             pass
-    return np.array([_number(item, where, place) for place, item in enumerate(row)], dtype=float)
+    return np.array(
+        [_read_number(item, where, place) for place, item in enumerate(row)], dtype=float
+    )
 
 
-def _number(item: Any, where: Callable[[int], str], place: int) -> float:
-    if isinstance(item, bool) or not isinstance(item, int | float | str):
+def _read_number(item: Any, where: Callable[[int], str], place: int) -> float:
+    if not is_real(item) and not isinstance(item, str):
         raise InputError(
             f"{where(place)} is a {kind(item)}; give a number".replace("a null", "null")
         )
@@ -355,14 +355,14 @@ def _read_matrix(value: Any, key: str, names: list[str], folder: str | Path | No
         )
     if len(value) != len(names):
         raise InputError(f'"{key}" must have {len(names)} rows, one per agent; it has {len(value)}')
-    return np.array(list(_rows(value, key, names)))
+    return np.array(list(_read_matrix_rows(value, key, names)))
 
 
 def _cell(key: str, name: str, place: int) -> str:
     return f'column {place} of {name} in "{key}"'
 
 
-def _rows(value: list[Any], key: str, names: list[str]) -> Iterable[Vector]:
+def _read_matrix_rows(value: list[Any], key: str, names: list[str]) -> Iterable[Vector]:
     width = len(names) if key == "benefits" else None
     for name, row in zip(names, value, strict=True):
         if not isinstance(row, list):
@@ -374,6 +374,6 @@ def _rows(value: list[Any], key: str, names: list[str]) -> Iterable[Vector]:
             raise InputError(
                 f'the row of {name} in "{key}" has {len(row)} numbers, and needs {width}, {why}'
             )
-        yield _numbers(row, partial(_cell, key, name))
+        yield _read_numbers(row, partial(_cell, key, name))
     if width == 0:
         raise InputError(f'the rows of "{key}" are empty; give each point its probability')

@@ -106,7 +106,7 @@ class LinearGame(Game):
 
     def __init__(self, benefits: Any, requirements: ArrayLike, **frame: Any) -> None:
         super().__init__(requirements, **frame)
-        self.benefits = self._checked(benefits)
+        self.benefits = self._read_benefits(benefits)
         if not (self.own_benefits > 0).all():
             agent = int(np.argmin(self.own_benefits > 0))
             raise UnreachableError(
@@ -130,7 +130,7 @@ class LinearGame(Game):
                 "its benefits"
             )
 
-    def _checked(self, benefits: Any) -> Any:
+    def _read_benefits(self, benefits: Any) -> Any:
         k = self.size
         given_sparse = is_sparse(benefits)
         matrix: Any = as_sparse(benefits) if given_sparse else as_numbers(benefits, "benefits")
@@ -205,7 +205,7 @@ class LinearGame(Game):
         if (rows <= 2).all():
             return True
         if self.size > DENSE_LIMIT:
-            return _least_eigenvalue_says(symmetric)
+            return _is_psd_by_lanczos(symmetric)
         array = symmetric.toarray() if is_sparse(symmetric) else np.array(symmetric)
         # Rounding may push a zero eigenvalue just below zero: shift by more than that.
         array[np.diag_indices(self.size)] += 1e-12 * self.size
@@ -327,7 +327,7 @@ class LinearGame(Game):
         return {"model": "linear", **self._frame_dict(), "benefits": self.dense_benefits.tolist()}
 
 
-def _least_eigenvalue_says(symmetric: Any) -> bool | None:
+def _is_psd_by_lanczos(symmetric: Any) -> bool | None:
     """Return whether the least eigenvalue is at least zero, up to rounding; None if unknown."""
     from scipy.sparse import linalg
 

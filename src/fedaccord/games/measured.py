@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import LARGEST, Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord._checks import (
+    LARGEST,
+    Indices,
+    Matrix,
+    Vector,
+    as_numbers,
+    as_plain,
+    frozen,
+    is_real,
+)
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.linear import LinearGame
 
@@ -39,7 +48,7 @@ class LearningCurve:
     def __post_init__(self) -> None:
         for name in PARTS:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+            if not is_real(as_plain(value)):
                 raise InputError(f"the {name} of a learning curve must be a number; got {value!r}")
             object.__setattr__(self, name, float(value))
         wrong = (
@@ -150,8 +159,8 @@ class MeasuredGame(LinearGame):
             )
         rows = read_curves(curves)
         self.curves = tuple(LearningCurve(*row) for row in rows.tolist())
-        self.goals = _vector(goals, "goals", len(rows))
-        self.margins = _vector(0.0 if margins is None else margins, "margins", len(rows))
+        self.goals = _read_vector(goals, "goals", len(rows))
+        self.margins = _read_vector(0.0 if margins is None else margins, "margins", len(rows))
         self.agents = frame.get("agents")
         self._check_goals()
         super().__init__(benefits, self._needs(rows), **frame)
@@ -167,10 +176,10 @@ class MeasuredGame(LinearGame):
                 if 1 < values[agent] <= 100:
                     remedy = f"write {values[agent] / 100:g} for {values[agent]:g} %"
                 raise InputError(
-                    f"the {what} of {self._called(agent)} is {values[agent]:g}: {remedy}"
+                    f"the {what} of {self._name_of(agent)} is {values[agent]:g}: {remedy}"
                 )
 
-    def _called(self, agent: int) -> str:
+    def _name_of(self, agent: int) -> str:
         # Names are checked only later, with the rest of the frame.
         try:
             return str(self.agents[agent]) if self.agents is not None else f"agent {agent}"
@@ -184,7 +193,7 @@ class MeasuredGame(LinearGame):
             margin = self.margins[agent]
             above = f" and aims {margin:.3g} above it" if margin > 0 else ""
             raise UnreachableError(
-                f"{self._called(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, and "
+                f"{self._name_of(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, and "
                 f"its learning curve never gets beyond {self.curves[agent].best:.3g}, however much "
                 "data there is: give it a lower goal"
             )
@@ -206,10 +215,6 @@ class MeasuredGame(LinearGame):
     def nearest_goals(self) -> Vector:
         """Return the accuracy that each agent would reach if all gave as much as they can."""
         return nearest_goals(self.dense_benefits, self.rows, self.limits)
-
-    def replace(self, **changes: Any) -> Self:
-        """Make the same game with other goals, margins, agents, strategies, limits or costs."""
-        return type(self)(**{**self._model_arguments(), **self._frame(), **changes})
 
     def _frame(self, keep: Indices | None = None) -> dict[str, Any]:
         frame = super()._frame(keep)
@@ -253,7 +258,7 @@ def nearest_goals(benefits: Matrix, curves: Matrix, limits: Vector) -> Vector:
     return predict_accuracies(curves, np.where(helped, np.inf, samples))
 
 
-def _vector(values: ArrayLike, what: str, size: int) -> Vector:
+def _read_vector(values: ArrayLike, what: str, size: int) -> Vector:
     array = as_numbers(values, what)
     if array.ndim == 0:
         array = np.full(size, array)

@@ -61,17 +61,17 @@ def find_doubts(measurement: Measurement) -> tuple[Doubt, ...]:
     measurement: the fit to judge.
     """
     return (
-        *_failed(measurement),
-        *_too_few(measurement),
-        *_negative(measurement),
-        *_saturation(measurement),
-        *_extrapolation(measurement),
-        *_poor(measurement),
-        *_flat(measurement),
+        *_doubt_failed(measurement),
+        *_doubt_too_few(measurement),
+        *_doubt_negative(measurement),
+        *_doubt_saturation(measurement),
+        *_doubt_extrapolation(measurement),
+        *_doubt_poor_fit(measurement),
+        *_doubt_flat(measurement),
     )
 
 
-def _failed(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_failed(measurement: Measurement) -> Iterator[Doubt]:
     table = measurement.table
     failed = round((1 - table.finishing) * len(table))
     if failed:
@@ -84,7 +84,7 @@ def _failed(measurement: Measurement) -> Iterator[Doubt]:
         )
 
 
-def _too_few(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_too_few(measurement: Measurement) -> Iterator[Doubt]:
     size = measurement.table.size
     unknowns = CURVE + size - 1
     different = np.array(
@@ -110,7 +110,7 @@ def _too_few(measurement: Measurement) -> Iterator[Doubt]:
         )
 
 
-def _negative(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_negative(measurement: Measurement) -> Iterator[Doubt]:
     from scipy.special import stdtrit
 
     size = measurement.table.size
@@ -120,7 +120,7 @@ def _negative(measurement: Measurement) -> Iterator[Doubt]:
         share = HARM_BY_CHANCE / (size * (size - 1))
         bound = float(stdtrit(max(fit.freedom, 1.0), share))
         for other in fit.model.others.tolist():
-            worth, error = unbounded_worth(fit, other)
+            worth, error = estimate_unbounded_worth(fit, other)
             if worth < bound * error:
                 yield Doubt(
                     agent,
@@ -132,7 +132,7 @@ def _negative(measurement: Measurement) -> Iterator[Doubt]:
                 )
 
 
-def unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
+def estimate_unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
     """Return what a sample of another would be worth if that could be less than nothing.
 
     One step of Newton's from the fit, with that benefit free of what was thought beforehand; and
@@ -159,7 +159,7 @@ def unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
     return worth - float(inverse[column] @ gradient), float(np.sqrt(inverse[column, column]))
 
 
-def _saturation(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_saturation(measurement: Measurement) -> Iterator[Doubt]:
     sure = {found.agent: found for found in measurement.unreachable}
     drawn, table = measurement.resamples, measurement.table
     nearest = nearest_goals(drawn.benefits, drawn.curves, table.limits)
@@ -170,7 +170,7 @@ def _saturation(measurement: Measurement) -> Iterator[Doubt]:
         if agent in sure:
             yield Doubt(agent, "saturation-below-goal", f"{sure[agent].sentence}.")
         elif shares[agent] >= OFTEN_UNREACHABLE:
-            most = "as much data as all can give" if _limited(measurement, agent) else "any data"
+            most = "as much data as all can give" if _is_limited(measurement, agent) else "any data"
             yield Doubt(
                 agent,
                 "saturation-below-goal",
@@ -180,12 +180,12 @@ def _saturation(measurement: Measurement) -> Iterator[Doubt]:
             )
 
 
-def _limited(measurement: Measurement, agent: int) -> bool:
+def _is_limited(measurement: Measurement, agent: int) -> bool:
     helpers = measurement.benefits[agent] > 0
     return bool(np.isfinite(measurement.table.limits[helpers]).all())
 
 
-def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_extrapolation(measurement: Measurement) -> Iterator[Doubt]:
     needs = find_needs(measurement.curves, measurement.table.goals)
     for agent, fit in enumerate(measurement.fits):
         name, need = measurement.agents[agent], needs[agent]
@@ -197,10 +197,12 @@ def _extrapolation(measurement: Measurement) -> Iterator[Doubt]:
                 f"{name} is to need {need:,.0f} samples or their worth, and every pilot had "
                 f"{least:,.0f} or more: make pilots with less data.",
             )
-    yield from beyond_pilots(measurement, needs)
+    yield from doubt_beyond_pilots(measurement, needs)
 
 
-def beyond_pilots(measurement: Measurement, needs: Vector, *, toward: str = "") -> Iterator[Doubt]:
+def doubt_beyond_pilots(
+    measurement: Measurement, needs: Vector, *, toward: str = ""
+) -> Iterator[Doubt]:
     """Doubt needs that are beyond what any pilot had.
 
     measurement: the fit.
@@ -220,15 +222,15 @@ def beyond_pilots(measurement: Measurement, needs: Vector, *, toward: str = "") 
             )
 
 
-def _poor(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
     for agent, fit in enumerate(measurement.fits):
         name, validation = measurement.agents[agent], measurement.table.validation[agent]
         standard = ((fit.errors - fit.fitted) / fit.scatter) ** 2
         squares = float(standard.sum())
-        pure, freedom = _made_again(fit)
+        pure, freedom = _compare_repeats(fit)
         left = len(fit.errors) - fit.parameters - freedom
         if freedom >= AGAIN:
-            if left >= 1 and _too_large((squares - pure) / left, pure / freedom, left, freedom):
+            if left >= 1 and _is_too_large((squares - pure) / left, pure / freedom, left, freedom):
                 yield Doubt(
                     agent,
                     "poor-fit",
@@ -249,7 +251,7 @@ def _poor(measurement: Measurement) -> Iterator[Doubt]:
                 )
 
 
-def _made_again(fit: AgentFit) -> tuple[float, int]:
+def _compare_repeats(fit: AgentFit) -> tuple[float, int]:
     """Return the squares of accuracies round the means of equal pilots, and how many are free."""
     _, group = np.unique(fit.model.contributions, axis=0, return_inverse=True)
     group = group.ravel()
@@ -259,7 +261,7 @@ def _made_again(fit: AgentFit) -> tuple[float, int]:
     return float((gaps**2).sum()), int(len(group) - len(counts))
 
 
-def _too_large(lack: float, pure: float, left: float, freedom: float) -> bool:
+def _is_too_large(lack: float, pure: float, left: float, freedom: float) -> bool:
     from scipy.special import fdtrc
 
     if pure <= 0:
@@ -268,7 +270,7 @@ def _too_large(lack: float, pure: float, left: float, freedom: float) -> bool:
     return bool(fdtrc(left, freedom, max(lack, 0.0) / pure) < POOR_BY_CHANCE)
 
 
-def _flat(measurement: Measurement) -> Iterator[Doubt]:
+def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
     low, high = np.quantile(measurement.resamples.benefits, [0.025, 0.975], axis=0)
     for agent, fit in enumerate(measurement.fits):
         name = measurement.agents[agent]

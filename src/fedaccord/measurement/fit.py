@@ -82,7 +82,7 @@ class Unreachable:
         return (
             f"{self.name} wants an accuracy of {self.goal:.3g}, and would reach "
             f"{self.nearest:.3f} at most, with as much data as all can give: "
-            f"the nearest goal it can have is {_floored(self.nearest)}"
+            f"the nearest goal it can have is {_round_down(self.nearest)}"
         )
 
 
@@ -234,7 +234,7 @@ class Measurement:
         goals: one accuracy for all, one per agent, or some by name.
         """
         table = self.table.with_goals(goals)
-        noise = _noise(self.fits, table.goals)
+        noise = _find_noise(self.fits, table.goals)
         ratio = noise / self.noise
         resamples = dataclasses.replace(self.resamples, noise=frozen(self.resamples.noise * ratio))
         return dataclasses.replace(self, table=table, noise=noise, resamples=resamples)
@@ -273,8 +273,8 @@ def fit_curves(
         raise InputError(f"resamples must be at least 1; got {resamples}")
     fits = tuple(_fit_agent(table, agent, hint) for agent in range(table.size))
     streams = np.random.default_rng(seed).spawn(table.size)
-    drawn = [_drawn(fit, resamples, rng) for fit, rng in zip(fits, streams, strict=True)]
-    noise = _noise(fits, table.goals)
+    drawn = [_resample(fit, resamples, rng) for fit, rng in zip(fits, streams, strict=True)]
+    noise = _find_noise(fits, table.goals)
     factors = np.stack([factor for _, factor in drawn], axis=1)
     return Measurement(
         table=table,
@@ -283,11 +283,9 @@ def fit_curves(
         noise=noise,
         resamples=Resamples(
             benefits=frozen(
-                _stacked(f.model.benefits(x) for f, (x, _) in zip(fits, drawn, strict=True))
+                _stack(f.model.benefits(x) for f, (x, _) in zip(fits, drawn, strict=True))
             ),
-            curves=frozen(
-                _stacked(f.model.curves(x) for f, (x, _) in zip(fits, drawn, strict=True))
-            ),
+            curves=frozen(_stack(f.model.curves(x) for f, (x, _) in zip(fits, drawn, strict=True))),
             noise=frozen(noise * factors),
         ),
         fits=fits,
@@ -295,7 +293,7 @@ def fit_curves(
     )
 
 
-def _stacked(parts: Iterator[Stack]) -> Stack:
+def _stack(parts: Iterator[Stack]) -> Stack:
     return np.stack(list(parts), axis=1)
 
 
@@ -304,7 +302,7 @@ def _shape(errors: Vector) -> Vector:
     return np.asarray(np.maximum(errors * (1 - errors), LEAST_VARIANCE))
 
 
-def _noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:
+def _find_noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:
     middles = np.array([float(np.median(fit.fitted)) for fit in fits])
     at = np.where(np.isnan(goals), middles, 1 - goals)
     return frozen(np.sqrt(np.array([fit.variance for fit in fits]) * _shape(at)))
@@ -325,11 +323,11 @@ def _fit_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
     samples = given @ worth
     reference = float(np.median(samples[samples > 0])) if samples.any() else 1.0
     model = CurveModel(given, agent, reference)
-    beforehand = _beforehand(model, errors, worth, hint is not None)
-    return _settled(model, errors, pilots, beforehand, float(table.validation[agent]))
+    beforehand = _make_prior(model, errors, worth, hint is not None)
+    return _fit_weighted(model, errors, pilots, beforehand, float(table.validation[agent]))
 
 
-def _beforehand(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) -> Beforehand:
+def _make_prior(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) -> Beforehand:
     """Return what parameters are thought to be before the fit, all but the worth by their scale."""
     samples = model.contributions @ worth
     best = max(float(errors[samples >= np.quantile(samples, 0.75)].mean()), 0.01)
@@ -344,7 +342,7 @@ def _beforehand(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) 
     return Beforehand(centre, np.asarray(np.linalg.cholesky(covariance)))
 
 
-def _settled(
+def _fit_weighted(
     model: CurveModel, errors: Vector, pilots: Indices, beforehand: Beforehand, known: float
 ) -> AgentFit:
     """Fit, see how far the accuracies scatter, and fit again with the weights that this says."""
@@ -353,7 +351,7 @@ def _settled(
     shape = _shape(np.full(len(errors), float(np.median(errors))))
     starts = _starts(beforehand.centre)
     for _ in range(PASSES):
-        task = _task(model, errors, np.sqrt(variance * shape), beforehand, len(starts))
+        task = _make_task(model, errors, np.sqrt(variance * shape), beforehand, len(starts))
         all_found, sums = least_squares(task, starts)
         found = np.asarray(all_found[int(np.argmin(sums))])
         fitted = model.errors(found[None])[0]
@@ -366,7 +364,7 @@ def _settled(
     return AgentFit(model, found, beforehand, errors, pilots, variance, freedom)
 
 
-def _task(
+def _make_task(
     model: CurveModel, errors: Vector, scatter: Vector, beforehand: Beforehand, count: int
 ) -> Task:
     """Ask for the same fit so many times, to be started from different places."""
@@ -397,7 +395,7 @@ def _parameters_used(task: Task, found: Vector) -> float:
     return float(np.trace(np.linalg.solve(curvature[0], information)))
 
 
-def _drawn(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, Vector]:
+def _resample(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, Vector]:
     """Fit pilots drawn anew; give the parameters, and by what factor their noise differs.
 
     What was thought beforehand is drawn anew as well: where the pilots say nothing of a parameter,
@@ -421,5 +419,5 @@ def _logit(share: float) -> float:
     return float(np.log(share / (1 - share)))
 
 
-def _floored(accuracy: float) -> str:
+def _round_down(accuracy: float) -> str:
     return f"{np.floor(accuracy * 1000 - 1e-9) / 1000:.3f}"

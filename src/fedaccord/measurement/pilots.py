@@ -63,7 +63,7 @@ class PilotTable:
         minimums: ArrayLike | None = None,
         costs: ArrayLike | None = None,
     ) -> None:
-        names = _checked_agents(agents)
+        names = _read_agents(agents)
         given = as_numbers(contributions, "contributions")
         if given.ndim != 2 or given.shape[1] != len(names):
             raise InputError(
@@ -84,11 +84,11 @@ class PilotTable:
             "agents": names,
             "contributions": frozen(given),
             "accuracies": frozen(reached),
-            "goals": _goals(goals, names),
-            "validation": _per_agent(validation, "validation size", names, np.nan),
-            "limits": _per_agent(limits, "limit", names, np.inf),
-            "minimums": _per_agent(minimums, "minimum", names, 0.0),
-            "costs": _per_agent(costs, "cost", names, 1.0),
+            "goals": _read_goals(goals, names),
+            "validation": _read_per_agent(validation, "validation size", names, np.nan),
+            "limits": _read_per_agent(limits, "limit", names, np.inf),
+            "minimums": _read_per_agent(minimums, "minimum", names, 0.0),
+            "costs": _read_per_agent(costs, "cost", names, 1.0),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -191,9 +191,9 @@ class PilotTable:
             [
                 pilot,
                 name,
-                _cell(self.contributions[pilot, agent]),
-                _cell(self.accuracies[pilot, agent]),
-                *(_cell(values[agent]) for values in own.values()),
+                _format_cell(self.contributions[pilot, agent]),
+                _format_cell(self.accuracies[pilot, agent]),
+                *(_format_cell(values[agent]) for values in own.values()),
             ]
             for pilot in range(len(self))
             for agent, name in enumerate(self.agents)
@@ -247,7 +247,7 @@ def _is_unsaid(values: Vector, default: float) -> NDArray[np.bool_]:
     return np.asarray(np.isnan(values) if np.isnan(default) else values == default)
 
 
-def _checked_agents(agents: Sequence[str]) -> tuple[str, ...]:
+def _read_agents(agents: Sequence[str]) -> tuple[str, ...]:
     names = () if isinstance(agents, str) else tuple(map(str, agents))
     if not names or not all(name.strip() for name in names):
         raise InputError("agents must be a list of names, none of them blank")
@@ -263,17 +263,17 @@ def _check_accuracies(accuracies: Matrix, names: tuple[str, ...]) -> None:
         pilot, agent = np.argwhere(wrong)[0]
         value = accuracies[pilot, agent]
         raise InputError(
-            f"the accuracy of {names[agent]} in pilot {pilot} is {value:g}: {_as_share(value)}"
+            f"the accuracy of {names[agent]} in pilot {pilot} is {value:g}: {_explain_share(value)}"
         )
 
 
-def _as_share(value: float) -> str:
+def _explain_share(value: float) -> str:
     if 1 < value <= 100:
         return f"write shares of one, {value / 100:g} for {value:g} %"
     return "it must lie between 0 and 1"
 
 
-def _goals(goals: ArrayLike | None, names: tuple[str, ...]) -> Vector:
+def _read_goals(goals: ArrayLike | None, names: tuple[str, ...]) -> Vector:
     values = np.full(len(names), np.nan) if goals is None else as_numbers(goals, "goals")
     if values.shape != (len(names),):
         raise InputError(f"goals must have {len(names)} numbers, one per agent")
@@ -282,12 +282,12 @@ def _goals(goals: ArrayLike | None, names: tuple[str, ...]) -> Vector:
         agent = int(np.argmax(wrong))
         why = "give an accuracy above 0 and below 1"
         if 1 < values[agent] <= 100:
-            why = _as_share(float(values[agent]))
+            why = _explain_share(float(values[agent]))
         raise InputError(f"the goal of {names[agent]} is {values[agent]:g}: {why}")
     return frozen(values)
 
 
-def _per_agent(
+def _read_per_agent(
     given: ArrayLike | None, what: str, names: tuple[str, ...], default: float
 ) -> Vector:
     if given is None:
@@ -325,7 +325,7 @@ def _read_runs(
         accuracies[place] = read_number(accuracy, f"the accuracy of {where}")
         if not (np.isnan(accuracies[place]) or 0 <= accuracies[place] <= 1):
             value = float(accuracies[place])
-            raise InputError(f"the accuracy of {where} is {value:g}: {_as_share(value)}")
+            raise InputError(f"the accuracy of {where} is {value:g}: {_explain_share(value)}")
     for pilot in pilots:
         for agent in agents:
             if (pilot, agent) not in rows:
@@ -347,6 +347,6 @@ def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
     return lambda n: f"{names[n % len(names)]} in pilot {n // len(names)}"
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     """Write a number in full, and nothing where there is none."""
     return repr(float(value)) if np.isfinite(value) else ""

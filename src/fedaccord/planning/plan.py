@@ -29,8 +29,8 @@ from fedaccord.planning.result import Outcome, Plan, Tradeoff
 from fedaccord.planning.selection import (
     Equilibria,
     find_equilibria,
+    find_optimal_totals,
     follow_equilibria,
-    optimal_totals,
 )
 
 __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
@@ -119,41 +119,41 @@ class _Planner:
         return None if self.measurement is None else Chances.of(self.measurement)
 
     def plan(self) -> Plan:
-        if missed := _unreachable(self.subject):
-            return self._out_of_reach(missed)
+        if missed := _find_unreachable(self.subject):
+            return self._describe_unreachable(missed)
         game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
         bare = _round_box(game)
-        solutions = self._solved(bare)
-        aim = self._aim(bare, solutions["stable"])
+        solutions = self._solve(bare)
+        aim = self._find_aim(bare, solutions["stable"])
         if isinstance(aim, str):
-            return self._none(bare, solutions, aim)
-        return self._planned(bare, solutions, aim)
+            return self._describe_none(bare, solutions, aim)
+        return self._describe(bare, solutions, aim)
 
     # Without a plan.
 
-    def _out_of_reach(self, missed: tuple[Unreachable, ...]) -> Plan:
-        game = _lowered(self.subject, missed)
+    def _describe_unreachable(self, missed: tuple[Unreachable, ...]) -> Plan:
+        game = _lower_goals(self.subject, missed)
         return Plan(
             game,
             game,
             Outcome.UNREACHABLE,
             self.options,
             unreachable=missed,
-            nearest=self._nearest(game),
+            nearest=self._estimate_nearest(game),
             reason="; ".join(one.sentence for one in missed),
             measurement=self.measurement,
             assumed=self.assumed,
         )
 
-    def _none(self, bare: LinearGame, solutions: dict[str, Solution], reason: str) -> Plan:
+    def _describe_none(self, bare: LinearGame, solutions: dict[str, Solution], reason: str) -> Plan:
         return Plan(
             bare,
             bare,
             Outcome.UNSTABLE,
             self.options,
             solutions=solutions,
-            alone=self._alone(bare),
-            nearest=self._nearest(bare),
+            alone=self._estimate_alone(bare),
+            nearest=self._estimate_nearest(bare),
             totals={name: Estimate(s.total) for name, s in solutions.items()},
             reason=reason,
             measurement=self.measurement,
@@ -162,7 +162,7 @@ class _Planner:
 
     # With one.
 
-    def _solved(self, bare: LinearGame) -> dict[str, Solution]:
+    def _solve(self, bare: LinearGame) -> dict[str, Solution]:
         from fedaccord.equilibria.envy_free import solve_envy_free
         from fedaccord.equilibria.optimal import solve_optimal
         from fedaccord.equilibria.stable import solve_stable
@@ -175,13 +175,13 @@ class _Planner:
             "envy-free": solve_envy_free(bare, time_limit=self.time_limit),
         }
 
-    def _aim(self, bare: LinearGame, stable: Solution) -> Aim | str:
+    def _find_aim(self, bare: LinearGame, stable: Solution) -> Aim | str:
         """Choose the equilibrium and the margin; or say why there is none."""
-        told: list[str] = []
+        reasons: list[str] = []
 
-        def aimed(z: float, game: LinearGame) -> Aim | None:
-            if far := self._too_far(game, FARTHEST_AIM if z else FARTHEST):
-                told.append(far)
+        def aim_at(z: float, game: LinearGame) -> Aim | None:
+            if far := self._explain_too_far(game, FARTHEST_AIM if z else FARTHEST):
+                reasons.append(far)
                 return None
             found = find_equilibria(
                 game,
@@ -190,25 +190,25 @@ class _Planner:
                 cheapest=stable if game is bare else None,
             )
             if not len(found):
-                told.append(found.reason)
+                reasons.append(found.reason)
                 return None
-            chosen = self._choice(game, found)
-            given = whole_samples(game, found.contributions[chosen])
+            chosen = self._choose(game, found)
+            given = round_to_samples(game, found.contributions[chosen])
             everyone = self.chances.everyone(given).mean() if self.chances else np.nan
             return Aim(z, game, found, chosen, given, float(everyone))
 
         if self.measurement is None or not isinstance(bare, MeasuredGame):
-            aim = aimed(0.0, bare)
+            aim = aim_at(0.0, bare)
         else:
             aim = find_margin(
                 bare,
                 self.measurement.noise,
                 probability=self.options["probability"],
-                aimed=aimed,
+                aim_at=aim_at,
             )
-        return told[0] if aim is None else aim
+        return reasons[0] if aim is None else aim
 
-    def _too_far(self, game: LinearGame, farthest: float) -> str:
+    def _explain_too_far(self, game: LinearGame, farthest: float) -> str:
         """Return why, where an agent needs so much more than the pilots had that no curve tells."""
         if self.measurement is None:
             return ""
@@ -223,25 +223,25 @@ class _Planner:
             "many; lower it, or try pilots with more samples."
         )
 
-    def _choice(self, game: LinearGame, found: Equilibria) -> int:
+    def _choose(self, game: LinearGame, found: Equilibria) -> int:
         """Return the place of the equilibrium that is preferred; the cheapest comes first."""
         if self.options["prefer"] == "total":
             return 0
         rows = found.contributions[:MOST_WEIGHED]
         if self.chances is None:
-            loose = [-(_own_part(game, row) or 0.0) for row in rows]
+            loose = [-(_find_own_part(game, row) or 0.0) for row in rows]
         else:
-            loose = [self._cut(row) or 0.0 for row in rows]
+            loose = [self._find_cut(row) or 0.0 for row in rows]
         return int(np.argmin(np.round(loose, 9)))
 
-    def _cut(self, given: Vector) -> float | None:
+    def _find_cut(self, given: Vector) -> float | None:
         """Return the mean chance of a contributor who cuts to the least level."""
         giving = given > 0
         if self.chances is None or not giving.any():
             return None
         return float(self.chances.could_cut(given, self.options["levels"][-1])[giving].mean())
 
-    def _planned(self, bare: LinearGame, solutions: dict[str, Solution], aim: Aim) -> Plan:
+    def _describe(self, bare: LinearGame, solutions: dict[str, Solution], aim: Aim) -> Plan:
         sure = self.chances is None or aim.everyone >= self.options["probability"]
         integer = _is_whole_equilibrium(aim.game, aim.contributions)
         return Plan(
@@ -252,31 +252,31 @@ class _Planner:
             contributions=frozen(aim.contributions),
             whole=integer,
             z=aim.z,
-            alone=self._alone(bare),
+            alone=self._estimate_alone(bare),
             solutions=solutions,
-            tradeoffs=tuple(self._tradeoffs(aim)),
+            tradeoffs=tuple(self._list_tradeoffs(aim)),
             complete=aim.equilibria.complete and len(aim.equilibria) <= MOST_WEIGHED,
-            nearest=self._nearest(bare),
+            nearest=self._estimate_nearest(bare),
             measurement=self.measurement,
             assumed=self.assumed,
-            **self._shares(bare, solutions),
-            **self._estimates(aim),
-            **self._chances_of(aim, sure=sure),
+            **self._compare_concepts(bare, solutions),
+            **self._estimate_contributions(aim),
+            **self._estimate_chances(aim, sure=sure),
         )
 
-    def _nearest(self, game: LinearGame) -> Estimates | None:
+    def _estimate_nearest(self, game: LinearGame) -> Estimates | None:
         if self.measurement is not None:
             drawn, limits = self.measurement.resamples, self.measurement.table.limits
             values = nearest_goals(self.measurement.benefits, self.measurement.curves, limits)
             return spread(values, nearest_goals(drawn.benefits, drawn.curves, limits))
         return Estimates(game.nearest_goals()) if isinstance(game, MeasuredGame) else None
 
-    def _alone(self, bare: LinearGame) -> Estimates:
+    def _estimate_alone(self, bare: LinearGame) -> Estimates:
         if self.chances is None:
             return Estimates(bare.alone)
         return spread(bare.alone, self.chances.needs(np.zeros(bare.size)))
 
-    def _shares(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
+    def _compare_concepts(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
         """Return the plans without margins: what each gives, their costs, what stability does."""
         from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 
@@ -296,7 +296,7 @@ class _Planner:
         needs = self.chances.needs(np.zeros(bare.size))
         box = (bare.minimums, bare.limits)
         drawn = follow_equilibria(self.chances.benefits, needs, *box, given)
-        least = optimal_totals(self.chances.benefits, needs, *box, bare.costs)
+        least = find_optimal_totals(self.chances.benefits, needs, *box, bare.costs)
         # Best response comes to rest as well where somebody is short at its limit: that is no plan.
         has = np.einsum("bij,bj->bi", self.chances.benefits, drawn)
         drawn[(has < needs * (1 - TIDY)).any(axis=1)] = np.nan
@@ -306,11 +306,11 @@ class _Planner:
         shares["stable"] = spread(given, drawn)
         totals["stable"] = spread_of(stable.total, costs)
         totals["optimal"] = spread_of(optimal.total, least)
-        shares["price_of_stability"] = _ratio(stable.total, optimal.total, costs, least)
+        shares["price_of_stability"] = _estimate_ratio(stable.total, optimal.total, costs, least)
         shares["goals_missed"] = float(np.isnan(costs).mean())
         return shares
 
-    def _estimates(self, aim: Aim) -> dict[str, Any]:
+    def _estimate_contributions(self, aim: Aim) -> dict[str, Any]:
         """Return the plan before rounding, with intervals, and what it costs."""
         game, real = aim.game, aim.real
         if self.chances is None or game.size > MOST_RESAMPLED:
@@ -322,7 +322,7 @@ class _Planner:
         missed = float(np.isnan(drawn).any(axis=1).mean())
         return {"real": spread(real, drawn), "total": total, "aims_missed": missed}
 
-    def _chances_of(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
+    def _estimate_chances(self, aim: Aim, *, sure: bool) -> dict[str, Any]:
         """Return what the whole plan leads to: accuracies, and how sure they are."""
         game, given = aim.game, aim.contributions
         if not isinstance(game, MeasuredGame):
@@ -342,29 +342,31 @@ class _Planner:
             "everyone": spread_of(float(everyone.mean()), everyone),
             "error": float(everyone.std()) / len(everyone) ** 0.5,
             "cuts": {level: self.chances.could_cut(given, level) for level in levels},
-            "ceiling": self._ceiling(game),
+            "ceiling": self._find_ceiling(game),
             "attainable": lowered,
         }
 
-    def _ceiling(self, game: LinearGame) -> Estimate | None:
+    def _find_ceiling(self, game: LinearGame) -> Estimate | None:
         if self.chances is None or not np.isfinite(game.limits).all():
             return None
         everyone = self.chances.everyone(game.limits)
         return spread_of(float(everyone.mean()), everyone)
 
-    def _tradeoffs(self, aim: Aim) -> list[Tradeoff]:
+    def _list_tradeoffs(self, aim: Aim) -> list[Tradeoff]:
         rows = aim.equilibria.contributions[:MOST_WEIGHED]
-        return [self._tradeoff(aim.game, row, chosen=n == aim.chosen) for n, row in enumerate(rows)]
+        return [
+            self._make_tradeoff(aim.game, row, chosen=n == aim.chosen) for n, row in enumerate(rows)
+        ]
 
-    def _tradeoff(self, game: LinearGame, given: Vector, *, chosen: bool) -> Tradeoff:
+    def _make_tradeoff(self, game: LinearGame, given: Vector, *, chosen: bool) -> Tradeoff:
         everyone = None if self.chances is None else float(self.chances.everyone(given).mean())
         envious = {i for i, _ in audit(game, given).envy}
         return Tradeoff(
             frozen(np.array(given)),
             game.total(given),
             everyone,
-            self._cut(given),
-            _own_part(game, given),
+            self._find_cut(given),
+            _find_own_part(game, given),
             tuple(sorted(envious)),
             chosen,
         )
@@ -378,14 +380,14 @@ def _tighten(optimal: Solution, stable: Solution) -> Solution:
     return replace(optimal, bounds=bounds, contributions=stable.contributions, method=stable.method)
 
 
-def _ratio(stable: float, optimal: float, costs: Vector, least: Vector) -> Estimate:
+def _estimate_ratio(stable: float, optimal: float, costs: Vector, least: Vector) -> Estimate:
     """Return a price with its interval; where nobody needs anything it is one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = np.where(least > 0, costs / least, np.where(costs > 0, np.nan, 1.0))
     return spread_of(stable / optimal if optimal > 0 else 1.0, np.maximum(drawn, 1.0))
 
 
-def _own_part(game: LinearGame, given: Vector) -> float | None:
+def _find_own_part(game: LinearGame, given: Vector) -> float | None:
     """Return the mean part of what contributors need that they give themselves."""
     giving = (given > 0) & (game.requirements > 0)
     if not giving.any():
@@ -397,7 +399,7 @@ def _own_part(game: LinearGame, given: Vector) -> float | None:
 # Goals out of reach.
 
 
-def _unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
+def _find_unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
     if isinstance(subject, Measurement):
         return subject.unreachable
     if not isinstance(subject, MeasuredGame):
@@ -409,7 +411,7 @@ def _unreachable(subject: Measurement | LinearGame) -> tuple[Unreachable, ...]:
     )
 
 
-def _lowered(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...]) -> LinearGame:
+def _lower_goals(subject: Measurement | LinearGame, missed: tuple[Unreachable, ...]) -> LinearGame:
     """Return the game with goals that can be reached in place of those that cannot."""
     if isinstance(subject, LinearGame):
         return subject
@@ -433,7 +435,7 @@ def _round_box(game: LinearGame) -> LinearGame:
     return game.replace(limits=limits, minimums=minimums, strategies="real")
 
 
-def whole_samples(game: LinearGame, given: Vector) -> Vector:
+def round_to_samples(game: LinearGame, given: Vector) -> Vector:
     """Turn an equilibrium into whole samples: rounded up, then nobody gives one more than it needs.
 
     game: over the reals, its limits whole.

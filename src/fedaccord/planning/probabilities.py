@@ -138,7 +138,7 @@ class Chances:
 
     def reached(self, accuracies: Matrix) -> Matrix:
         """Return the probability that one run reaches the goal, where the curve promises these."""
-        return self.finishing * _above(accuracies - self.goals, self.noise)
+        return self.finishing * _chance_above(accuracies - self.goals, self.noise)
 
     def satisfied(self, contributions: Vector) -> Matrix:
         """Return the probability that each agent is satisfied in one run, in each world."""
@@ -147,7 +147,7 @@ class Chances:
     def everyone(self, contributions: Vector) -> Vector:
         """Return the probability that all are satisfied in one run, in each world."""
         ahead = self.accuracies(contributions) - self.goals
-        return self.finishing * np.asarray(_above(ahead, self.noise).prod(axis=1))
+        return self.finishing * np.asarray(_chance_above(ahead, self.noise).prod(axis=1))
 
     def could_cut(self, contributions: Vector, level: float) -> Vector:
         """Return the probability that an agent is satisfied after a cut that nobody else makes.
@@ -167,7 +167,7 @@ class Chances:
         return np.clip(drawn, 0.0, 1.0)
 
 
-def _above(ahead: Matrix, noise: Matrix) -> Matrix:
+def _chance_above(ahead: Matrix, noise: Matrix) -> Matrix:
     """Return the probability that normal noise leaves what is ahead by so much at zero or more."""
     certain = (ahead >= -TINY).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,13 +187,13 @@ def lower_goals(runs: Matrix, goals: Vector, probability: float) -> Vector:
     low, high = 0.0, 1.0
     for _ in range(30):
         part = (low + high) / 2
-        lowered = _reached_in(runs, goals, part)
+        lowered = _lower_to_part(runs, goals, part)
         enough = (runs >= lowered - TINY).all(axis=1).mean() >= probability
         low, high = (low, part) if enough else (part, high)
-    return frozen(_reached_in(runs, goals, high))
+    return frozen(_lower_to_part(runs, goals, high))
 
 
-def _reached_in(runs: Matrix, goals: Vector, part: float) -> Vector:
+def _lower_to_part(runs: Matrix, goals: Vector, part: float) -> Vector:
     return np.minimum(goals, np.quantile(runs, 1 - part, axis=0, method="inverted_cdf"))
 
 
@@ -238,7 +238,7 @@ def find_margin(
     noise: Vector,
     *,
     probability: float,
-    aimed: Callable[[float, LinearGame], Aim | None],
+    aim_at: Callable[[float, LinearGame], Aim | None],
 ) -> Aim | None:
     """Find the least z at which a plan satisfies all with a probability.
 
@@ -248,27 +248,27 @@ def find_margin(
     game: with no margins.
     noise: how far single runs scatter, agent by agent.
     probability: what is asked.
-    aimed: makes the plan of a z and its game; None where there is none.
+    aim_at: makes the plan of a z and its game; None where there is none.
     """
 
     @cache
     def at(z: float) -> Aim | None:
         try:
-            aim = aimed(z, game.replace(margins=game.margins + z * noise) if z else game)
+            aim = aim_at(z, game.replace(margins=game.margins + z * noise) if z else game)
         except InputError:
             # Somebody would aim above what its curve reaches, or above an accuracy of one.
             aim = None
         lowered = lower_to_limits(game, z * noise) if aim is None and z else None
-        return aim if lowered is None else aimed(z, lowered)
+        return aim if lowered is None else aim_at(z, lowered)
 
     here = at(0.0)
     if here is None or not noise.any():
         return here
-    found = _least(here, probability, at)
-    return found if found.everyone >= probability else _least(here, found.everyone - NEAR, at)
+    found = _search_up(here, probability, at)
+    return found if found.everyone >= probability else _search_up(here, found.everyone - NEAR, at)
 
 
-def _least(here: Aim, probability: float, at: Callable[[float], Aim | None]) -> Aim:
+def _search_up(here: Aim, probability: float, at: Callable[[float], Aim | None]) -> Aim:
     """Return the plan with the least z that has a probability; where none has, the likeliest seen.
 
     here: the plan without a margin.
@@ -279,7 +279,7 @@ def _least(here: Aim, probability: float, at: Callable[[float], Aim | None]) -> 
     while z <= FARTHEST:
         there = at(z)
         if there is None or there.everyone >= probability:
-            return _between(low, z, there, probability, at)
+            return _bisect(low, z, there, probability, at)
         low, z = (there if there.everyone > low.everyone else low), 2 * z
     return low
 
@@ -308,7 +308,7 @@ def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
     return None if (above < 0).any() else game.replace(margins=game.margins + above)
 
 
-def _between(
+def _bisect(
     low: Aim, z: float, high: Aim | None, probability: float, at: Callable[[float], Aim | None]
 ) -> Aim:
     """Halve the distance between too little and enough, or too much for there to be a plan."""

@@ -19,7 +19,7 @@ from fedaccord.equilibria.result import Solution
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.measurement.diagnostics import Doubt, beyond_pilots
+from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
 from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.probabilities import Estimate, Estimates
 
@@ -212,7 +212,9 @@ class Plan:
         if self.contributions is None:
             return known
         named = {doubt.agent for doubt in known if doubt.kind == "extrapolation"}
-        above = beyond_pilots(self.measurement, self.game.requirements, toward=" with its margin")
+        above = doubt_beyond_pilots(
+            self.measurement, self.game.requirements, toward=" with its margin"
+        )
         return (*known, *(doubt for doubt in above if doubt.agent not in named))
 
     @cached_property
@@ -223,22 +225,22 @@ class Plan:
     @property
     def verdict(self) -> str:
         """The answer in a sentence."""
-        from fedaccord.planning.sentences import verdict
+        from fedaccord.planning.sentences import write_verdict
 
-        return verdict(self)
+        return write_verdict(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What has to be so for the numbers to be right, a sentence each."""
-        from fedaccord.planning.sentences import assumptions
+        from fedaccord.planning.sentences import list_assumptions
 
-        return assumptions(self)
+        return list_assumptions(self)
 
     def explain(self, agent: int) -> str:
         """Explain an agent's number to its data manager in a sentence or two."""
-        from fedaccord.planning.sentences import explanation
+        from fedaccord.planning.sentences import write_explanation
 
-        return explanation(self, agent)
+        return write_explanation(self, agent)
 
     def save(self, path: str | Path) -> None:
         """Write the plan as ALLOCATION.csv or ALLOCATION.json, for check, train and audit."""

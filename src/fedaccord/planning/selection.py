@@ -233,7 +233,7 @@ def settle_within(
     return theta if off <= LOOSE * (float(wanted.max()) or 1.0) else None
 
 
-def optimal_totals(
+def find_optimal_totals(
     benefits: Matrix, needs: Matrix, minimums: Vector, limits: Vector, costs: Vector
 ) -> Vector:
     """Return the least cost that satisfies everybody in each of many games; NaN where none does.

@@ -28,7 +28,7 @@ NAMED = 3
 # The verdict.
 
 
-def verdict(plan: Plan) -> str:
+def write_verdict(plan: Plan) -> str:
     """Return in a sentence or two what came of planning."""
     if plan.outcome is Outcome.UNREACHABLE:
         return f"There is no plan: {_out_of_reach(plan.unreachable)}."
@@ -175,7 +175,7 @@ def _instead(plan: Plan) -> str:
 # Why each gives what it gives.
 
 
-def explanation(plan: Plan, agent: int) -> str:
+def write_explanation(plan: Plan, agent: int) -> str:
     """Explain an agent's number to its data manager."""
     name = plan.name(agent)
     missed = next((one for one in plan.unreachable if one.agent == agent), None)
@@ -291,7 +291,7 @@ _BARE = (
 )
 
 
-def assumptions(plan: Plan) -> tuple[str, ...]:
+def list_assumptions(plan: Plan) -> tuple[str, ...]:
     """List what has to be so for the numbers to be right, a sentence each."""
     known = _PILOTS if plan.measurement is not None else _BARE
     return (*plan.assumed, *known)

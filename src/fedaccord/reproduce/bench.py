@@ -101,12 +101,12 @@ class Bench:
 
     def described(self) -> dict[str, str]:
         """Tell the data and the network, on which all work depends."""
-        from fedaccord.federation.data.pretraining import model_digest
+        from fedaccord.federation.data.pretraining import digest_model
 
         return {
             "data": self.building.data.sha256,
             "pools": repr(self.config.pools),
-            "model": model_digest(self.building.model),
+            "model": digest_model(self.building.model),
         }
 
     def audited(self, what: str) -> Audited:

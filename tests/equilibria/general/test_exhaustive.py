@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pac_worlds import cycle_threshold, cycle_worlds
+from pac_worlds import cycle_worlds, find_cycle_threshold
 
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.general import exhaustive
@@ -79,7 +79,7 @@ class TestThePaperCycle:
     )
     def test_odd_thresholds_have_none_and_even_ones_exactly_one(self, requirement):
         game = cycle(2, Fraction(requirement))
-        m = cycle_threshold(Fraction(requirement), 2)
+        m = find_cycle_threshold(Fraction(requirement), 2)
         expected = [] if m % 2 else [(m // 2,) * 3]
         assert as_tuples(all_equilibria(game)) == expected
         stable = exhaustive_stable(game)
@@ -91,7 +91,7 @@ class TestThePaperCycle:
     @pytest.mark.parametrize(("requirement", "m"), [("3/4", 2), ("4/5", 3)])
     def test_512_worlds(self, requirement, m):
         game = cycle(3, Fraction(requirement))
-        assert cycle_threshold(Fraction(requirement), 3) == m
+        assert find_cycle_threshold(Fraction(requirement), 3) == m
         assert as_tuples(all_equilibria(game)) == ([] if m % 2 else [(m // 2,) * 3])
 
     def test_a_wrong_requirement_would_be_noticed(self):

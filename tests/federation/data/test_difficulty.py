@@ -16,7 +16,7 @@ from fedaccord.federation.data.difficulty import (
     Scores,
     loss_scores,
     mean_by_point,
-    point_losses,
+    measure_losses,
     trial_scores,
 )
 from fedaccord.federation.data.preprocessing import Preparation
@@ -109,7 +109,7 @@ def test_losses_are_cross_entropies():
     outputs = preparation.apply(pool.inputs) @ weight.T + bias
     right = outputs[np.arange(len(pool)), pool.labels]
     by_hand = np.log(np.exp(outputs).sum(axis=1)) - right
-    assert point_losses(model, pool, preparation) == pytest.approx(by_hand, abs=1e-5)
+    assert measure_losses(model, pool, preparation) == pytest.approx(by_hand, abs=1e-5)
 
 
 def mislabelled(points: int, seed: int) -> tuple[Dataset, np.ndarray]:

@@ -27,7 +27,7 @@ from fedaccord.federation.data.pretraining import (
     PretrainedWeights,
     pretrain,
     search_hyperparameters,
-    shuffled_batches,
+    shuffle_batches,
 )
 from fedaccord.federation.models.networks import model_factory
 from fedaccord.federation.runs.resumable import finish
@@ -72,7 +72,7 @@ def test_full_batches_are_plain_adam():
 
 
 def test_every_pass_has_every_point_once():
-    batches = shuffled_batches(7, 3, np.random.default_rng(0))
+    batches = shuffle_batches(7, 3, np.random.default_rng(0))
     drawn = np.concatenate([next(batches) for _ in range(14)])
     passes = drawn.reshape(6, 7)
     assert all(sorted(p) == list(range(7)) for p in passes)

@@ -250,11 +250,11 @@ def test_no_strategy_space_or_rounding_makes_the_flowers_core_cheaper_than_smoot
 @given(st.integers(1, 12), st.integers(51, 99))
 def test_the_cycles_threshold_is_the_least_that_suffices(d, percent):
     requirement = Fraction(percent, 100)
-    m = known.cycle_threshold(d, requirement)
+    m = known.find_cycle_threshold(d, requirement)
     keep = 1 - Fraction(1, d)
     assert 1 - keep**m / 2 >= requirement
     assert m == 0 or 1 - keep ** (m - 1) / 2 < requirement
 
 
 def test_a_root_is_found_to_the_last_digit():
-    assert known.root_between(lambda x: 2 - x * x, 0, 2) == pytest.approx(math.sqrt(2), rel=1e-15)
+    assert known.find_root(lambda x: 2 - x * x, 0, 2) == pytest.approx(math.sqrt(2), rel=1e-15)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pac_worlds import (
-    cycle_threshold,
     cycle_worlds,
+    find_cycle_threshold,
     plain_bayes_utility,
     plain_worst_utility,
     random_worlds,
@@ -85,7 +85,7 @@ class TestTheCycleOfThePaper:
     @pytest.mark.parametrize("requirement", ["3/4", "7/8", "9/10", "15/16", "63/64"])
     def test_stand_alone_needs_are_exact_at_thresholds(self, requirement):
         game = PacGame(cycle_worlds(2), [requirement] * 3, strategies="integer")
-        assert game.alone.tolist() == [cycle_threshold(Fraction(requirement), 2)] * 3
+        assert game.alone.tolist() == [find_cycle_threshold(Fraction(requirement), 2)] * 3
 
     def test_the_jacobian_is_the_difference_across_the_cell(self):
         game = PacGame(cycle_worlds(), [0.9] * 3)

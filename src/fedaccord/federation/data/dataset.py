@@ -20,13 +20,13 @@ from fedaccord._io.npz import list_npz, read_npz
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.data.idx import (
     FOLDER,
-    existing_file,
+    find_file,
     find_path,
     read_idx,
     read_idx_from_zip,
 )
 from fedaccord.federation.data.preprocessing import Column, prepared_shape
-from fedaccord.federation.data.table import full_column, read_table, table_inputs
+from fedaccord.federation.data.table import read_full_column, read_table, read_table_inputs
 from fedaccord.federation.training.rng import stream
 
 # The 47 classes of the balanced split, in the order of its labels.
@@ -73,13 +73,13 @@ class Dataset:
         site_names: Sequence[str] = (),
         columns: Sequence[Column] | None = None,
     ) -> None:
-        points = _checked_inputs(np.asarray(inputs), source)
-        named, numbers = _checked_labels(np.asarray(labels), classes, len(points), source)
+        points = _read_inputs(np.asarray(inputs), source)
+        named, numbers = _read_labels(np.asarray(labels), classes, len(points), source)
         if len(named) < 2:
             raise InputError(f"all points of {source} have one label; there is nothing to learn")
         places = None
         if sites is not None:
-            names, places = _checked_labels(np.asarray(sites), site_names or None, len(points), "")
+            names, places = _read_labels(np.asarray(sites), site_names or None, len(points), "")
             site_names = names
         if points.ndim == 2 and columns is None:
             gaps = np.isnan(points).any(axis=0)
@@ -154,7 +154,7 @@ class Dataset:
         return tuple(self.take(np.sort(part)) for part in (parts if rest else parts[:-1]))
 
 
-def _checked_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
+def _read_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
     if not 2 <= inputs.ndim <= 4 or 0 in inputs.shape:
         raise InputError(
             f"inputs of {source} must be a table (points x columns) or images (points x height x "
@@ -181,7 +181,7 @@ def _checked_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
     return values
 
 
-def _checked_labels(
+def _read_labels(
     labels: NDArray[Any], classes: Sequence[str] | None, points: int, source: str
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Number the labels (or sites, for which source is empty) and name the numbers."""
@@ -294,7 +294,7 @@ def _load_emnist(path: str | Path | None) -> Dataset:
     where = f"emnist ({found.name})"
     if found.suffix == ".npz":
         names = list_npz(found)
-        images, labels = (_chosen(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
+        images, labels = (_choose(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
         content = read_npz(found, (images, labels))
         return Dataset(content[images], content[labels], classes=EMNIST_CLASSES, source=where)
     return _from_idx(found, names, EMNIST_CLASSES, where)
@@ -340,7 +340,7 @@ def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: s
         images, labels = (
             read_idx_from_zip(place, name.format(kind), dimensions)
             if place.is_file()
-            else read_idx(_either(place, name.format(kind)), dimensions)
+            else read_idx(_find_either(place, name.format(kind)), dimensions)
             for kind, dimensions in (("images-idx3", 3), ("labels-idx1", 1))
         )
         if len(images) != len(labels):
@@ -355,7 +355,7 @@ def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: s
     return Dataset(inputs, labels, classes=classes, source=source)
 
 
-def _either(folder: Path, name: str) -> Path:
+def _find_either(folder: Path, name: str) -> Path:
     plain, packed = folder / name, folder / f"{name}.gz"
     if not (plain.is_file() or packed.is_file()):
         raise InputError(f"{folder} lacks {name}.gz; put it beside the others")
@@ -367,7 +367,7 @@ LABEL_KEYS = ("labels", "y")
 SITE_KEYS = ("sites", "site")
 
 
-def _chosen(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
+def _choose(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
     """Return the first of some keys that an npz file has an array of."""
     for key in keys:
         if key in names:
@@ -380,12 +380,12 @@ def _chosen(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
 def _load_npz(
     source: str, label: str | None, site: str | None, label_above: float | None
 ) -> Dataset:
-    path = existing_file(source)
+    path = find_file(source)
     there = list_npz(path)
-    wanted = {"labels": _chosen(there, (label,) if label else LABEL_KEYS, path)}
+    wanted = {"labels": _choose(there, (label,) if label else LABEL_KEYS, path)}
     if site is not None or any(key in there for key in SITE_KEYS):
-        wanted["sites"] = _chosen(there, (site,) if site else SITE_KEYS, path)
-    wanted["inputs"] = _chosen(there, INPUT_KEYS, path)
+        wanted["sites"] = _choose(there, (site,) if site else SITE_KEYS, path)
+    wanted["inputs"] = _choose(there, INPUT_KEYS, path)
     if "classes" in there and label_above is None:
         wanted["classes"] = "classes"
     arrays = read_npz(path, wanted.values())
@@ -393,13 +393,13 @@ def _load_npz(
     labels, classes = content["labels"], content.get("classes")
     names = None if classes is None else [str(name) for name in classes.ravel()]
     if label_above is not None:
-        labels, names = _above(labels, label_above, label or "label", path)
+        labels, names = _split_labels(labels, label_above, label or "label", path)
     return Dataset(
         content["inputs"], labels, classes=names, source=path.name, sites=content.get("sites")
     )
 
 
-def _above(
+def _split_labels(
     labels: NDArray[Any], level: float, name: str, path: str | Path
 ) -> tuple[NDArray[Any], list[str]]:
     if not math.isfinite(level):
@@ -429,7 +429,7 @@ def _load_csv(
     categories: Sequence[str],
     without: Sequence[str],
 ) -> Dataset:
-    path = existing_file(source)
+    path = find_file(source)
     table = read_table(path, label or "")
     if label is None:
         raise InputError(
@@ -439,7 +439,7 @@ def _load_csv(
     if site == label:
         raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
     labels, classes = _csv_labels(table, label, label_above)
-    sites = None if site is None else np.array(full_column(table, site, "site"))
+    sites = None if site is None else np.array(read_full_column(table, site, "site"))
     used = [label, *([] if site is None else [site]), *without]
     for name in without:
         if name not in table.cells:
@@ -447,13 +447,13 @@ def _load_csv(
                 f"{path} has no column {name!r} to leave out; its columns are "
                 f"{', '.join(table.columns)}"
             )
-    inputs, columns = table_inputs(table, used, categories)
+    inputs, columns = read_table_inputs(table, used, categories)
     return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
 
 
 def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
     """Number the labels in their order: as numbers if all are, otherwise as texts."""
-    cells, path = full_column(table, name, "label"), table.path
+    cells, path = read_full_column(table, name, "label"), table.path
     for line, cell in zip(table.lines, cells, strict=True):
         if cell.lower() in ("nan", "inf", "-inf"):
             raise InputError(
@@ -464,7 +464,7 @@ def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[A
     except ValueError:
         values = np.array(cells)
     if level is not None:
-        return _above(values, level, name, path)
+        return _split_labels(values, level, name, path)
     distinct, numbers = np.unique(values, return_inverse=True)
     if len(distinct) > max(20, len(cells) // 10) and values.dtype.kind == "f":
         raise InputError(

@@ -17,21 +17,21 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Indices, Vector, frozen
-from fedaccord._io.npz import load_arrays, other_content, save_arrays
+from fedaccord._io.npz import load_arrays, save_arrays, wrong_content
 from fedaccord.errors import InputError
 from fedaccord.federation.config.settings import check_bands
 from fedaccord.federation.data.dataset import Dataset
-from fedaccord.federation.data.idx import existing_file
+from fedaccord.federation.data.idx import find_file
 from fedaccord.federation.data.preprocessing import Preparation
 from fedaccord.federation.data.pretraining import (
     DivergedError,
     ModelMaker,
-    accuracy_of,
-    model_digest,
+    digest_model,
+    iterate_training,
+    measure_accuracy,
     pretrain,
-    started_model,
+    start_model,
     tensors,
-    training_steps,
 )
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import reproducibly
@@ -84,7 +84,7 @@ class Scores:
     def load(cls, path: str | Path) -> Scores:
         """Read what save() wrote."""
         arrays, notes = load_arrays(
-            existing_file(path), "scores", ("values", "counts", "pool", "provenance")
+            find_file(path), "scores", ("values", "counts", "pool", "provenance")
         )
         sound = (
             set(arrays) == {"values", "counts"}
@@ -94,7 +94,7 @@ class Scores:
             and isinstance(notes["provenance"], dict)
         )
         if not sound:
-            raise other_content(path, "scores")
+            raise wrong_content(path, "scores")
         return cls(arrays["values"], arrays["counts"], notes["pool"], notes["provenance"])
 
 
@@ -179,11 +179,11 @@ def loss_scores(
     with reproducibly(seed):
         network = model()
         network.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
-        values = point_losses(network, pool, preparation)
+        values = measure_losses(network, pool, preparation)
     provenance = {
         "method": "loss",
         "reference": reference.sha256,
-        "model": model_digest(model),
+        "model": digest_model(model),
         "accuracy": weights.accuracy,
         "good_enough": weights.accuracy >= until,
         **weights.provenance,
@@ -192,7 +192,7 @@ def loss_scores(
     return Scores(values, np.ones(len(pool), dtype=np.int64), pool.sha256, provenance)
 
 
-def point_losses(model: nn.Module, pool: Dataset, preparation: Preparation) -> Vector:
+def measure_losses(model: nn.Module, pool: Dataset, preparation: Preparation) -> Vector:
     """Return every point's cross-entropy loss under a model."""
     model.eval()
     losses = []
@@ -231,8 +231,8 @@ class _Trials:
         own = derived_seed(self.seed, "difficulty", trial)
         chosen = self.members(trial)
         with reproducibly(own):
-            network = started_model(self.model, own)
-            steps = training_steps(
+            network = start_model(self.model, own)
+            steps = iterate_training(
                 network,
                 self.preparation.apply(self.pool.inputs[chosen]),
                 self.pool.labels[chosen],
@@ -243,7 +243,7 @@ class _Trials:
             with contextlib.suppress(DivergedError):
                 for done, _ in zip(range(1, self.cap + 1), steps, strict=False):
                     looks = done % self.look_every == 0 or done == self.cap
-                    if looks and accuracy_of(network, self.holdout) >= self.target:
+                    if looks and measure_accuracy(network, self.holdout) >= self.target:
                         return {"iterations": done, "reached": True}
         return {"iterations": self.cap, "reached": False}
 
@@ -348,7 +348,7 @@ def run_trials(
     description = {
         "pool": pool.sha256,
         "holdout": holdout.sha256,
-        "model": model_digest(model),
+        "model": digest_model(model),
         **options,
     }
     rows = finish("trials", trials, plan.run, path=path, description=description, progress=progress)

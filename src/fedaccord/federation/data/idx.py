@@ -32,7 +32,7 @@ def find_path(path: str | Path) -> Path | None:
     return None
 
 
-def existing_file(path: str | Path) -> Path:
+def find_file(path: str | Path) -> Path:
     """Return the place of a file that is there, or say where it was looked for."""
     found = find_path(path)
     if found is None:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedaccord._checks import Indices, frozen
-from fedaccord._io.npz import load_arrays, other_content, save_arrays
+from fedaccord._io.npz import load_arrays, save_arrays, wrong_content
 from fedaccord.errors import InputError
-from fedaccord.federation.data.idx import existing_file
+from fedaccord.federation.data.idx import find_file
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import give_streams, is_right, reproducibly
 from fedaccord.federation.training.rng import stream
@@ -78,17 +78,15 @@ class PretrainedWeights(Mapping[str, NDArray[Any]]):
     def load(cls, path: str | Path) -> PretrainedWeights:
         """Read what save() wrote."""
         what = "pre-trained weights"
-        content, notes = load_arrays(
-            existing_file(path), what, ("record", "provenance"), prefix=PREFIX
-        )
+        content, notes = load_arrays(find_file(path), what, ("record", "provenance"), prefix=PREFIX)
         arrays = {name.removeprefix(PREFIX): frozen(v) for name, v in content.items()}
         numbers = all(array.dtype.kind in "fiub" for array in arrays.values())
         if not arrays or not numbers or not isinstance(notes["provenance"], dict):
-            raise other_content(path, what)
+            raise wrong_content(path, what)
         try:
             record = tuple((int(batches), float(accuracy)) for batches, accuracy in notes["record"])
         except (TypeError, ValueError, OverflowError):
-            raise other_content(path, what) from None
+            raise wrong_content(path, what) from None
         return cls(arrays, record, notes["provenance"])
 
 
@@ -123,8 +121,8 @@ def pretrain(
             raise InputError(f"{what} must be at least 1; got {value}")
     started, record, done = time.perf_counter(), [], 0
     with reproducibly(seed):
-        network = started_model(model, seed)
-        steps = training_steps(
+        network = start_model(model, seed)
+        steps = iterate_training(
             *(network, inputs, labels),
             batch_size=batch_size,
             learning_rate=learning_rate,
@@ -133,7 +131,7 @@ def pretrain(
         for done, _ in zip(range(1, batches + 1), steps, strict=False):
             looks = until is not None and done % look_every == 0
             if validation is not None and (looks or done == batches):
-                record.append((done, accuracy_of(network, validation)))
+                record.append((done, measure_accuracy(network, validation)))
                 if until is not None and record[-1][1] >= until:
                     break
         arrays = {k: frozen(v.detach().numpy().copy()) for k, v in network.state_dict().items()}
@@ -151,14 +149,14 @@ def pretrain(
     return PretrainedWeights(arrays, tuple(record), provenance)
 
 
-def started_model(model: ModelMaker, seed: int) -> nn.Module:
+def start_model(model: ModelMaker, seed: int) -> nn.Module:
     """Make a new model, its dropout drawing from streams of the seed."""
     network = model()
     give_streams(network, seed)
     return network.train()
 
 
-def training_steps(
+def iterate_training(
     model: nn.Module,
     inputs: NDArray[Any],
     labels: NDArray[Any],
@@ -177,7 +175,7 @@ def training_steps(
         )
     points, classes = tensors((inputs, labels))
     optimizer = new_optimizer(model, "adam", learning_rate)
-    for batch, chosen in enumerate(shuffled_batches(len(labels), batch_size, random), start=1):
+    for batch, chosen in enumerate(shuffle_batches(len(labels), batch_size, random), start=1):
         rows = torch.from_numpy(chosen)
         loss = float(take_step(model, optimizer, points[rows], classes[rows]).mean())
         if not math.isfinite(loss):
@@ -192,7 +190,7 @@ class DivergedError(InputError):
     """A loss that is no longer a number."""
 
 
-def shuffled_batches(points: int, size: int, random: np.random.Generator) -> Iterator[Indices]:
+def shuffle_batches(points: int, size: int, random: np.random.Generator) -> Iterator[Indices]:
     """Go through all points in a random order, again and again; batches may span two passes."""
     waiting = np.empty(0, dtype=np.intp)
     while True:
@@ -209,7 +207,7 @@ def tensors(pair: Pair) -> tuple[Tensor, Tensor]:
     return torch.tensor(inputs, dtype=torch.float32), torch.tensor(labels, dtype=torch.int64)
 
 
-def accuracy_of(model: nn.Module, pair: Pair) -> float:
+def measure_accuracy(model: nn.Module, pair: Pair) -> float:
     """Measure a model's accuracy."""
     return float(is_right(model, *tensors(pair)).mean())
 
@@ -259,9 +257,9 @@ def search_hyperparameters(
             f"a search needs a draw or more and some training; got {draws} draws of {epochs} epochs"
         )
     description = {
-        "model": model_digest(model),
-        "train": pair_digest(train),
-        "validation": pair_digest(validation),
+        "model": digest_model(model),
+        "train": digest_pair(train),
+        "validation": digest_pair(validation),
         "epochs": epochs,
         "seed": seed,
     }
@@ -296,7 +294,7 @@ def _try(
     return Draw(learning_rate, batch_size, accuracy, batches)
 
 
-def model_digest(model: ModelMaker) -> str:
+def digest_model(model: ModelMaker) -> str:
     """Return a digest of a model's structure and of the names and shapes of its parameters."""
     with torch.random.fork_rng(devices=[]):
         network = model()
@@ -304,7 +302,7 @@ def model_digest(model: ModelMaker) -> str:
     return hashlib.sha256(repr((network, shapes)).encode()).hexdigest()
 
 
-def pair_digest(pair: Pair) -> str:
+def digest_pair(pair: Pair) -> str:
     """Return a digest of inputs and labels."""
     digest = hashlib.sha256()
     for array in map(np.ascontiguousarray, pair):

@@ -42,7 +42,7 @@ def read_table(path: Path, expected: str) -> Sheet:
     return Sheet.of(read.path, names, lines, rows)
 
 
-def full_column(table: Sheet, name: str, use: str) -> list[str]:
+def read_full_column(table: Sheet, name: str, use: str) -> list[str]:
     """Return a column in which no cell may be empty, or say which line lacks it.
 
     table: the file's content.
@@ -63,7 +63,7 @@ def full_column(table: Sheet, name: str, use: str) -> list[str]:
     return cells
 
 
-def table_inputs(
+def read_table_inputs(
     table: Sheet, used: Sequence[str], categories: Sequence[str]
 ) -> tuple[NDArray[np.float32], tuple[Column, ...]]:
     """Return the columns that a network learns from, as numbers; NaN where a value is missing.

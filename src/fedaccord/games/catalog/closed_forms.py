@@ -26,7 +26,7 @@ class Answers:
     source: str = ""
 
 
-def root_between(function: Callable[[float], float], low: float, high: float) -> float:
+def find_root(function: Callable[[float], float], low: float, high: float) -> float:
     """Find where a function that falls from above zero to below crosses it."""
     for _ in range(200):
         middle = (low + high) / 2
@@ -73,8 +73,8 @@ def coverage_flower(petals: int, strategies: str) -> Answers:
 
         return excess
 
-    stable = petals * root_between(missed(root), 0, 1)
-    envy_free = (petals + 1) * root_between(missed(root + 1), 0, 1)
+    stable = petals * find_root(missed(root), 0, 1)
+    envy_free = (petals + 1) * find_root(missed(root + 1), 0, 1)
     return Answers(coverage_flower_core(petals), stable, envy_free, source=source)
 
 
@@ -113,7 +113,7 @@ def complete_graph(strategies: str) -> Answers:
     """
     if strategies == "integer":
         return Answers(2, 2, 2, source="Theorem 8 and Appendix H")
-    kept = root_between(lambda x: 2 * (1 - x) ** 3 + (1 - x) - 2.4, 0, 1)
+    kept = find_root(lambda x: 2 * (1 - x) ** 3 + (1 - x) - 2.4, 0, 1)
     total = 18 * kept
     source = "beyond the paper: all agents alike, found optimal by global search"
     return Answers(total, total, total, source=source)
@@ -122,7 +122,7 @@ def complete_graph(strategies: str) -> Answers:
 # The cycle of Theorem 3.
 
 
-def cycle_threshold(d: int, requirement: Fraction) -> int:
+def find_cycle_threshold(d: int, requirement: Fraction) -> int:
     """Return m(mu): the least m with 1 - (1/2)(1 - 1/d)^m >= mu, in Fractions."""
     missed, m = Fraction(1, 2), 0
     while 1 - missed < requirement:
@@ -141,7 +141,7 @@ def pac_cycle(d: int, requirement: Fraction, strategies: str) -> Answers:
     is at a corner, all alike or two agents and a free rider.
     """
     if strategies == "integer":
-        m = cycle_threshold(d, requirement)
+        m = find_cycle_threshold(d, requirement)
         return Answers(
             -(-3 * m // 2),
             None if m % 2 else 3 * m // 2,
@@ -216,7 +216,7 @@ def coverage_sunflower(petals: int, shared: int, own: int, cores: int) -> Answer
         miss = 1 - amount / size
         return (1 - own / size) * miss**2 + own / size * miss - (1 - 1 / size)
 
-    amount = root_between(excess, 0, 1)
+    amount = find_root(excess, 0, 1)
     satisfied = (1 - amount / size) ** 2 <= 1 - 1 / (petals * shared)
     source = "beyond the paper: the only equilibrium with idle cores"
     return Answers(None, petals * amount if satisfied or not cores else None, source=source)
@@ -238,4 +238,4 @@ def common_core(model: str, agents: int, core: int, own: int) -> Answers:
         miss = 1 - amount / size
         return core / size * miss**agents + own / size * miss - (1 - 1 / size)
 
-    return Answers(None, agents * root_between(excess, 0, 1), source=source)
+    return Answers(None, agents * find_root(excess, 0, 1), source=source)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import read_fraction
+from fedaccord._checks import as_plain, is_whole, read_fraction
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.catalog import closed_forms as known
@@ -50,17 +50,17 @@ def build(name: str, /, **parameters: Any) -> Game:
     name: which one; ENTRIES lists them.
     parameters: those of its entry that are to differ from what the entry says.
     """
-    entry, chosen = _chosen(name, parameters)
+    entry, chosen = _choose(name, parameters)
     return entry.build(**chosen)
 
 
 def answers(name: str, /, **parameters: Any) -> Answers:
     """Return the totals that are known of a game of the catalogue, with the same parameters."""
-    entry, chosen = _chosen(name, parameters)
+    entry, chosen = _choose(name, parameters)
     return entry.answers(**chosen)
 
 
-def _chosen(name: str, parameters: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]:
+def _choose(name: str, parameters: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]:
     if name not in ENTRIES:
         near = difflib.get_close_matches(name, ENTRIES, n=3, cutoff=0.5)
         guess = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(ENTRIES)}"
@@ -71,18 +71,19 @@ def _chosen(name: str, parameters: Mapping[str, Any]) -> tuple[Entry, dict[str, 
             known_keys = ", ".join(entry.parameters) or "none"
             raise InputError(f'{name} has no parameter "{key}"; it has: {known_keys}')
     chosen = {**entry.parameters, **parameters}
-    return entry, {key: _checked(name, key, value) for key, value in chosen.items()}
+    return entry, {key: _read_parameter(name, key, value) for key, value in chosen.items()}
 
 
-def _checked(name: str, key: str, value: Any) -> Any:
+def _read_parameter(name: str, key: str, value: Any) -> Any:
     if key in CHOICES:
         if value not in CHOICES[key]:
             listed = " or ".join(CHOICES[key])
             raise InputError(f"{key} of {name} must be {listed}; got {value!r}")
         return value
     if key == "requirement":
-        return _requirement(name, value)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return _read_requirement(name, value)
+    value = as_plain(value)
+    if not is_whole(value):
         raise InputError(f"{key} of {name} must be a whole number; got {value!r}")
     least = LEAST.get((name, key), 1)
     if value < least:
@@ -91,8 +92,8 @@ def _checked(name: str, key: str, value: Any) -> Any:
     if value > most:
         raise InputError(f"{key} of {name} must be {most:,} at most; got {value}")
     if (name, key) == ("flower", "petals"):
-        _check_square(int(value))
-    return int(value)
+        _check_square(value)
+    return value
 
 
 # A linear flower holds b^1.5 numbers, 27 million of them at this b.
@@ -116,7 +117,7 @@ def _check_square(petals: int) -> None:
         )
 
 
-def _requirement(name: str, value: Any) -> Fraction:
+def _read_requirement(name: str, value: Any) -> Fraction:
     try:
         exact = read_fraction(str(value))
     except (ValueError, ZeroDivisionError):

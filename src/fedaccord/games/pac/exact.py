@@ -99,7 +99,7 @@ class PacGame(Game):
 
     def utilities(self, contributions: Vector) -> Vector:
         """Return the expected accuracies u(theta), each rounded once from its exact value."""
-        counts = _exact(contributions)
+        counts = _to_fractions(contributions)
         return np.array([float(self._utility(i, counts)) for i in range(self.size)])
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
@@ -111,7 +111,7 @@ class PacGame(Game):
 
         A float utility may round up to its requirement while the agent is samples short of it.
         """
-        counts = _exact(contributions)
+        counts = _to_fractions(contributions)
         required = self.exact_requirements
         return np.array([self._utility(i, counts) >= required[i] for i in range(self.size)])
 
@@ -120,13 +120,13 @@ class PacGame(Game):
         return sum((p * self._posteriors.utility(agent, m) for m, p in ends), Fraction(0))
 
     def _swapped_utility(self, contributions: Vector, agent: int, other: int) -> float:
-        counts = _exact(contributions)
+        counts = _to_fractions(contributions)
         counts[agent], counts[other] = counts[other], counts[agent]
         return float(self._utility(agent, counts))
 
     def jacobian(self, contributions: Vector) -> Matrix:
         """Return the right-hand derivatives: differences of utilities across the unit cell."""
-        counts = _exact(contributions)
+        counts = _to_fractions(contributions)
         return np.array(
             [[float(self._slope(i, j, counts)) for j in range(self.size)] for i in range(self.size)]
         )
@@ -184,7 +184,7 @@ class PacGame(Game):
         return whole - 1 + (self.exact_requirements[agent] - below) / rise
 
     def _response(self, agent: int, contributions: Vector) -> float:
-        response = self.exact_response(agent, _exact(contributions))
+        response = self.exact_response(agent, _to_fractions(contributions))
         return np.inf if response is None else float(response)
 
     def _responses(self, contributions: Vector) -> Vector:
@@ -223,7 +223,7 @@ class PacGame(Game):
                 return Refuted(
                     agent,
                     frozen(np.array([float(c) for c in place])),
-                    f"where the others give {_listed(place, agent)}, more samples of "
+                    f"where the others give {_format_others(place, agent)}, more samples of "
                     f"{self.name(agent)} from {place[agent]} on add nothing to its utility",
                 )
         return Certified(
@@ -265,9 +265,9 @@ class PacGame(Game):
         return result
 
 
-def _exact(contributions: Vector) -> list[Fraction]:
+def _to_fractions(contributions: Vector) -> list[Fraction]:
     return [Fraction(float(c)) for c in contributions]
 
 
-def _listed(place: Sequence[Fraction], agent: int) -> str:
+def _format_others(place: Sequence[Fraction], agent: int) -> str:
     return ", ".join(f"{float(c):g}" for j, c in enumerate(place) if j != agent)

@@ -144,7 +144,7 @@ class Posteriors(ABC):
         else:
             before = (*counts[:last], *(0,) * (self.size - last))
             level = self._level(last, counts[last])
-            table = self._joined(self._table(before), level) if any(before) else level
+            table = self._join_tables(self._table(before), level) if any(before) else level
         if len(self._tables) > 2_000:
             self._tables.clear()
         self._tables[counts] = table
@@ -164,11 +164,11 @@ class Posteriors(ABC):
             have -= 1
         table = self._levels.setdefault((agent, have), self._one_sample(agent))
         for m in range(have + 1, count + 1):
-            table = self._joined(table, self._levels[agent, 1])
+            table = self._join_tables(table, self._levels[agent, 1])
             self._levels[agent, m] = table
         return table
 
-    def _joined(self, left: Table, right: Table) -> Table:
+    def _join_tables(self, left: Table, right: Table) -> Table:
         # The States are kept beside the join, so that their ids cannot be used again.
         key = id(left.states), id(right.states)
         if key not in self._joins:
@@ -178,7 +178,7 @@ class Posteriors(ABC):
         summed = np.add.reduceat(weights, join.starts, axis=0)
         return Table(join.states, summed, left.scale * right.scale)
 
-    def _kept(self, states: States) -> States:
+    def _keep(self, states: States) -> States:
         """Return the same object for the same states, so that joins and scores are found again."""
         exact = states.knowledge.dtype == object
         digest = blake2b(
@@ -248,7 +248,7 @@ class BayesPosteriors(Posteriors):
         order, starts = _runs(rows)
         distinct = np.ascontiguousarray(rows[order[starts]])
         distinct = distinct.astype(_kind(_largest(distinct)))
-        return self._kept(States(distinct, distinct != 0)), order, starts, factors.astype(object)
+        return self._keep(States(distinct, distinct != 0)), order, starts, factors.astype(object)
 
     def _expected(self, agent: int, table: Table) -> int:
         key = id(table.states), agent
@@ -337,7 +337,7 @@ class WorstPosteriors(Posteriors):
         either = np.logical_or.reduceat(possible[order], starts, axis=0)
         # The same masks can come with different possible worlds only in tables of different
         # agents; the union is safe for both, as impossible pairs have weight zero.
-        return self._kept(States(ordered[starts], either)), order, starts
+        return self._keep(States(ordered[starts], either)), order, starts
 
     def _expected(self, agent: int, table: Table) -> int:
         scores = np.array([self._score(agent, mask) for mask in table.states.knowledge])
@@ -403,16 +403,16 @@ def _runs(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if rows.dtype == object:
         number: dict[tuple[int, ...], int] = {}
         keys = np.array([number.setdefault(tuple(row), len(number)) for row in rows.tolist()])
-        return _grouped(keys)
+        return _group(keys)
     # Rows are compared by a hash first; where two different rows share one, by their bytes.
-    order, starts = _grouped(_hashes(rows))
+    order, starts = _group(_hashes(rows))
     ordered = rows[order]
     same = (ordered[1:] == ordered[:-1]).all(axis=1)
     same[starts[1:] - 1] = True
     if same.all():
         return order, starts
     table: dict[bytes, int] = {}
-    return _grouped(np.array([table.setdefault(row.tobytes(), len(table)) for row in rows]))
+    return _group(np.array([table.setdefault(row.tobytes(), len(table)) for row in rows]))
 
 
 def _hashes(rows: NDArray[Any]) -> NDArray[Any]:
@@ -427,7 +427,7 @@ def _hashes(rows: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(words @ (mixer * np.uint64(2) + np.uint64(1)))
 
 
-def _grouped(keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _group(keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))

@@ -34,7 +34,7 @@ class World:
     samples: tuple[tuple[Draw, ...], ...]
 
     def __init__(self, prior: Any, samples: Sequence[Any]) -> None:
-        read = _read_world({"prior": prior, "samples": samples}, "a world", _numbered)
+        read = _read_world({"prior": prior, "samples": samples}, "a world", _name_by_place)
         object.__setattr__(self, "prior", read[0])
         object.__setattr__(self, "samples", read[1])
 
@@ -45,8 +45,10 @@ class World:
     def to_dict(self) -> dict[str, Any]:
         """Return the world as an entry of GAME.json."""
         return {
-            "prior": _number(self.prior),
-            "samples": [[[x, y, _number(p)] for x, y, p in draws] for draws in self.samples],
+            "prior": _format_fraction(self.prior),
+            "samples": [
+                [[x, y, _format_fraction(p)] for x, y, p in draws] for draws in self.samples
+            ],
         }
 
 
@@ -80,11 +82,11 @@ def read_worlds(worlds: Any, size: int, name_of: Callable[[int], str]) -> tuple[
     return tuple(World(world.prior / total, world.samples) for world in result)
 
 
-def _numbered(agent: int) -> str:
+def _name_by_place(agent: int) -> str:
     return f"agent {agent}"
 
 
-def _number(value: Fraction) -> int | str:
+def _format_fraction(value: Fraction) -> int | str:
     return int(value) if value.denominator == 1 else str(value)
 
 
@@ -93,7 +95,7 @@ def _read_world(
 ) -> tuple[Fraction, tuple[tuple[Draw, ...], ...]]:
     if not isinstance(entry, Mapping) or not {"prior", "samples"} <= set(entry):
         raise InputError(f'{where} must be an object with a "prior" and "samples"')
-    prior = _probability(entry["prior"], f"the prior of {where}")
+    prior = _read_probability(entry["prior"], f"the prior of {where}")
     samples = entry["samples"]
     if isinstance(samples, (str, Mapping)) or not isinstance(samples, Sequence):
         raise InputError(f"the samples of {where} must be a list with one list per agent")
@@ -114,8 +116,8 @@ def _read_draws(draws: Any, where: str) -> tuple[Draw, ...]:
             raise InputError(
                 f"every sample of {where} must be [point, label, probability]; got {draw!r}"
             )
-        key = _item(draw[0], "point", where), _item(draw[1], "label", where)
-        chance = _probability(draw[2], f"the probability of {draw[0]!r} for {where}")
+        key = _read_item(draw[0], "point", where), _read_item(draw[1], "label", where)
+        chance = _read_probability(draw[2], f"the probability of {draw[0]!r} for {where}")
         chances[key] = chances.get(key, Fraction(0)) + chance
     total = sum(chances.values(), Fraction(0))
     if abs(total - 1) > SUM_TOLERANCE:
@@ -126,7 +128,7 @@ def _read_draws(draws: Any, where: str) -> tuple[Draw, ...]:
     return tuple((x, y, p / total) for (x, y), p in chances.items() if p)
 
 
-def _item(value: Any, what: str, where: str) -> Item:
+def _read_item(value: Any, what: str, where: str) -> Item:
     if isinstance(value, (bool, np.bool_, np.integer)):
         return int(value)
     if not isinstance(value, (int, str)):
@@ -134,7 +136,7 @@ def _item(value: Any, what: str, where: str) -> Item:
     return value
 
 
-def _probability(value: Any, what: str) -> Fraction:
+def _read_probability(value: Any, what: str) -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError
