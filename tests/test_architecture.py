@@ -243,7 +243,7 @@ def test_every_exception_is_still_needed() -> None:
         # What only some parts may have.
         ("import torch", "fedaccord.games.linear"),
         ("if True:\n    from torch import nn", "fedaccord.equilibria.stable"),
-        ("import torch", "fedaccord.cli.training"),
+        ("import torch", "fedaccord.cli.train"),
         ('imported("torch")', "fedaccord.report.training"),
         ("import typer", "fedaccord.report.terminal"),
         ("import matplotlib.pyplot", "fedaccord.federation.charts"),
@@ -393,7 +393,7 @@ def test_the_command_line_starts_without_solvers_and_torch() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *("algorithms.allotment", "algorithms.base", "training.rng", "history", "config.settings"),
+        *("algorithms.allotment", "algorithms.base", "training.rng", "history", "config.sections"),
         *("config.load", "defection.intervals", "charts", "defection.curves"),
     ],
 )

@@ -225,7 +225,7 @@ def test_runs_that_may_turn_out_fewer_are_announced_as_at_most_as_many(tiny: Pat
 def test_runs_of_several_versions_are_told_of(tiny: Path) -> None:
     options = ("audit", tiny, "--workers", 1, "--trials", 1, "--algorithm", "FedAvg")
     with pytest.MonkeyPatch.context() as patch:
-        versions = "fedaccord.federation.defection.audit.package_versions"
+        versions = "fedaccord.federation.runs.execute.package_versions"
         patch.setattr(versions, lambda: "fedaccord 0.0.9")
         assert "versions" not in run(*options).stderr
     told = run(*options, "--levels", "1,.5,.25").stderr.splitlines()

@@ -1,10 +1,13 @@
 """Histories, audits, scores and searches that nobody trained for: a rule tells what came out."""
 
+import dataclasses
+
 import numpy as np
 
+from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.data.difficulty import Scores
 from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
-from fedaccord.federation.defection.curves import DefectionAudit, summed_up
+from fedaccord.federation.defection.curves import DefectionAudit, sum_up
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Outcome
 
@@ -72,16 +75,14 @@ def audit(rules, *, names, trials=4, levels=(1.0, 0.5, 0.25), protocol="P1", ask
         }
         settings = {"kind": algorithm, "rounds": 40}
         shown = {"clients": names, "levels": levels, "trials": found, "drawn": len(names)}
-        curve = summed_up(algorithm, settings, full, **shown)
+        curve = sum_up(algorithm, settings, full, **shown)
         curves.append(curve)
+    asked = {"levels": levels, "trials": trials, "protocol": protocol, "seed": 3}
+    own = {f.name for f in dataclasses.fields(AuditOptions)} & options.keys()
     known = {
-        "protocol": protocol,
-        "defectors": "each",
+        "options": AuditOptions(**{**asked, **{name: options.pop(name) for name in own}}),
         "clients": tuple(names),
         "curves": tuple(curves),
-        "trials": trials,
-        "width": None,
-        "seed": 3,
         "versions": ("numpy 2, torch 2",),
         "source": "ab" * 32,
         "requirements": (0.8,) * len(names),

@@ -17,11 +17,10 @@ from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.partition import SiteDealer
+from fedaccord.federation.partition import SiteDealer, set_goals
 from fedaccord.federation.pilots import (
     checked_budget,
     pilot_design,
-    regoaled,
     run_pilots,
     usual_budget,
 )
@@ -388,7 +387,7 @@ def test_an_algorithm_that_looks_at_goals_has_pilots_of_its_own_for_each(make, t
 def test_with_other_goals_only_the_goals_are_others(make):
     before = make(0.5)
     assert before.fingerprint == make(0.5).fingerprint
-    after = regoaled(before, np.full(3, 0.75))
+    after = set_goals(before, np.full(3, 0.75))
     assert after.fingerprint == make(0.75).fingerprint != before.fingerprint
     assert before.requirements.tolist() == [0.5] * 3
     one, other = (source.deal(2).clients for source in (before, after))

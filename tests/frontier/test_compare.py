@@ -19,10 +19,10 @@ from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import defection_curves
+from fedaccord.federation.partition import HALVES, Halved
 from fedaccord.federation.pilots import run_pilots
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
-from fedaccord.federation.validation_halves import HALVES, Halved
 from fedaccord.frontier.compare import compare_algorithms
 from fedaccord.frontier.result import Frontier, Goals, Reached
 

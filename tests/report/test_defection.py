@@ -8,7 +8,8 @@ from matplotlib.colors import same_color
 from reading import cells, legend, parts, row, shown, table, texts, ticks
 from training_results import audit, lenient, strict, two_algorithms
 
-from fedaccord.federation.defection.curves import DefectionAudit, summed_up
+from fedaccord.federation.config.sections import AuditOptions
+from fedaccord.federation.defection.curves import DefectionAudit, sum_up
 from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import defection
 from fedaccord.report.defection import (
@@ -76,15 +77,11 @@ def audited(
     if stopped:
         trials[levels[-1]].pop()
     shown = {"clients": names, "levels": levels, "trials": trials, "drawn": 2}
-    curve = summed_up(algorithm, {}, full, **shown)
+    curve = sum_up(algorithm, {}, full, **shown)
     return DefectionAudit(
-        protocol=protocol,
-        defectors=defectors,
+        options=AuditOptions(levels, trials=4, protocol=protocol, defectors=defectors),
         clients=names,
         curves=(curve,),
-        trials=4,
-        width=None,
-        seed=0,
         versions=(),
         source="",
         requirements=requirements,

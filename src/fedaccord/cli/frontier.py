@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._io.json import json_text
 from fedaccord._lazy import imported
 from fedaccord.cli.app import app
-from fedaccord.cli.configs import chosen_algorithms, numbers, overridden, read_config
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -20,27 +18,28 @@ from fedaccord.cli.options import (
     ReportFile,
     Results,
     Workers,
-)
-from fedaccord.cli.present import check_folder, check_report, command_line, write_page
-from fedaccord.cli.runs import (
-    chosen_engine,
+    add_options,
+    build_source,
+    choose_algorithms,
+    choose_engine,
     complain_of_versions,
-    kept_in_all,
-    kept_on_interrupt,
-    some_runs,
-    source_of,
+    count_kept,
+    describe_kept,
+    explain_interrupt,
+    read_config,
 )
+from fedaccord.cli.present import check_folder, check_report, command_line, present
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain, emit, emit_text
+from fedaccord.federation.config.sections import FrontierOptions, override
+from fedaccord.report.terminal import complain
+from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from fedaccord.federation.algorithms.base import Algorithm
-    from fedaccord.federation.config.load import Config, FrontierSettings
-    from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.config.load import Config
     from fedaccord.frontier.compare import Stage
-    from fedaccord.frontier.result import Frontier
 
 Names = Annotated[
     list[str] | None,
@@ -56,29 +55,15 @@ Plans = Annotated[
 
 
 @app.command("frontier")
+@add_options(FrontierOptions, first=("levels", "trials", "pilots", "seeking"))
 def frontier(
+    options: dict[str, Any],
     config_file: ConfigFile = None,
     algorithm: Names = None,
     plan: Plans = None,
-    levels: Annotated[
-        str | None, typer.Option(help="What part a defector gives. Default: 1,.75,.5,.25.")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(metavar="N", help="How often everything is done.")
-    ] = None,
-    pilots: Annotated[
-        int | None, typer.Option(metavar="N", help="How many a measured plan may take.")
-    ] = None,
-    seeking: Annotated[
-        int | None, typer.Option(metavar="N", help="How many runs a sought plan may take.")
-    ] = None,
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
-    defectors: Annotated[
-        str | None, typer.Option(help="each agent in every trial, or one at random.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of deals and runs.")] = None,
     results: Results = RESULTS,
     cache: CacheFolder = None,
     as_json: AsJson = False,
@@ -90,31 +75,44 @@ def frontier(
     CONFIG.toml the federation is the built-in one of handwritten digits.
     """
     config = read_config(config_file)
-    algorithms = chosen_algorithms(config, algorithm, path=config_file)
-    settings: FrontierSettings = overridden(
-        config.frontier,
-        levels=numbers(levels, "--levels"),
-        trials=trials,
-        defectors=defectors,
-        seed=seed,
-        pilots=pilots,
-        seeking=seeking,
-    )
-    plans = _plans(config, algorithms, plan or ())
+    algorithms = choose_algorithms(config, algorithm, path=config_file)
+    asked = override(config.frontier, **options)
+    asked = override(asked, seed=config.audit.seed if asked.seed is None else asked.seed)
+    plans = _choose_plans(config, algorithms, plan or ())
     check_folder(results, "--results")
     check_report(report, keep=config_file)
-    make_engine, workers = chosen_engine(engine, workers, address)
-    own_seed = config.audit.seed if settings.seed is None else settings.seed
-    source = source_of(config, own_seed, results=results, cache=cache)
-    found = _compared(source, algorithms, plans, settings, own_seed, workers, make_engine, results)
-    _tell(found, report, as_json=as_json)
-    complain(kept_in_all(results))
+    make_engine, workers = choose_engine(engine, workers, address)
+    source = build_source(config, asked.seed or 0, results=results, cache=cache)
+
+    from fedaccord.frontier.compare import compare_algorithms
+    from fedaccord.report.live import draw_stage, show_live
+
+    with explain_interrupt(results), show_live(draw_stage, _News().announce) as show:
+        found = compare_algorithms(
+            *(source, algorithms),
+            plans=plans,
+            options=asked,
+            workers=workers,
+            engine=make_engine,
+            store=results,
+            progress=show,
+        )
+    pages = imported("fedaccord.report.frontier")
+    present(
+        record=found.to_dict,
+        parts=lambda: pages.show_frontier(found),
+        page=lambda: pages.frontier_page(found, command=command_line()),
+        report=report,
+        as_json=as_json,
+    )
+    complain_of_versions(found.versions)
+    complain(describe_kept(count_kept(results), results))
 
 
-def _plans(
+def _choose_plans(
     config: Config, algorithms: Mapping[str, Algorithm], options: Sequence[str]
 ) -> dict[str, str]:
-    """Give how each algorithm's plan is made: as an option says, or the config."""
+    """Return how each algorithm's plan is made: as an option says, or the config."""
     plans = {name: config.plans[name] for name in algorithms if name in config.plans}
     for option in options:
         # A name may have a sign of its own; the longest that fits is meant.
@@ -132,60 +130,15 @@ def _plans(
     return plans
 
 
-class _Told:
+class _News:
     """Says off a terminal what is begun, a line for each stage."""
 
     def __init__(self) -> None:
         self._before = ""
 
-    def say(self, stage: Stage) -> None:
+    def announce(self, stage: Stage) -> None:
         """Say once that a stage has begun."""
         what = stage.what.partition(":")[0]
         if what != self._before:
-            complain(f"{what}: up to {some_runs(stage.total)}")
+            complain(f"{what}: up to {count(stage.total, 'run')}")
         self._before = what
-
-
-def _compared(
-    source: Source,
-    algorithms: Mapping[str, Algorithm],
-    plans: Mapping[str, str],
-    settings: FrontierSettings,
-    seed: int,
-    workers: int | None,
-    engine: Callable[..., Engine],
-    results: str,
-) -> Frontier:
-    """Make the runs, showing how far things are; Ctrl-C says what is kept."""
-    from fedaccord.frontier.compare import compare_algorithms
-    from fedaccord.report.live import draw_stage, show_live
-
-    with kept_on_interrupt(results), show_live(draw_stage, _Told().say) as show:
-        return compare_algorithms(
-            source,
-            algorithms,
-            plans=plans,
-            levels=settings.levels,
-            trials=settings.trials,
-            defectors=settings.defectors,
-            seed=seed,
-            baseline=settings.baseline,
-            pilots=settings.pilots,
-            seeking=settings.seeking,
-            probability=settings.probability,
-            prefer=settings.prefer,
-            workers=workers,
-            engine=engine,
-            store=results,
-            progress=show,
-        )
-
-
-def _tell(found: Frontier, report: str | None, *, as_json: bool) -> None:
-    pages = "fedaccord.report.frontier"
-    write_page(report, lambda: imported(pages).frontier_page(found, command=command_line()))
-    if as_json:
-        emit_text(json_text(found.to_dict()))
-    else:
-        emit(*imported(pages).show_frontier(found))
-    complain_of_versions(found.versions)

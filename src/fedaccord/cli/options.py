@@ -1,13 +1,34 @@
-"""Arguments and options that several commands have, each defined once."""
+"""What several commands share: arguments and options, and what they stand for."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import math
-from typing import Annotated
+import tomllib
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from fedaccord._checks import check_known
+from fedaccord._lazy import imported
+from fedaccord._machine import checked_workers, cores
+from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
+from fedaccord.report.terminal import complain
+from fedaccord.wording import count, pluralize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.config.build import Building, Counter
+    from fedaccord.federation.config.load import Config
+    from fedaccord.federation.runs.engines import Engine, Source
 
 # Where finished runs, and scores and start weights, are kept unless an option names a place.
 RESULTS = "fedaccord.sqlite"
@@ -54,14 +75,197 @@ CacheFolder = Annotated[
     ),
 ]
 
-# How defection is audited.
-
-Trials = Annotated[int | None, typer.Option(metavar="N", help="How often everything is done.")]
-Defectors = Annotated[str | None, typer.Option(help="each agent in every trial, or one at random.")]
-AuditSeed = Annotated[int | None, typer.Option(metavar="N", help="Of deals and runs.")]
-
 
 def check_time_limit(seconds: float) -> None:
     """Refuse a limit that is no time."""
     if not (math.isfinite(seconds) and seconds > 0):
         raise InputError(f"--time-limit must be a number of seconds above 0; got {seconds:g}")
+
+
+# Options that are fields of a section of a config.
+
+
+def add_options(section: type[Any], *, first: Sequence[str] = ()) -> Callable[..., Any]:
+    """Give a command an option for every field of a section that has a help.
+
+    The command gets them as `options`, a dict with None for those that were not given.
+
+    section: a dataclass of `config.sections`.
+    first: those that come before --workers in the help; the others come before --results.
+    """
+    fields = {f.name: f for f in dataclasses.fields(section) if f.metadata["help"]}
+    lists = {name for name, f in fields.items() if str(f.type).startswith("tuple")}
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(**given: Any) -> Any:
+            options = {name: given.pop(name) for name in fields}
+            for name in lists:
+                options[name] = _read_numbers(options[name], f"--{name}")
+            return command(**given, options=options)
+
+        hints = get_type_hints(command, include_extras=True)
+        ours = {name: _parameter(f) for name, f in fields.items()}
+        shown: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name == "workers":
+                shown += [ours.pop(name) for name in first]
+            if parameter.name == "results":
+                shown += ours.values()
+            if parameter.name != "options":
+                shown.append(parameter.replace(annotation=hints[parameter.name]))
+        call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        return call
+
+    return decorate
+
+
+def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
+    # The annotation, or its name where annotations are postponed: int or "int | None".
+    name = str(getattr(field.type, "__name__", field.type)).partition(" ")[0]
+    kind = {"int": int, "float": float}.get(name, str)
+    option = typer.Option(metavar=field.metadata["metavar"], help=field.metadata["help"])
+    hint = Annotated[kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=hint
+    )
+
+
+def _read_numbers(text: str | None, option: str) -> list[float] | None:
+    """Return the numbers between commas, as in 1,.5,.25."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f'{option} must be numbers between commas, as 1,.5; got "{text}"'
+        ) from None
+
+
+# The config, and what is made of it.
+
+
+def read_config(path: str | None) -> Config:
+    """Return the config of a file, or the built-in one."""
+    from fedaccord.federation.config.load import Config
+
+    return Config.default() if path is None else Config.load(path)
+
+
+def choose_algorithms(
+    config: Config, names: Sequence[str] | None, *, path: str | None
+) -> Mapping[str, Algorithm]:
+    """Return the algorithms that were asked for: of the config, or with its [training].
+
+    config: the config.
+    names: what was asked for; all of the config's where left out.
+    path: where the config is from, None for the built-in one.
+    """
+    from fedaccord.federation.algorithms import ALGORITHMS
+    from fedaccord.federation.config.load import DEFAULT, read_algorithms, read_tables
+
+    if not names:
+        return config.algorithms
+    usual = [name for name, *_ in ALGORITHMS.values()]
+    check_known(names, dict.fromkeys((*config.algorithms, *usual)), "the config has no algorithm")
+    unnamed: dict[str, Any] = {name: {} for name in names if name not in config.algorithms}
+    if not unnamed:
+        return {name: config.algorithms[name] for name in names}
+    builtin = resources.files("fedaccord.federation") / DEFAULT
+    tables = tomllib.loads(builtin.read_text("utf-8")) if path is None else read_tables(path)
+    known = {**config.algorithms, **read_algorithms(unnamed, tables.get("training", {}))}
+    return {name: known[name] for name in names}
+
+
+def prepare_building(config: Config, cache: str | Path) -> Building:
+    """Prepare to make what a config describes, saying on a terminal what is under way.
+
+    config: what to make.
+    cache: the folder for scores and weights.
+    """
+    module = imported("fedaccord.federation.config.build")
+    if config.model.name == "paper" and config.model.engine == "auto":
+        reason = imported("fedaccord.federation.models.fused").why_not()
+        if reason is not None:
+            complain(reason)
+    building: Building = module.Building(config, cache=cache, stage=_show_stage)
+    return building
+
+
+@contextmanager
+def _show_stage(what: str) -> Iterator[Counter]:
+    from fedaccord.report.live import show_count
+
+    with show_count(what) as show:
+        yield show
+
+
+def build_source(config: Config, seed: int, *, results: str, cache: str | None) -> Source:
+    """Return a config's federation.
+
+    config: read from a file, or the built-in one.
+    seed: of its deals.
+    results: the file that keeps runs.
+    cache: the folder for scores and weights; beside the results where it is None.
+    """
+    return prepare_building(config, cache or Path(results).parent / CACHE).source(seed)
+
+
+# Runs.
+
+
+def choose_engine(
+    name: str, workers: int | None, address: str | None
+) -> tuple[Callable[..., Engine], int | None]:
+    """Return what makes the engine, and its workers, or raise an InputError.
+
+    name: of the engine.
+    workers: how many runs at a time, as it was asked for.
+    address: of a Ray cluster.
+    """
+    engines = imported("fedaccord.federation.runs.engines").ENGINES
+    if name not in engines:
+        raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
+    if name == "ray":
+        imported("fedaccord.federation.runs.ray").check_request(workers, address)
+        return functools.partial(engines[name], address=address), workers
+    if address is not None:
+        raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
+    if workers is not None:
+        checked_workers(workers)
+    return engines[name], cores() if workers is None and name == "local" else workers
+
+
+@contextmanager
+def explain_interrupt(results: str) -> Iterator[None]:
+    """Have Ctrl-C say how many runs a file keeps, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # Counted in the file itself: a run may have been committed and not yet been reported.
+        there = count_kept(results)
+        raise Interrupted(
+            f"interrupted: {there:,} finished {pluralize(there, 'run is', 'runs are')} kept in "
+            f"{results}; the same command goes on from there"
+        ) from None
+
+
+def complain_of_versions(versions: Sequence[str]) -> None:
+    """Say so where runs that are compared were not all made with the same versions."""
+    if len(versions) > 1:
+        complain(
+            f"the runs were made with {len(versions)} different versions: {'; '.join(versions)}"
+        )
+
+
+def describe_kept(runs: int, results: str) -> str:
+    """Return how many runs a file keeps."""
+    return f"{count(runs, 'run')} {pluralize(runs, 'is', 'are')} kept in {results}"
+
+
+def count_kept(results: str) -> int:
+    """Return how many runs a file keeps."""
+    with imported("fedaccord.federation.runs.store").RunStore(results) as store:
+        return len(store)

@@ -11,7 +11,6 @@ import typer
 
 from fedaccord._lazy import imported
 from fedaccord.cli.app import app
-from fedaccord.cli.configs import chosen_algorithms, overridden, read_config
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -21,7 +20,12 @@ from fedaccord.cli.options import (
     ReportFile,
     Results,
     Workers,
+    build_source,
     check_time_limit,
+    choose_algorithms,
+    choose_engine,
+    explain_interrupt,
+    read_config,
 )
 from fedaccord.cli.present import (
     check_destination,
@@ -31,8 +35,8 @@ from fedaccord.cli.present import (
     describe_files,
     present,
 )
-from fedaccord.cli.runs import chosen_engine, kept_on_interrupt, source_of
 from fedaccord.errors import InputError, UnreachableError
+from fedaccord.federation.config.sections import override
 from fedaccord.report.terminal import complain, interruptible, progress
 from fedaccord.wording import count
 
@@ -358,7 +362,7 @@ def _check_fit(
 def _choose_seed(source: Source, seed: int | None) -> int:
     """Return the seed that was asked for, or the config's, or 0."""
     if source.kind == "config":
-        chosen: int = overridden(read_config(source.path).audit, seed=seed).seed
+        chosen: int = override(read_config(source.path).audit, seed=seed).seed
         return chosen
     if seed is not None and seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {seed}")
@@ -487,10 +491,10 @@ def _train_pilots(
     """
     config = read_config(path)
     names = None if training.algorithm is None else [training.algorithm]
-    title, algorithm = next(iter(chosen_algorithms(config, names, path=path).items()))
+    title, algorithm = next(iter(choose_algorithms(config, names, path=path).items()))
     check_folder(training.results, "--results")
-    make_engine, workers = chosen_engine(training.engine, training.workers, training.address)
-    source = source_of(config, seed, results=training.results, cache=training.cache)
+    make_engine, workers = choose_engine(training.engine, training.workers, training.address)
+    source = build_source(config, seed, results=training.results, cache=training.cache)
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
     from fedaccord.frontier.from_federation import from_federation
@@ -499,7 +503,7 @@ def _train_pilots(
     kept = f", less those that are in {training.results} already"
     there = Path(training.results).exists()
     announced = False
-    with kept_on_interrupt(training.results), show_count(f"training pilots of {title}") as show:
+    with explain_interrupt(training.results), show_count(f"training pilots of {title}") as show:
 
         def announce(done: int, total: int) -> None:
             nonlocal announced

@@ -42,23 +42,27 @@ class Client:
     validation_labels: Tensor
     requirement: float
 
-    def __init__(self, name: str, train: Points, validation: Points, requirement: float) -> None:
-        object.__setattr__(self, "name", str(name))
+    def __init__(self, name: str, train: Points, validation: Points, requirement: Any) -> None:
+        # A frozen dataclass is filled through its dict.
+        own = vars(self)
+        own["name"] = str(name)
         if not self.name.strip():
             raise InputError("a client has no name; give every client one")
-        for prefix, points, what in (
-            ("", train, "training"),
-            ("validation_", validation, "validation"),
-        ):
-            inputs, labels = _checked_points(points, f"the {what} points of {self.name}")
-            object.__setattr__(self, f"{prefix}inputs", inputs)
-            object.__setattr__(self, f"{prefix}labels", labels)
+        own["inputs"], own["labels"] = _read_points(train, f"the training points of {name}")
+        own["validation_inputs"], own["validation_labels"] = _read_points(
+            validation, f"the validation points of {name}"
+        )
         if self.inputs.shape[1:] != self.validation_inputs.shape[1:]:
             raise InputError(
                 f"{self.name} trains on inputs of shape {tuple(self.inputs.shape[1:])} and is "
                 f"validated on {tuple(self.validation_inputs.shape[1:])}; give both the same shape"
             )
-        object.__setattr__(self, "requirement", _checked_requirement(requirement, self.name))
+        if not (isinstance(requirement, int | float | np.number) and 0 < requirement <= 1):
+            raise InputError(
+                f"the requirement of {self.name} must be an accuracy above 0 and at most 1; got "
+                f"{requirement!r}"
+            )
+        own["requirement"] = float(requirement)
 
     def __repr__(self) -> str:
         return (
@@ -71,26 +75,22 @@ class Client:
         """How many points it could bring."""
         return len(self.labels)
 
-    def with_type(self, kind: torch.dtype) -> Client:
-        """Give the client with inputs of a floating-point type."""
-        if self.inputs.dtype == self.validation_inputs.dtype == kind:
-            return self
+    def replace(self, **values: Any) -> Client:
+        """Return the client with other values of some fields, which are not checked again."""
         changed = copy.copy(self)
-        for name in ("inputs", "validation_inputs"):
-            object.__setattr__(changed, name, getattr(self, name).to(kind))
+        vars(changed).update(values)
         return changed
 
+    def with_type(self, kind: torch.dtype) -> Client:
+        """Return the client with inputs of a floating-point type."""
+        if self.inputs.dtype == self.validation_inputs.dtype == kind:
+            return self
+        names = ("inputs", "validation_inputs")
+        return self.replace(**{name: getattr(self, name).to(kind) for name in names})
 
-def _checked_requirement(given: Any, name: str) -> float:
-    if not (isinstance(given, int | float | np.number) and 0 < given <= 1):
-        raise InputError(
-            f"the requirement of {name} must be an accuracy above 0 and at most 1; got {given!r}"
-        )
-    return float(given)
 
-
-def _checked_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
-    """Turn inputs and labels into tensors, or say what is wrong with them."""
+def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
+    """Return inputs and labels as tensors, or raise an InputError."""
     try:
         inputs, labels = (_own_tensor(values) for values in points)
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _checked_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
 
 
 def _own_tensor(values: Any) -> Tensor:
-    """Copy numbers into a tensor: what a user does to them later is nothing to the client."""
+    """Copy numbers into a tensor, so that later changes of theirs do not reach the client."""
     if isinstance(values, Tensor):
         return values.detach().clone()
     return torch.from_numpy(np.array(values, order="C"))
@@ -147,9 +147,7 @@ class Federation:
         *,
         weights: Weights | None = None,
     ) -> None:
-        object.__setattr__(self, "clients", tuple(clients))
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "weights", weights)
+        vars(self).update(clients=tuple(clients), model=model, weights=weights)
         self._check_clients()
         self._check_factory()
         self._check_model()
@@ -172,12 +170,16 @@ class Federation:
         """How many points each client could bring."""
         return frozen(np.array([client.points for client in self.clients], dtype=np.int64))
 
+    def replace(self, clients: Sequence[Client]) -> Federation:
+        """Return a federation of other clients with the same model and weights."""
+        return Federation(clients, self.model, weights=self.weights)
+
     def only(self, position: int) -> Federation:
-        """Give the federation of one client alone."""
-        return Federation([self.clients[position]], self.model, weights=self.weights)
+        """Return the federation of one client alone."""
+        return self.replace([self.clients[position]])
 
     def deal(self, trial: int) -> Federation:
-        """Give the federation of a trial: always itself, for these clients' points are given."""
+        """Return the federation of a trial: always itself, since its clients' points are given."""
         return self
 
     def start(self) -> nn.Module:
@@ -211,7 +213,7 @@ class Federation:
         return digest.hexdigest()
 
     def _first_scores(self, model: nn.Module) -> bytes:
-        """Give the model's scores of the first points, rounded: they tell what its layers do."""
+        """Return the model's rounded scores of the first points: they show what its layers do."""
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(0)
             scores = model.eval()(self.clients[0].inputs[:4]).to(torch.float64).numpy()
@@ -238,7 +240,7 @@ class Federation:
                 )
 
     def _check_factory(self) -> None:
-        """Refuse a model that would carry what one run learnt into the next."""
+        """Raise an InputError at a model that would carry what one run learnt into the next."""
         remedy = "give a function that makes a new model each time, such as lambda: MyModel()"
         if isinstance(self.model, nn.Module):
             raise InputError(f"the model is one model, of which every run would go on: {remedy}")
@@ -249,10 +251,10 @@ class Federation:
         kinds = {p.dtype for p in one.parameters() if p.is_floating_point()}
         if len(kinds) == 1:
             fitting = tuple(client.with_type(*kinds) for client in self.clients)
-            object.__setattr__(self, "clients", fitting)
+            vars(self)["clients"] = fitting
 
     def _check_model(self) -> None:
-        """Try the model on one point: does it take the inputs, and know every label?"""
+        """Raise an InputError at a model that does not take the inputs or know every label."""
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             model = self.start().eval()
             first = self.clients[0].inputs[:1]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedaccord._checks import Indices, Vector, as_numbers, frozen
+from fedaccord._checks import Indices, Vector, as_numbers, check_choice, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.allotment import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
@@ -20,6 +21,10 @@ from fedaccord.federation.data.preprocessing import Preparation
 from fedaccord.federation.data.pretraining import ModelMaker
 from fedaccord.federation.training.rng import stream
 
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.engines import Source
+
+HALVES = ("first", "second")
 # All hard, 90 % hard, 90 % easy and all easy: the paper's four.
 MIXTURES = (1.0, 0.9, 0.1, 0.0)
 
@@ -83,17 +88,20 @@ class Dealer:
             raise InputError("a point is both in the hard and in the easy pool; keep it in one")
         kept = pool.take(np.concatenate([hard_places, easy_places]))
         sizes = _whole(_one_each(points, named, "points"), named)
-        object.__setattr__(self, "pool", kept)
-        object.__setattr__(self, "hard", frozen(np.arange(len(hard_places))))
-        object.__setattr__(self, "easy", frozen(np.arange(len(hard_places), len(kept))))
-        object.__setattr__(self, "mixtures", mixed)
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "validation", checked_part(validation))
-        object.__setattr__(self, "requirements", _one_each(requirement, named, "requirements"))
-        object.__setattr__(self, "names", named)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "seed", seed)
+        # A frozen dataclass is filled through its dict.
+        vars(self).update(
+            pool=kept,
+            hard=frozen(np.arange(len(hard_places))),
+            easy=frozen(np.arange(len(hard_places), len(kept))),
+            mixtures=mixed,
+            sizes=sizes,
+            validation=check_part(validation),
+            requirements=_one_each(requirement, named, "requirements"),
+            names=named,
+            model=model,
+            weights=weights,
+            seed=seed,
+        )
         for name, size in zip(named, sizes, strict=True):
             check_divisible(name, int(size))
         self._check_pools()
@@ -126,7 +134,7 @@ class Dealer:
                 )
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
-        """Give the places in the pool of every client's training and validation points."""
+        """Return the places in the pool of every client's training and validation points."""
         hard, easy = (
             stream(self.seed, "deal", trial, name).permutation(pool)
             for name, pool in (("hard", self.hard), ("easy", self.easy))
@@ -141,7 +149,7 @@ class Dealer:
         return dealt
 
     def deal(self, trial: int) -> Federation:
-        """Give the federation of a trial, the same whenever it is asked for.
+        """Return the federation of a trial, the same whenever it is asked for.
 
         trial: which one, from 0.
         """
@@ -190,13 +198,14 @@ class SiteDealer:
             raise InputError(
                 f"{data.source} has no sites; name the column that says whose a point is"
             )
-        object.__setattr__(self, "data", data)
-        object.__setattr__(self, "validation", checked_part(validation))
-        needed = _one_each(requirement, data.site_names, "requirements")
-        object.__setattr__(self, "requirements", needed)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "seed", seed)
+        vars(self).update(
+            data=data,
+            validation=check_part(validation),
+            requirements=_one_each(requirement, data.site_names, "requirements"),
+            model=model,
+            weights=weights,
+            seed=seed,
+        )
         for name, members in zip(self.names, self._members, strict=True):
             check_divisible(name, len(members))
         self.deal(0)
@@ -217,7 +226,7 @@ class SiteDealer:
         return frozen(np.array([n - validation_points(n, self.validation) for n in sizes]))
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
-        """Give the places of every site's training and validation points."""
+        """Return the places of every site's training and validation points."""
         dealt = []
         for name, members in zip(self.names, self._members, strict=True):
             random = stream(self.seed, "deal", trial, name)
@@ -227,7 +236,7 @@ class SiteDealer:
         return dealt
 
     def deal(self, trial: int) -> Federation:
-        """Give the federation of a trial, the same whenever it is asked for.
+        """Return the federation of a trial, the same whenever it is asked for.
 
         trial: which one, from 0.
         """
@@ -237,6 +246,104 @@ class SiteDealer:
     def fingerprint(self) -> str:
         """A digest of all that the deals depend on."""
         return _fingerprint(self, (self.validation, self.seed), 0)
+
+
+class _ChangedSource:
+    """A source whose clients are those of another, changed by `change`.
+
+    source: a federation, or what deals one to each trial.
+    what: what is changed, for the fingerprint.
+    """
+
+    def __init__(self, source: Source, *what: Any) -> None:
+        self.names = source.names
+        self.requirements = source.requirements
+        self.points = source.points
+        parts = repr((source.fingerprint, *what))
+        self.fingerprint = hashlib.sha256(parts.encode()).hexdigest()
+        self._source = source
+
+    def deal(self, trial: int) -> Federation:
+        """Return the federation of a trial, with its clients changed."""
+        whole = self._source.deal(trial)
+        return whole.replace([self.change(n, client) for n, client in enumerate(whole.clients)])
+
+    def change(self, position: int, client: Client) -> Client:
+        """Return the client as it is here."""
+        raise NotImplementedError
+
+
+class Halved(_ChangedSource):
+    """A source whose clients are measured on one half of their validation points.
+
+    Whatever is chosen because accuracies came out well has had luck among its reasons; points that
+    were not looked at then have no part in that luck. So a plan is chosen by the first half and
+    verified by the second. A client's halves are drawn by its name and a seed, every class in
+    proportion: the same in each trial of a federation whose points are given.
+
+    source: a federation, or what deals one to each trial.
+    half: "first" or "second".
+    seed: of the draw.
+    """
+
+    def __init__(self, source: Source, half: str, *, seed: int = 0) -> None:
+        check_choice("half", half, HALVES)
+        super().__init__(source, "half", half, seed)
+        self._half = HALVES.index(half)
+        self._seed = seed
+
+    def change(self, position: int, client: Client) -> Client:
+        """Return the client with one half of its validation points."""
+        labels = client.validation_labels.numpy()
+        if len(labels) < len(HALVES):
+            raise InputError(
+                f"{client.name} has one validation point, and verifying needs another than "
+                "choosing: give it more"
+            )
+        # Shuffled and sorted by class: every other one is half of each class.
+        shuffled = stream(self._seed, "halves", client.name).permutation(len(labels))
+        order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+        rows = np.sort(order[self._half :: len(HALVES)])
+        names = ("validation_inputs", "validation_labels")
+        return client.replace(**{name: getattr(client, name)[rows] for name in names})
+
+
+class _WithGoals(_ChangedSource):
+    """A source of a user's own, with other goals."""
+
+    def __init__(self, source: Source, goals: Vector) -> None:
+        super().__init__(source, goals.tolist())
+        self.requirements = goals
+
+    def change(self, position: int, client: Client) -> Client:
+        """Return the client with its goal here."""
+        return client.replace(requirement=float(self.requirements[position]))
+
+
+def set_goals(source: Source, goals: Vector) -> Source:
+    """Return a source whose clients have other goals, and all else as it was.
+
+    source: a federation, a dealer, or anything else that deals.
+    goals: the accuracy each client wants.
+    """
+    if np.array_equal(source.requirements, goals):
+        return source
+    changed = _WithGoals(source, frozen(np.array(goals, dtype=float)))
+    if isinstance(source, Federation):
+        return changed.deal(0)
+    if isinstance(source, Dealer | SiteDealer):
+        dealer = copy.copy(source)
+        vars(dealer).pop("fingerprint", None)
+        vars(dealer)["requirements"] = changed.requirements
+        return dealer
+    return changed
+
+
+def deals_anew(source: Source, one: int, other: int) -> bool:
+    """Return whether a source deals different points to two trials."""
+    if isinstance(source, Federation):
+        return False
+    return source.deal(one).fingerprint != source.deal(other).fingerprint
 
 
 def _spread(labels: NDArray[np.int64], random: np.random.Generator) -> Indices:
@@ -284,19 +391,19 @@ def mixture_names(mixtures: Sequence[float]) -> tuple[str, ...]:
 
 
 def validation_points(size: int, part: float) -> int:
-    """Give how many of so many points are for validation: at least one, and not all."""
+    """Return how many of so many points are for validation: at least one, and not all."""
     return min(max(1, round(part * size)), size - 1)
 
 
-def checked_part(validation: float) -> float:
-    """Refuse a validation part that leaves nothing on either side."""
+def check_part(validation: float) -> float:
+    """Return a validation part, or raise an InputError if it leaves nothing on either side."""
     if not 0 < validation < 1:
         raise InputError(f"the validation part must lie between 0 and 1; got {validation!r}")
     return float(validation)
 
 
 def check_divisible(name: str, size: int) -> None:
-    """Refuse a client that cannot have both a training and a validation point."""
+    """Raise an InputError at a client that cannot have both a training and a validation point."""
     if size < 2:
         count = {0: "no data", 1: "one point"}.get(size, f"{size} points")
         raise InputError(

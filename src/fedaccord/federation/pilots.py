@@ -6,8 +6,6 @@ common is what their contributions have. No audit counts them.
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,9 +17,9 @@ from numpy.typing import ArrayLike
 from fedaccord._checks import Vector, as_numbers, frozen
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.clients import Federation
 from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.partition import Dealer, SiteDealer
+from fedaccord.federation.partition import Dealer, SiteDealer, set_goals
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
@@ -219,61 +217,14 @@ class _Pilots:
         return Run(source, self._algorithm.committed(brought), brought, seed, trial)
 
 
-def regoaled(source: Source, goals: Vector) -> Source:
-    """Give a source whose clients have other goals, and all else as it was.
-
-    source: a federation, a dealer, or anything else that deals.
-    goals: the accuracy each client wants.
-    """
-    if np.array_equal(source.requirements, goals):
-        return source
-    if isinstance(source, Federation):
-        return _federation_with(source, goals)
-    if isinstance(source, Dealer | SiteDealer):
-        changed = copy.copy(source)
-        object.__setattr__(changed, "requirements", frozen(np.array(goals, dtype=float)))
-        vars(changed).pop("fingerprint", None)
-        return changed
-    return _Regoaled(source, frozen(np.array(goals, dtype=float)))
-
-
-class _Regoaled:
-    """A source of a user's own, with other goals."""
-
-    def __init__(self, source: Source, goals: Vector) -> None:
-        self.names = source.names
-        self.points = source.points
-        self.requirements = goals
-        parts = repr((source.fingerprint, goals.tolist()))
-        self.fingerprint = hashlib.sha256(parts.encode()).hexdigest()
-        self._source = source
-
-    def deal(self, trial: int) -> Federation:
-        return _federation_with(self._source.deal(trial), self.requirements)
-
-
 def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
     """Give the source that pilots are made of."""
     if algorithm.tests_goal:
-        return regoaled(source, goals)
+        return set_goals(source, goals)
     # Whatever the goals are, the runs are the same; with the same goals they have the same key,
     # and are found again when others are asked for. A user's own source answers for itself.
     known = isinstance(source, Federation | Dealer | SiteDealer)
-    return regoaled(source, np.ones(len(goals))) if known else source
-
-
-def _federation_with(federation: Federation, goals: Vector) -> Federation:
-    clients = [
-        _client_with(client, float(goal))
-        for client, goal in zip(federation.clients, goals, strict=True)
-    ]
-    return Federation(clients, federation.model, weights=federation.weights)
-
-
-def _client_with(client: Client, goal: float) -> Client:
-    changed = copy.copy(client)
-    object.__setattr__(changed, "requirement", goal)
-    return changed
+    return set_goals(source, np.ones(len(goals))) if known else source
 
 
 def checked_budget(budget: Any) -> int:

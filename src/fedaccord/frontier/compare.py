@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,16 +19,22 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.fedavg import FedAvg
-from fedaccord.federation.config.load import PLANS
-from fedaccord.federation.defection.audit import defection_curves
+from fedaccord.federation.config.sections import (
+    PLANS,
+    PROTOCOLS,
+    AuditOptions,
+    FrontierOptions,
+    takes,
+)
+from fedaccord.federation.defection.audit import run_audit
 from fedaccord.federation.defection.curves import DefectionAudit
-from fedaccord.federation.defection.design import LEVELS, Design, checked_plans, designed
+from fedaccord.federation.defection.design import Design, read_plans
 from fedaccord.federation.eqfed.result import ENDINGS
-from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import EngineMaker, Progress, open_executor
+from fedaccord.federation.partition import Halved, deals_anew
+from fedaccord.federation.runs.engines import Source
+from fedaccord.federation.runs.execute import EngineMaker, Executor, Progress, open_executor
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
-from fedaccord.federation.validation_halves import Halved, deals_anew
 from fedaccord.frontier.result import Contender, Frontier, Goals
 
 __all__ = ["Contender", "Frontier", "Goals", "Stage", "compare_algorithms"]
@@ -54,21 +60,14 @@ class Stage:
     audit: Progress | None = None
 
 
+@takes(FrontierOptions, seed=0)
 def compare_algorithms(
     source: Source,
     algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
     *,
     plans: Mapping[str, PlanOf] | None = None,
-    levels: Sequence[float] = LEVELS[:-1],
-    trials: int = 30,
-    defectors: str = "each",
-    seed: int = 0,
-    baseline: str | None = None,
+    options: FrontierOptions,
     goals: Goals | None = None,
-    pilots: int | None = None,
-    seeking: int | None = None,
-    probability: float = 0.95,
-    prefer: str = "total",
     workers: int | None = None,
     engine: str | EngineMaker = "local",
     store: RunStore | str | Path | None = None,
@@ -83,44 +82,40 @@ def compare_algorithms(
     algorithms: to be compared; give a dict to name them, where two are of one kind.
     plans: by the algorithms' names "own", "all", "measured", "sought", an allocation or its
         numbers, or a file that has one; "own" where left out.
-    levels: what part a defector gives; that of the goals must be among them.
-    trials: how many times everything is done.
-    defectors: "each" client in every trial, or one at "random".
-    seed: of everything random.
-    baseline: whose samples the others' are counted against; the first FedAvg where left out, or
-        the first algorithm.
+    options: FrontierOptions.
     goals: what is to be reached.
-    pilots: how many pilots a measured plan may take.
-    seeking: how many runs EQ-FED may take.
-    probability: with which all are to be satisfied under a measured plan.
-    prefer: which equilibrium a measured plan is, "total" or "firm".
     workers: how many runs at a time.
     engine: where the runs are made, as `defection_curves` has it.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: told how far things are whenever a run starts or finishes.
     """
     started = time.perf_counter()
-    asked = dict[str, Any](levels=levels, trials=trials, defectors=defectors, width=None, seed=seed)
-    choosing, judging = _split(source, plans or {}, seed)
-    design = designed(judging, algorithms, protocol="P2", **asked)
+    audit = AuditOptions(
+        levels=options.levels,
+        trials=options.trials,
+        protocol="P2",
+        defectors=options.defectors,
+        seed=options.seed or 0,
+    )
+    choosing, judging = _split(source, plans or {}, audit.seed)
+    design = Design.of(judging, algorithms, audit)
     goals = goals or Goals()
-    base = _baseline(design, baseline)
+    base = _choose_baseline(design, options.baseline)
     _check_level(design, goals)
     words = {name: (plans or {}).get(name, PLANS[0]) for name in design.algorithms}
-    given = _given(design, words, plans or {})
+    given = _read_given(design, words, plans or {})
     _check_startable(design, set(words) - set(given))
     with contextlib.ExitStack() as stack:
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
-        told = progress or (lambda stage: None)
-        wanted = {"probability": probability, "prefer": prefer}
-        planner = _Planner(source, choosing, design, place, told, goals, pilots, seeking, wanted)
-        made = {n: given.get(n) or planner.made(n, str(words[n])) for n in design.algorithms}
+        report = progress or (lambda stage: None)
+        planner = _Planner(source, choosing, design, place, report, goals, options)
+        made = {n: given.get(n) or planner.plan(n, str(words[n])) for n in design.algorithms}
         missing = {name: one for name, one in made.items() if isinstance(one, str)}
         ready = {name: one for name, one in made.items() if not isinstance(one, str)}
         if base in missing:
             raise InputError(f"there is no plan for {base}, the baseline: {missing[base]}")
-        p1, p2 = _audited(judging, ready, asked, place, told)
+        p1, p2 = _audit_both(judging, ready, audit, place, report)
     return Frontier(
         contenders=tuple(
             Contender(name, _word(words[name]), one.story, one.runs, p1.curve(name), p2.curve(name))
@@ -132,10 +127,10 @@ def compare_algorithms(
         clients=design.names,
         requirements=p2.requirements,
         points=design.points,
-        levels=design.levels,
-        trials=trials,
-        defectors=defectors,
-        seed=seed,
+        levels=audit.levels,
+        trials=audit.trials,
+        defectors=audit.defectors,
+        seed=audit.seed,
         versions=tuple(sorted({*p1.versions, *p2.versions})),
         source=design.fingerprint,
         run_seconds=p1.run_seconds + p2.run_seconds,
@@ -160,7 +155,7 @@ class _Made:
 
 
 def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Source, Source]:
-    """Give what plans are made by and what they are judged by: points that did not choose them."""
+    """Return what plans are made by, and what they are judged by: points that chose nothing."""
     chosen = any(isinstance(plan, str) and plan in PLANS[2:] for plan in plans.values())
     if not chosen or deals_anew(source, 0, PLANNING):
         return source, source
@@ -168,7 +163,7 @@ def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Sour
     return Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
 
 
-def _baseline(design: Design, name: str | None) -> str:
+def _choose_baseline(design: Design, name: str | None) -> str:
     if name is not None and name not in design.algorithms:
         known = ", ".join(design.algorithms)
         raise InputError(f"the baseline must be one of {known}; got {name!r}")
@@ -177,14 +172,15 @@ def _baseline(design: Design, name: str | None) -> str:
 
 
 def _check_level(design: Design, goals: Goals) -> None:
-    if goals.level not in design.levels:
-        have = ", ".join(f"{level:g}" for level in design.levels)
+    levels = design.options.levels
+    if goals.level not in levels:
+        have = ", ".join(f"{level:g}" for level in levels)
         raise InputError(
             f"levels must have {goals.level:g}, the one that a goal is about; got {have}"
         )
 
 
-def _given(
+def _read_given(
     design: Design, words: Mapping[str, PlanOf], plans: Mapping[str, PlanOf]
 ) -> dict[str, _Made]:
     """Read and check all plans that need no training, before anything is trained."""
@@ -205,14 +201,14 @@ def _given(
         elif word == "all":
             found[name] = _Made(algorithm, everything)
         elif word not in PLANS:
-            found[name] = _Made(algorithm, _loaded(name, word))
+            found[name] = _Made(algorithm, _load(name, word))
     with_plan = {name: one.plan for name, one in found.items() if one.plan is not None}
-    checked_plans(design, with_plan)
+    read_plans(replace(design, options=replace(design.options, plan=with_plan)))
     return found
 
 
 def _check_startable(design: Design, names: Collection[str]) -> None:
-    """Refuse what could not be trained with everybody's points, before any plan is made."""
+    """Raise an InputError at what could not train with everyone's points, before planning."""
     for name, algorithm in design.algorithms.items():
         if name in names:
             try:
@@ -221,7 +217,7 @@ def _check_startable(design: Design, names: Collection[str]) -> None:
                 raise InputError(f"{name}: {error}") from None
 
 
-def _loaded(name: str, path: str | Path) -> Allocation:
+def _load(name: str, path: str | Path) -> Allocation:
     if not Path(path).exists():
         raise InputError(
             f"the plan of {name} must be one of {', '.join(PLANS)}, or a file that has it; there "
@@ -231,7 +227,7 @@ def _loaded(name: str, path: str | Path) -> Allocation:
 
 
 def _word(plan: PlanOf) -> str:
-    """Say how a plan was made; of a file its name, wherever it is."""
+    """Return how a plan was made; of a file its name, wherever it is."""
     return Path(plan).name if isinstance(plan, str | Path) else "given"
 
 
@@ -243,32 +239,29 @@ class _Planner:
     choosing: the same, as pilots may see it.
     design: of the comparison.
     place: where runs are made and kept.
-    told: is told how far things are.
+    report: called with how far things are.
     goals: what is to be reached.
-    pilots, seeking: how many runs a plan may take.
-    wanted: of a measured plan, the arguments of `make_plan`.
+    options: what was asked.
     """
 
     source: Source
     choosing: Source
     design: Design
     place: Mapping[str, Any]
-    told: Callable[[Stage], None]
+    report: Callable[[Stage], None]
     goals: Goals
-    pilots: int | None
-    seeking: int | None
-    wanted: Mapping[str, Any]
+    options: FrontierOptions
 
-    def made(self, name: str, word: str) -> _Made | str:
-        """Make a plan, or say why there is none."""
+    def plan(self, name: str, word: str) -> _Made | str:
+        """Return a plan, or the reason why there is none."""
         algorithm = self.design.algorithms[name]
-        make = self._measured if word == "measured" else self._sought
+        make = self._measure if word == "measured" else self._seek
         try:
             return make(name, algorithm)
         except UnreachableError as error:
             return str(error)
 
-    def _measured(self, name: str, algorithm: Algorithm) -> _Made | str:
+    def _measure(self, name: str, algorithm: Algorithm) -> _Made | str:
         from fedaccord.frontier.from_federation import from_federation
         from fedaccord.planning.plan import make_plan
 
@@ -276,35 +269,41 @@ class _Planner:
         measurement = from_federation(
             self.choosing,
             algorithm,
-            budget=self.pilots,
-            seed=self.design.seed,
+            budget=self.options.pilots,
+            seed=self.design.options.seed,
             # The audits that follow leave runs in the store: whoever goes on after an
             # interruption is to plan by the pilots that were there before.
             others=False,
-            progress=lambda done, total: self.told(Stage(what, done, total)),
+            progress=lambda done, total: self.report(Stage(what, done, total)),
             **self.place,
         )
-        levels = [level for level in self.design.levels if level < 1]
-        plan = make_plan(measurement, levels=levels, seed=self.design.seed, **self.wanted)
+        levels = [level for level in self.design.options.levels if level < 1]
+        plan = make_plan(
+            measurement,
+            levels=levels,
+            probability=self.options.probability,
+            prefer=self.options.prefer,  # type: ignore[arg-type]
+            seed=self.design.options.seed,
+        )
         if plan.contributions is None or not plan.contributions.any():
             return plan.verdict
         return _Made(algorithm, plan.allocation, plan.verdict, len(measurement.table.contributions))
 
-    def _sought(self, name: str, algorithm: Algorithm) -> _Made:
+    def _seek(self, name: str, algorithm: Algorithm) -> _Made:
         from fedaccord.federation.eqfed.seek import seek_equilibrium
 
         def tell(now: Any) -> None:
-            self.told(Stage(f"EQ-FED for {name}: {now.phase}", now.done, now.budget))
+            self.report(Stage(f"EQ-FED for {name}: {now.phase}", now.done, now.budget))
 
         found = seek_equilibrium(
             self.source,
             algorithm,
-            budget=self.seeking,
+            budget=self.options.seeking,
             checks=FEWEST_CHECKS,
             levels=(self.goals.level,),
             # Half of the misses that the goal allows are left to what a few trials cannot tell.
             confidence=(1 + self.goals.satisfied) / 2,
-            seed=self.design.seed,
+            seed=self.design.options.seed,
             progress=tell,
             **self.place,
         )
@@ -313,41 +312,26 @@ class _Planner:
         return _Made(found.algorithm, found.plan, story, found.runs)
 
 
-def _audited(
+def _audit_both(
     source: Source,
     ready: Mapping[str, _Made],
-    asked: Mapping[str, Any],
+    options: AuditOptions,
     place: Mapping[str, Any],
-    told: Callable[[Stage], None],
-) -> tuple[DefectionAudit, DefectionAudit]:
+    report: Callable[[Stage], None],
+) -> list[DefectionAudit]:
     """Audit all contenders by P1 and by P2, with the same workers."""
     algorithms = {name: one.algorithm for name, one in ready.items()}
-    plans = {name: one.plan for name, one in ready.items() if one.plan is not None}
+    plan = {name: one.plan for name, one in ready.items() if one.plan is not None}
+    found = []
     with open_executor(source, **place) as executor:
+        for protocol in PROTOCOLS:
+            what = f"{protocol} of {len(algorithms)} algorithms"
 
-        def audited(protocol: str) -> DefectionAudit:
-            def tell(now: Progress) -> None:
-                what = f"{protocol} of {len(algorithms)} algorithms"
-                told(Stage(what, now.done, now.total, now))
+            def tell(now: Progress, what: str = what) -> None:
+                report(Stage(what, now.done, now.total, now))
 
-            return defection_curves(
-                source,
-                algorithms,
-                protocol=protocol,
-                plan=plans,
-                engine=_opened(executor.engine),
-                store=executor.store,
-                progress=tell,
-                **asked,
-            )
-
-        return audited("P1"), audited("P2")
-
-
-def _opened(engine: Engine) -> EngineMaker:
-    """Lend an engine that is open already, and is to stay so."""
-
-    def lent(source: Source, *, workers: int | None) -> Any:
-        return contextlib.nullcontext(engine)
-
-    return lent
+            asked = replace(options, protocol=protocol, plan=plan)
+            design = Design.of(source, algorithms, asked)
+            fresh = Executor(executor.engine, executor.store)
+            found.append(run_audit(source, design, read_plans(design), fresh, tell))
+    return found

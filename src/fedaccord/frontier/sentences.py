@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedaccord.federation.config.load import PLANS
+from fedaccord.federation.config.sections import PLANS
 
 if TYPE_CHECKING:
     from fedaccord.frontier.result import Contender, Frontier, Reached

@@ -22,6 +22,7 @@ from fedaccord.reproduce.claims import Setting, Unavailable
 if TYPE_CHECKING:
     from fedaccord.federation.config.build import Building
     from fedaccord.federation.config.load import Config
+    from fedaccord.federation.config.sections import AuditOptions
     from fedaccord.federation.defection.curves import DefectionAudit
     from fedaccord.federation.defection.solo import SoloCurves
     from fedaccord.federation.runs.store import Outcome
@@ -117,15 +118,12 @@ class Bench:
         from fedaccord.federation.defection.audit import defection_curves
         from fedaccord.federation.runs.store import RunStore
 
-        wanted, algorithms = self.config.audit, self.config.algorithms
+        wanted, algorithms = _by_p1(self.config), self.config.algorithms
         source = self.building.source(wanted.seed)
         with RunStore(self.file) as store:
             audit = defection_curves(
                 *(source, algorithms),
-                levels=wanted.levels,
-                trials=wanted.trials,
-                defectors=wanted.defectors,
-                seed=wanted.seed,
+                options=wanted,
                 workers=self.setting.workers,
                 store=store,
                 progress=lambda now: self.setting.tell(what, now.done, now.total),
@@ -152,20 +150,17 @@ class Bench:
         )
 
 
+def _by_p1(config: Config) -> AuditOptions:
+    """Return what a config asks of an audit, by the paper's protocol and to the last trial."""
+    return dataclasses.replace(config.audit, protocol="P1", plan=None, width=None)
+
+
 def _with_outcomes(audit: DefectionAudit, source: Any, config: Config, store: Any) -> Audited:
     """Take every run of an audit out of the store again."""
-    from fedaccord.federation.defection.design import cut, designed
+    from fedaccord.federation.defection.design import Design, cut
 
-    wanted = config.audit
-    design = designed(
-        *(source, config.algorithms),
-        levels=wanted.levels,
-        trials=wanted.trials,
-        protocol="P1",
-        defectors=wanted.defectors,
-        width=None,
-        seed=wanted.seed,
-    )
+    wanted = _by_p1(config)
+    design = Design.of(source, config.algorithms, wanted)
     outcomes = {
         (name, level): [
             [

@@ -9,8 +9,9 @@ from fedaccord import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.defection.design import cut, designed
+from fedaccord.federation.defection.design import Design, cut
 
 
 @pytest.mark.parametrize(
@@ -40,9 +41,9 @@ OLD_KEYS = [
 
 @pytest.mark.parametrize(("algorithm", "key"), OLD_KEYS)
 def test_runs_of_older_result_files_are_found_again(algorithm, key):
-    options = {"levels": [0.5], "trials": 9, "protocol": "P1", "defectors": "each"}
-    design = designed(MadeUp(), {"one": algorithm}, **options, width=None, seed=3)
-    contributions = design.defecting(design.points, 2, 0.5)
+    options = AuditOptions(levels=[0.5], trials=9, protocol="P1", defectors="each", seed=3)
+    design = Design.of(MadeUp(), {"one": algorithm}, options)
+    contributions = design.defect(design.points, 2, 0.5)
     assert contributions == (10, 20, 20)
     assert design.run("one", contributions, 7, full=design.points).key == key
 

@@ -24,10 +24,10 @@ from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.eqfed.search import FEWEST
 from fedaccord.federation.eqfed.seek import seek_equilibrium
+from fedaccord.federation.partition import Halved
 from fedaccord.federation.runs.engines import make_run
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
-from fedaccord.federation.validation_halves import Halved
 
 PLENTY = 100_000
 

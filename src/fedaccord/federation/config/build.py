@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from fedaccord.errors import InputError
-from fedaccord.federation.config.load import AgentSettings, Config
+from fedaccord.federation.config.load import Config
+from fedaccord.federation.config.sections import AgentSettings
 from fedaccord.federation.data.dataset import Dataset, load_data
 from fedaccord.federation.data.difficulty import Bands, Scores, loss_scores, trial_scores
 from fedaccord.federation.data.preprocessing import Preparation

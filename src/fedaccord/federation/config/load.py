@@ -29,23 +29,26 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedaccord._checks import check_choice, check_known
 from fedaccord._io.atomic import read_text
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import ALGORITHMS, algorithm_class
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.config.settings import (
-    check_bands,
-    check_known,
-    choice,
-    distinct,
-    key,
-    listed,
-    one_or_each,
+from fedaccord.federation.config.sections import (
+    FILES,
+    PLANS,
+    SECTIONS,
+    AgentSettings,
+    AuditOptions,
+    DataSettings,
+    DifficultySettings,
+    FrontierOptions,
+    ModelSettings,
+    PoolSettings,
+    PretrainingSettings,
     read_section,
-    real,
     text,
-    whole,
 )
 from fedaccord.federation.data.idx import FOLDER
 
@@ -53,214 +56,8 @@ if TYPE_CHECKING:
     from fedaccord.federation.runs.engines import Source
 
 DEFAULT = "digits.toml"
-SOURCES = ("digits", "emnist", "fashion-mnist", "npz", "csv")
-PERCENTILE = real(least=0, most=100)
-# How an algorithm's plan is made; anything else is a file that has it.
-PLANS = ("own", "all", "measured", "sought")
-
-
-@dataclass(frozen=True)
-class DataSettings:
-    """[data]: the keys are those of `load_data`; for npz and csv, path names the file."""
-
-    source: str = key(choice(*SOURCES), "digits")
-    path: str | None = key(text)
-    label: str | None = key(text)
-    site: str | None = key(text)
-    label_above: float | None = key(real())
-    categories: tuple[str, ...] = key(distinct(listed(text)), ())
-    without: tuple[str, ...] = key(distinct(listed(text)), ())
-
-    def __post_init__(self) -> None:
-        """Refuse a kind of file without a file."""
-        if self.source in ("npz", "csv") and self.path is None:
-            raise InputError(f'[data] source = "{self.source}" needs a path, the file to read')
-
-
-@dataclass(frozen=True)
-class PoolSettings:
-    """[pools]: how many points go where, drawn at random with a seed of their own.
-
-    pretraining: to pre-train on, and to train the network on that scores difficulty by loss; a
-        quarter of all where left out, at most the paper's 30,000.
-    validation: to measure accuracy on beforehand; a tenth of all where left out, at most 10,000.
-    agents: for the agents; all the others where left out.
-    seed: of the division, of pre-training and of difficulty.
-    """
-
-    pretraining: int | None = key(whole(0))
-    validation: int | None = key(whole(0))
-    agents: int | None = key(whole())
-    seed: int = key(whole(0), 0)
-
-
-@dataclass(frozen=True)
-class DifficultySettings:
-    """[difficulty]: a method and its options, those of `loss_scores` and `trial_scores`.
-
-    scores: a file of scores made before, instead of a method.
-    """
-
-    method: str = key(choice("loss", "trials"), "loss")
-    scores: str | None = key(text)
-    batch_size: int | None = key(whole())
-    learning_rate: float | None = key(real(above=0))
-    until: float | None = key(real(above=0, most=1))
-    batches: int | None = key(whole())
-    holdout: int | None = key(whole())
-    trials: int | None = key(whole())
-    points: int | None = key(whole())
-    target: float | None = key(real(above=0, most=1))
-    cap: int | None = key(whole())
-    look_every: int | None = key(whole())
-
-    # What only one of the methods has.
-    LOSS = ("until", "batches", "holdout")
-    TRIALS = ("trials", "points", "target", "cap", "look_every")
-
-    def __post_init__(self) -> None:
-        """Refuse options of the other method."""
-        others = self.TRIALS if self.method == "loss" else self.LOSS
-        for name in others:
-            if getattr(self, name) is not None:
-                other = "trials" if self.method == "loss" else "loss"
-                raise InputError(
-                    f'[difficulty] {name} is for method = "{other}", and the method is '
-                    f'"{self.method}"; leave it out'
-                )
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options that were given, by the names that the method's function has for them."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in values.items() if k not in ("method", "scores") and v is not None}
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """[agents]: mixtures of hard and easy points; or, where the data have sites, the sites.
-
-    mixtures: the hard part of each agent's points, 0 to 1.
-    names: what the agents are called; by their mixtures where left out.
-    points: of each agent, training and validation together; one for all or one each.
-    validation: the part of them that is for validation.
-    requirement: the accuracy the agents want; one for all or one each.
-    hard, easy: from and to which percentile of difficulty points are hard, and easy.
-    """
-
-    mixtures: tuple[float, ...] = key(listed(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
-    names: tuple[str, ...] | None = key(distinct(listed(text)))
-    points: int | tuple[int, ...] = key(one_or_each(whole(0)), 2_000)
-    validation: float = key(real(above=0, below=1), 0.2)
-    requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
-    hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
-    easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
-
-    def check_mixtures(self) -> None:
-        """Refuse what does not fit the mixtures; of sites, only their data tell what does."""
-        count = len(self.mixtures)
-        if self.names is not None and len(self.names) != count:
-            raise InputError(
-                f"[agents] names lists {len(self.names)} for {count} mixtures; give one each"
-            )
-        for name in ("points", "requirement"):
-            value = getattr(self, name)
-            if isinstance(value, tuple) and len(value) != count:
-                raise InputError(
-                    f"[agents] {name} lists {len(value)} for {count} mixtures; give one for all or "
-                    "one each"
-                )
-        check_bands(self.hard, self.easy, names=("[agents] hard", "[agents] easy"))
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """[model]: a network that `model_factory` knows."""
-
-    name: str = key(choice("paper", "cnn", "mlp", "logistic"), "mlp")
-    engine: str = key(choice("auto", "native", "torch", "eager"), "auto")
-
-
-@dataclass(frozen=True)
-class PretrainingSettings:
-    """[pretraining]: the options of `pretrain`, or weights made before.
-
-    batches: how many batches; 0 for no pre-training.
-    weights: a file of weights made before, instead of pre-training.
-    """
-
-    batches: int = key(whole(0), 75)
-    batch_size: int = key(whole(), 64)
-    learning_rate: float = key(real(above=0), 0.002)
-    until: float | None = key(real(above=0, most=1))
-    look_every: int = key(whole(), 25)
-    weights: str | None = key(text)
-
-
-@dataclass(frozen=True)
-class AuditSettings:
-    """[audit]: the arguments of `defection_curves`.
-
-    plan: a file with the allocation that P2 prescribes.
-    """
-
-    protocol: str = key(choice("P1", "P2"), "P1")
-    levels: tuple[float, ...] = key(
-        distinct(listed(real(above=0, most=1))), (1.0, 0.75, 0.5, 0.25, 0.05)
-    )
-    trials: int = key(whole(), 20)
-    defectors: str = key(choice("each", "random"), "each")
-    width: float | None = key(real(above=0, below=1))
-    seed: int = key(whole(0), 0)
-    plan: str | None = key(text)
-
-
-@dataclass(frozen=True)
-class FrontierSettings:
-    """[frontier]: how algorithms are compared, each with its plan.
-
-    levels: what part a defector gives.
-    trials: how often everything is done.
-    defectors: "each" agent in every trial, or one at "random".
-    seed: of deals and runs; the audit's where left out.
-    baseline: the algorithm whose samples the others' are counted against; the first FedAvg where
-        left out.
-    pilots: how many pilots a measured plan may take.
-    seeking: how many runs the search for an equilibrium may take.
-    probability: with which all are to be satisfied under a plan that is measured.
-    prefer: which equilibrium a measured plan is: the least "total", or the "firm" one, whose
-        contributors are least able to cut.
-    """
-
-    levels: tuple[float, ...] = key(distinct(listed(real(above=0, most=1))), (1.0, 0.75, 0.5, 0.25))
-    trials: int = key(whole(), 30)
-    defectors: str = key(choice("each", "random"), "each")
-    seed: int | None = key(whole(0))
-    baseline: str | None = key(text)
-    pilots: int | None = key(whole())
-    seeking: int | None = key(whole())
-    probability: float = key(real(above=0, below=1), 0.95)
-    prefer: str = key(choice("total", "firm"), "total")
-
-
-SECTIONS: dict[str, type[Any]] = {
-    "data": DataSettings,
-    "pools": PoolSettings,
-    "difficulty": DifficultySettings,
-    "agents": AgentSettings,
-    "model": ModelSettings,
-    "pretraining": PretrainingSettings,
-    "audit": AuditSettings,
-    "frontier": FrontierSettings,
-}
-# Keys whose values are files, relative to the config's own folder.
-FILES = {
-    "data": ("path",),
-    "difficulty": ("scores",),
-    "pretraining": ("weights",),
-    "audit": ("plan",),
-    "algorithms.NAME": ("plan",),
-}
+# A longer chain is a mistake.
+MOST_EXTENDED = 20
 
 
 @dataclass(frozen=True)
@@ -281,8 +78,8 @@ class Config:
     pretraining: PretrainingSettings
     algorithms: Mapping[str, Algorithm]
     plans: Mapping[str, str]
-    audit: AuditSettings
-    frontier: FrontierSettings
+    audit: AuditOptions
+    frontier: FrontierOptions
     given: frozenset[str] = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
@@ -338,10 +135,6 @@ class Config:
         plain = {name: dataclasses.asdict(getattr(self, name)) for name in SECTIONS}
         algorithms = {n: a.to_dict() for n, a in self.algorithms.items()}
         return {**plain, "algorithms": algorithms, "plans": dict(self.plans)}
-
-
-# A longer chain is a mistake.
-MOST_EXTENDED = 20
 
 
 def read_tables(path: str | Path, *, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -472,9 +265,9 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
     by_name = {name.casefold(): kind for kind, (name, *_) in ALGORITHMS.items()}
     word = table.get("kind", by_name.get(name.casefold()))
     if word is None:
-        known = ", ".join(ALGORITHMS)
-        raise InputError(f'[{section}] needs a kind, one of {known}: kind = "fedavg"')
-    kind = algorithm_class(choice(*ALGORITHMS)(f"[{section}] kind", word))
+        kinds = ", ".join(ALGORITHMS)
+        raise InputError(f'[{section}] needs a kind, one of {kinds}: kind = "fedavg"')
+    kind = algorithm_class(check_choice(f"[{section}] kind", word, tuple(ALGORITHMS), hint=True))
     own = {k: v for k, v in table.items() if k not in ("kind", "plan")}
     known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
     check_known(own, known, f"[{section}] has no key")

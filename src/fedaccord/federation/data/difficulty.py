@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from fedaccord._checks import Indices, Vector, frozen
 from fedaccord._io.npz import load_arrays, save_arrays, wrong_content
 from fedaccord.errors import InputError
-from fedaccord.federation.config.settings import check_bands
+from fedaccord.federation.config.sections import check_bands
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.data.idx import find_file
 from fedaccord.federation.data.preprocessing import Preparation

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from fedaccord.allocation import Allocation
 from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.config.sections import AuditOptions, takes
 from fedaccord.federation.defection.curves import (
     Contributions,
     DefectionAudit,
@@ -25,15 +25,9 @@ from fedaccord.federation.defection.curves import (
     all_satisfied,
     at_end,
     defectors_satisfied,
-    summed_up,
+    sum_up,
 )
-from fedaccord.federation.defection.design import (
-    LEVELS,
-    PLANNING_TRIALS,
-    Design,
-    checked_plans,
-    designed,
-)
+from fedaccord.federation.defection.design import PLANNING_TRIALS, Design, read_plans
 from fedaccord.federation.defection.intervals import Proportion, clustered
 from fedaccord.federation.runs.engines import Engine, Source
 from fedaccord.federation.runs.execute import Executor, Progress, open_executor
@@ -60,17 +54,12 @@ class Known:
     stopped: bool
 
 
+@takes(AuditOptions)
 def defection_curves(
     source: Source,
     algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
     *,
-    levels: Sequence[float] = LEVELS,
-    trials: int = 20,
-    protocol: str = "P1",
-    plan: Allocation | Mapping[str, Allocation] | None = None,
-    defectors: str = "each",
-    width: float | None = None,
-    seed: int = 0,
+    options: AuditOptions,
     workers: int | None = None,
     engine: str | Callable[..., Engine] = "local",
     store: RunStore | str | Path | None = None,
@@ -85,7 +74,7 @@ def defection_curves(
     the smaller of theta_i and L * points_i, everybody else theta_j. A client of whom nothing is
     asked (theta_i = 0) cannot defect: the random client may be it, the random contributor may not.
 
-    An algorithm that goes by what clients have promised is told all of theta, whoever cuts.
+    An algorithm that goes by what clients have pledged gets all of theta, whoever defects.
 
     With a width a level stops after the fewest trials, five or more, whose interval for the
     random client is as narrow; looking so often makes the intervals hold a little less often than
@@ -93,50 +82,48 @@ def defection_curves(
 
     source: a federation, or what deals one to each trial.
     algorithms: to be compared; give a dict to name them, where two are of one kind.
-    levels: L, above 0 and at most 1.
-    trials: how many times everything is done, at most.
-    protocol: "P1" or "P2".
-    plan: theta, for all algorithms or by the algorithm's name. An algorithm that has none is held
-        under P1 to all points, and under P2 to its own: the different points it used of each
-        client, on average over trials that are not among those counted.
-    defectors: "each" client in every trial, or one at "random", every client equally often.
-    width: how narrow an interval is enough.
-    seed: of everything random.
+    options: AuditOptions.
     workers: how many runs at a time; where left out one, or on Ray one per CPU of the cluster.
     engine: where the runs are made: "local", in Flower's simulation ("flower") or on Ray ("ray");
         or what makes an engine of a source and workers=, such as RayEngine with an address.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: called with how far things are whenever a run starts or finishes.
     """
-    started = time.perf_counter()
-    design = designed(
-        source,
-        algorithms,
-        levels=levels,
-        trials=trials,
-        protocol=protocol,
-        defectors=defectors,
-        width=width,
-        seed=seed,
-    )
-    prescribed = checked_plans(design, plan)
+    design = Design.of(source, algorithms, options)
+    plans = read_plans(design)
     with open_executor(source, engine=engine, workers=workers, store=store) as executor:
-        work = _Work(design, executor, progress)
-        full = work.completed(prescribed)
-        cells = work.score(full)
+        return run_audit(source, design, plans, executor, progress)
+
+
+def run_audit(
+    source: Source,
+    design: Design,
+    plans: Mapping[str, Contributions],
+    executor: Executor,
+    progress: Callable[[Progress], None] | None = None,
+) -> DefectionAudit:
+    """Return what comes of an audit whose workers are there already.
+
+    source: a federation, or what deals one to each trial.
+    design: of the audit.
+    plans: what algorithms are held to, of those that have a plan.
+    executor: makes the runs that it does not know yet.
+    progress: called with how far things are.
+    """
+    started = time.perf_counter()
+    work = _Work(design, executor, progress)
+    full = work.find_plans(plans)
+    cells = work.score(full)
+    counted = {id(o): o for cell in cells for trial in cell.finished for _, o in trial}.values()
     return DefectionAudit(
-        protocol=protocol,
-        defectors=defectors,
+        options=design.options,
         clients=design.names,
         curves=tuple(_curve(design, name, full[name], cells) for name in design.algorithms),
-        trials=trials,
-        width=width,
-        seed=seed,
-        versions=_versions(cells),
+        versions=tuple(sorted({outcome.versions for outcome in counted})),
         source=design.fingerprint,
         requirements=tuple(float(r) for r in source.requirements),
         reused=executor.reused,
-        run_seconds=_run_seconds(cells),
+        run_seconds=sum(outcome.seconds for outcome in counted),
         seconds=time.perf_counter() - started,
     )
 
@@ -152,14 +139,14 @@ class _Cell:
         self.satisfied = clustered(np.zeros((0, 1)))
         self._design = design
         self._full = full
-        self._next = self.runs(0)
+        self._next = self.runs(design.first)
 
     def runs(self, trial: int) -> list[tuple[int, Run]]:
         """List who defects in a trial, and the run that shows what comes of it."""
         design, full = self._design, self._full
         return [
-            (i, design.run(self.algorithm, design.defecting(full, i, self.level), trial, full=full))
-            for i in design.cutting(trial, full)
+            (i, design.run(self.algorithm, design.defect(full, i, self.level), trial, full=full))
+            for i in design.choose_defectors(trial, full)
         ]
 
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -167,21 +154,22 @@ class _Cell:
         while not self.ended and all(run.key in outcomes for _, run in self._next):
             self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
             self.satisfied = defectors_satisfied(self.finished, self._design.drawn)
-            enough = len(self.finished) >= FEWEST_TRIALS and self._design.width is not None
-            self.stopped = enough and self._widest() <= (self._design.width or 0)
+            width = self._design.options.width
+            enough = len(self.finished) >= FEWEST_TRIALS and width is not None
+            self.stopped = enough and self._widest() <= (width or 0)
             if not self.ended:
-                self._next = self.runs(len(self.finished))
+                self._next = self.runs(self._design.first + len(self.finished))
 
     @property
     def ended(self) -> bool:
-        return self.stopped or len(self.finished) == self._design.trials
+        return self.stopped or len(self.finished) == self._design.options.trials
 
     def left(self, outcomes: Mapping[str, Outcome]) -> int:
         """Count the runs to come, unless it stops early, that no other cell makes."""
         if self.ended:
             return 0
         own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
-        to_come = (self._design.trials - len(self.finished)) * len(set(own))
+        to_come = (self._design.options.trials - len(self.finished)) * len(set(own))
         return to_come - sum(key in outcomes for key in set(own))
 
     def _widest(self) -> float:
@@ -194,10 +182,7 @@ class _Work:
     """Makes the runs that are not in the store, and keeps account."""
 
     def __init__(
-        self,
-        design: Design,
-        executor: Executor,
-        progress: Callable[[Progress], None] | None,
+        self, design: Design, executor: Executor, progress: Callable[[Progress], None] | None
     ) -> None:
         self._design = design
         self._executor = executor
@@ -207,18 +192,18 @@ class _Work:
         self._cells: list[_Cell] = []
         self._plans: list[tuple[str, Run]] = []
 
-    def completed(self, plans: Mapping[str, Contributions]) -> dict[str, Contributions]:
-        """Give what each algorithm is held to: its plan, all points, or what it uses of them."""
+    def find_plans(self, plans: Mapping[str, Contributions]) -> dict[str, Contributions]:
+        """Return what each algorithm is held to: its plan, all points, or what it uses of them."""
         full = {name: plans.get(name, self._design.points) for name in self._design.algorithms}
         without = [name for name in full if name not in plans]
-        if self._design.protocol == "P1" or not without:
+        if self._design.options.protocol == "P1" or not without:
             return full
         # Until the plans are known the work that follows them is guessed from full contributions.
         self._cells = self._new_cells(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
         wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in without}
         self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
-        self._make(iter(self._plans))
+        self._make(self._plans)
         self._plans = []
         return full | {name: self._points_used(runs) for name, runs in wanted.items()}
 
@@ -226,11 +211,14 @@ class _Work:
         """Make the runs of all cells, one trial after the other."""
         self._cells = self._new_cells(full)
         self._make(self._wanted())
+        # Runs that the executor knew before are passed over in silence.
+        for cell in self._cells:
+            cell.advance(self._executor.outcomes)
         return self._cells
 
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         # Full contribution always is a cell: it tells whether all are satisfied.
-        levels = (1.0, *(level for level in self._design.levels if level != 1))
+        levels = (1.0, *(level for level in self._design.options.levels if level != 1))
         return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
 
     def _points_used(self, runs: Sequence[Run]) -> Contributions:
@@ -238,19 +226,21 @@ class _Work:
         return tuple(int(n) for n in np.ceil(used))
 
     def _wanted(self) -> Iterator[tuple[str, Run]]:
-        for trial in range(self._design.trials):
+        first = self._design.first
+        for trial in range(first, first + self._design.options.trials):
             for cell in self._cells:
                 if not cell.stopped:
                     yield from ((cell.algorithm, run) for _, run in cell.runs(trial))
 
-    def _make(self, wanted: Iterator[tuple[str, Run]]) -> None:
-        self._executor.execute(self._noted(wanted), take=self._take, report=self._report)
+    def _make(self, wanted: Iterable[tuple[str, Run]]) -> None:
+        """Make the runs, and note which algorithm asked for each first."""
 
-    def _noted(self, wanted: Iterator[tuple[str, Run]]) -> Iterator[Run]:
-        """Pass the runs on, and note which algorithm asked for each first."""
-        for name, run in wanted:
-            self._names.setdefault(run.key, name)
-            yield run
+        def noted() -> Iterator[Run]:
+            for name, run in wanted:
+                self._names.setdefault(run.key, name)
+                yield run
+
+        self._executor.execute(noted(), take=self._take, report=self._report)
 
     def _take(self, run: Run, outcome: Outcome) -> None:
         self._seconds[self._names[run.key]].append(outcome.seconds)
@@ -295,22 +285,12 @@ class _Work:
 def _curve(
     design: Design, name: str, full: Contributions, cells: Sequence[_Cell]
 ) -> DefectionCurve:
-    return summed_up(
+    return sum_up(
         name,
-        design.held_to(name, full).to_dict(),
+        design.pledge(name, full).to_dict(),
         full,
         clients=design.names,
-        levels=design.levels,
+        levels=design.options.levels,
         trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
         drawn=design.drawn,
     )
-
-
-def _versions(cells: Sequence[_Cell]) -> tuple[str, ...]:
-    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
-    return tuple(sorted({outcome.versions for outcome in counted}))
-
-
-def _run_seconds(cells: Sequence[_Cell]) -> float:
-    counted = (outcome for cell in cells for trial in cell.finished for _, outcome in trial)
-    return sum(outcome.seconds for outcome in {id(o): o for o in counted}.values())

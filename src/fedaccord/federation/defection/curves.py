@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.intervals import (
     Interval,
     Proportion,
@@ -177,13 +178,9 @@ def _interval(ends: Sequence[float] | None) -> Interval | None:
 class DefectionAudit:
     """The curves of some algorithms on one federation, under the same data and seeds.
 
-    protocol: "P1" or "P2".
-    defectors: "each" or "random".
+    options: what the audit was asked.
     clients: the clients' names.
     curves: one per algorithm, in the order asked for.
-    trials: how many were asked for; a cell that stopped early has fewer.
-    width: how narrow an interval had to be for that, None for never.
-    seed: of the audit.
     versions: of the packages that the runs were made with.
     source: the fingerprint of the federation, or of what deals one to each trial.
     requirements: the accuracy that each client wants.
@@ -192,13 +189,9 @@ class DefectionAudit:
     seconds: how long it took this time.
     """
 
-    protocol: str
-    defectors: str
+    options: AuditOptions
     clients: tuple[str, ...]
     curves: tuple[DefectionCurve, ...]
-    trials: int
-    width: float | None
-    seed: int
     versions: tuple[str, ...]
     source: str
     requirements: tuple[float, ...]
@@ -210,8 +203,33 @@ class DefectionAudit:
         names = ", ".join(curve.algorithm for curve in self.curves)
         return f"DefectionAudit({self.protocol}, {names}, {len(self.clients)} clients)"
 
+    @property
+    def protocol(self) -> str:
+        """P1 or P2."""
+        return self.options.protocol
+
+    @property
+    def defectors(self) -> str:
+        """Who defects: "each" client in every trial, or one at "random"."""
+        return self.options.defectors
+
+    @property
+    def trials(self) -> int:
+        """How many were asked for; a level that stopped early has fewer."""
+        return self.options.trials
+
+    @property
+    def width(self) -> float | None:
+        """How narrow an interval had to be to stop early; None for never."""
+        return self.options.width
+
+    @property
+    def seed(self) -> int:
+        """The seed of the audit."""
+        return self.options.seed
+
     def curve(self, algorithm: str) -> DefectionCurve:
-        """Give an algorithm's curve."""
+        """Return an algorithm's curve."""
         for curve in self.curves:
             if curve.algorithm == algorithm:
                 return curve
@@ -236,15 +254,13 @@ class DefectionAudit:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DefectionAudit:
-        """Make an audit of what to_dict gives, or `fedaccord audit --json` prints."""
+        """Return the audit that to_dict wrote, or `fedaccord audit --json` printed."""
+        curves = tuple(DefectionCurve.from_dict(n, c) for n, c in data["algorithms"].items())
+        asked = {name: data[name] for name in ("protocol", "defectors", "trials", "width", "seed")}
         return cls(
-            protocol=data["protocol"],
-            defectors=data["defectors"],
+            options=AuditOptions(levels=tuple(p.level for p in curves[0].levels), **asked),
             clients=tuple(data["requirements"]),
-            curves=tuple(DefectionCurve.from_dict(n, c) for n, c in data["algorithms"].items()),
-            trials=data["trials"],
-            width=data["width"],
-            seed=data["seed"],
+            curves=curves,
             versions=tuple(data["versions"]),
             source=data["source"],
             requirements=tuple(data["requirements"].values()),
@@ -255,7 +271,7 @@ class DefectionAudit:
         )
 
 
-def summed_up(
+def sum_up(
     algorithm: str,
     settings: Mapping[str, Any],
     contributions: Contributions,

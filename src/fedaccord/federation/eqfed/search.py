@@ -49,15 +49,20 @@ class Account:
     """The runs that were asked for.
 
     budget: how many there may be in all.
-    told: called whenever one is finished.
+    progress: called whenever one is finished.
     made: how many there were, those found in the store among them.
     reused: those found in the store.
     """
 
     budget: int
-    told: Callable[[Seeking], None] | None = None
+    progress: Callable[[Seeking], None] | None = None
     made: int = 0
     reused: int = 0
+
+    def report(self, phase: str, contributions: Contributions, done: int) -> None:
+        """Report how many runs are finished beside those that were counted before."""
+        if self.progress is not None:
+            self.progress(Seeking(phase, contributions, self.made + done, self.budget))
 
 
 @dataclass(frozen=True)
@@ -76,27 +81,19 @@ class Bench:
     account: Account
 
     def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
-        """Give what came of runs, if the account is no higher than so many with them."""
-        if not runs:
-            return []
-        known, account = self.executor.outcomes, self.account
-        new = list({run.key: run for run in runs if run.key not in known}.values())
+        """Return what came of runs, or raise SpentError where there would be too many in all."""
+        executor, account = self.executor, self.account
+        new = list({r.key: r for r in runs if r.key not in executor.outcomes}.values())
         if account.made + len(new) > most:
             raise SpentError
-        before, reused = account.made, self.executor.reused
-
-        def tell(done: int, of: int) -> None:
-            if account.told is not None:
-                tried = runs[0].contributions
-                account.told(Seeking(phase, tried, before + done, account.budget))
-
-        self.executor.execute_all(new, progress=tell)
+        reused, tried = executor.reused, runs[0].contributions
+        executor.execute_all(new, progress=lambda done, _: account.report(phase, tried, done))
         account.made += len(new)
-        account.reused += self.executor.reused - reused
-        return [known[run.key] for run in runs]
+        account.reused += executor.reused - reused
+        return [executor.outcomes[run.key] for run in runs]
 
     def run(self, algorithm: Algorithm, contributions: Contributions, trial: int) -> Run:
-        """Give the run of a trial."""
+        """Return the run of a trial."""
         return Run(self.source.fingerprint, algorithm, contributions, self.seed, trial)
 
 
@@ -140,7 +137,7 @@ class Search:
         self._helping: tuple[str, ...] = ()
         self._phase = "grow"
 
-    def equilibrium(self) -> tuple[Contributions, str]:
+    def find_equilibrium(self) -> tuple[Contributions, str]:
         """Grow, trim over and over, and confirm; give the contributions, and how it ended."""
         self._check_reachable()
         try:
@@ -232,7 +229,7 @@ class Search:
 
     def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
         """Give the row of the story that tells what came of contributions."""
-        return told(self._judge, self._seen[theta], theta, self._names, phase, mover)
+        return describe_step(self._judge, self._seen[theta], theta, self._names, phase, mover)
 
     def _check_reachable(self) -> None:
         """Try whether all are satisfied if everybody gives all it has, or say who is not."""
@@ -432,7 +429,7 @@ class Search:
         return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
 
 
-def told(
+def describe_step(
     judge: Judge,
     accuracies: Matrix,
     theta: Contributions,

@@ -2,61 +2,110 @@
 
 Grow: whoever is furthest below its goal reveals points of its own, until all are satisfied. Trim:
 each in turn goes down to the least with which it is. Tighten: as few passes as that takes. Verify:
-on validation points and draws of chance that had no part in choosing.
+an audit on validation points and draws of chance that had no part in choosing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import Matrix
+from fedaccord._checks import Matrix, check_choice, check_real, check_whole
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.pledged import Pledged
-from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.defection.design import chosen, cut, designed
-from fedaccord.federation.defection.intervals import clustered, wilson
+from fedaccord.federation.config.sections import AuditOptions, takes
+from fedaccord.federation.defection.audit import run_audit
+from fedaccord.federation.defection.curves import Contributions, DefectionCurve
+from fedaccord.federation.defection.design import Design, cut
+from fedaccord.federation.defection.intervals import Proportion, wilson
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
-from fedaccord.federation.eqfed.search import Account, Bench, Search, Seeking, told
+from fedaccord.federation.eqfed.search import Account, Bench, Search, Seeking, describe_step
+from fedaccord.federation.partition import Halved, deals_anew
 from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import EngineMaker, open_executor
+from fedaccord.federation.runs.execute import EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
-from fedaccord.federation.validation_halves import Halved, deals_anew
 
 MOST_RUNS = 1_000_000
 SPLITS = ("deals", "halves")
-CUTS = (0.75, 0.5, 0.25)
 # The part of the budget that choosing may use, and more if verifying takes less than the rest.
 CHOOSING = 0.7
 
 
-def usual_budget(clients: int) -> int:
-    """Give a sensible number of runs: 100 for four clients, and more for more of them."""
-    return max(100, 25 * clients)
+@dataclass(frozen=True)
+class SeekOptions:
+    """What EQ-FED is asked: keyword arguments of `seek_equilibrium`.
+
+    budget: how many runs of training there may be in all, those in the store among them; 100, or
+        25 per client if that is more, where left out. Seven in ten are for choosing, or more if
+        verifying needs fewer than the rest.
+    trials: with how many deals or seeds everything is tried at most; fewer where these tell.
+    checks: with how many others the plan is verified, if the budget has room.
+    levels: to what part of its contribution each contributor is cut then.
+    confidence: how likely all are to be satisfied in one more trial.
+    step: the part of its points by which a client's contribution is changed at least.
+    split: "deals" verifies on other deals than it chooses by, for sources that deal anew each
+        trial; "halves" on another half of the validation points as well. Where left out, the first
+        that will do.
+    seed: of everything random.
+    """
+
+    budget: int | None = None
+    trials: int = 8
+    checks: int = 20
+    levels: tuple[float, ...] = (0.75, 0.5, 0.25)
+    confidence: float = 0.95
+    step: float = 0.1
+    split: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise an InputError at what cannot be sought."""
+        # Levels, trials and the seed are those of an audit.
+        object.__setattr__(self, "levels", self.audit(self.trials).levels)
+        expected = f"a whole number from 1 to {MOST_RUNS:,}"
+        if self.budget is not None:
+            check_whole("budget", self.budget, most=MOST_RUNS, expected=expected)
+            if self.budget < self.trials:
+                raise InputError(
+                    f"a budget of {self.budget} runs is not enough for one plan in {self.trials} "
+                    "trials; give more of the one, or fewer of the other"
+                )
+        check_whole("checks", self.checks, most=MOST_RUNS, expected=expected)
+        for name in ("confidence", "step"):
+            check_real(name, getattr(self, name), above=0, below=1, expected="between 0 and 1")
+        if self.split is not None:
+            check_choice("split", self.split, SPLITS)
+
+    def audit(self, trials: int) -> AuditOptions:
+        """Return what is asked of the audit that verifies a plan."""
+        return AuditOptions(levels=self.levels, trials=trials, protocol="P2", seed=self.seed)
+
+    def allow(self, clients: int) -> int:
+        """Return how many runs there may be in all."""
+        return max(100, 25 * clients) if self.budget is None else self.budget
+
+    def allow_choosing(self, clients: int) -> int:
+        """Return how many runs there may be before the plan is verified."""
+        budget, verifying = self.allow(clients), self.checks * (1 + len(self.levels) * clients)
+        return max(self.trials, math.floor(CHOOSING * budget), budget - verifying)
 
 
+@takes(SeekOptions)
 def seek_equilibrium(
     source: Source,
     algorithm: Algorithm,
     *,
-    budget: int | None = None,
-    trials: int = 8,
-    checks: int = 20,
-    levels: Sequence[float] = CUTS,
-    confidence: float = 0.95,
-    step: float = 0.1,
-    split: str | None = None,
-    seed: int = 0,
+    options: SeekOptions,
     store: RunStore | str | Path | None = None,
     workers: int | None = None,
     engine: str | EngineMaker = "local",
@@ -70,63 +119,51 @@ def seek_equilibrium(
     the algorithm may be any. Runs in the store are not made again.
 
     source: a federation, or what deals one to each trial.
-    algorithm: to train with; where clients promise points, without what they have promised.
-    budget: how many runs of training there may be in all, those in the store among them; 100, or
-        25 per client if that is more, where left out. Seven in ten are for choosing, or more if
-        verifying needs fewer than the rest.
-    trials: with how many deals or seeds everything is tried at most; fewer where these tell.
-    checks: with how many others the plan is verified, if the budget has room.
-    levels: to what part of its contribution each contributor is cut then.
-    confidence: how likely all are to be satisfied in one more trial.
-    step: the part of its points by which a client's contribution is changed at least.
-    split: "deals" verifies on other deals than it chooses by, for sources that deal anew each
-        trial; "halves" on another half of the validation points as well. Where left out, the first
-        that will do.
-    seed: of everything random.
+    algorithm: to train with; where clients pledge points, without what they have pledged.
+    options: SeekOptions.
     store: a file of finished runs, or a RunStore.
     workers: how many runs at a time.
     engine: where the runs are made, as `defection_curves` has it.
-    progress: told how far the search is, whenever a run is finished.
+    progress: called with how far the search is, whenever a run is finished.
     """
     started = time.perf_counter()
-    # What is asked of an audit is asked here too: an algorithm, levels, trials, a seed.
-    asked = dict[str, Any](protocol="P2", defectors="each", width=None, seed=seed)
-    levels = designed(source, algorithm, levels=levels, trials=trials, **asked).levels
-    _check_can_be_sought(algorithm)
-    account = Account(_budget(budget, source, trials), progress)
-    _checked_count("checks", checks)
-    anew, choosing, verifying = _split(source, split, seed)
+    # What an audit could not train with, EQ-FED cannot either.
+    Design.of(source, algorithm, options.audit(options.trials))
+    _check_algorithm(algorithm)
+    clients, seed = len(source.names), options.seed
+    account = Account(options.allow(clients), progress)
+    anew, choosing, verifying = _split(source, options.split, seed)
     judge = Judge(
         np.asarray(source.requirements, dtype=float),
         _validation_points(choosing),
-        confidence=_checked_part("confidence", confidence),
+        confidence=options.confidence,
         same_points=not anew,
     )
     place: dict[str, Any] = {"engine": engine, "workers": workers, "store": store}
-    check = functools.partial(_verified, checks=checks, levels=levels)
     with open_executor(choosing, **place) as executor:
         bench = Bench(choosing, executor, seed, account)
         search = Search(
             *(bench, algorithm, judge),
-            trials=trials,
-            step=_checked_part("step", step),
-            most=max(trials, _for_choosing(account.budget, choosing, checks, levels)),
+            trials=options.trials,
+            step=options.step,
+            most=options.allow_choosing(clients),
         )
-        found, ending = search.equilibrium()
-        promised, rows = _tightened(bench, search, judge, algorithm.committed(found), found)
+        found, ending = search.find_equilibrium()
+        pledged, rows = _tighten(bench, search, judge, algorithm.committed(found), found)
         if verifying is choosing:
-            verified, seen = check(bench, promised, found)
+            verified, seen = _verify(bench, pledged, found, options)
     if verifying is not choosing:
         with open_executor(verifying, **place) as executor:
-            verified, seen = check(Bench(verifying, executor, seed, account), promised, found)
+            bench = Bench(verifying, executor, seed, account)
+            verified, seen = _verify(bench, pledged, found, options)
     if len(seen):
-        rows.append(told(judge, seen, found, source.names, "verify"))
+        rows.append(describe_step(judge, seen, found, source.names, "verify"))
     return Sought(
         clients=tuple(source.names),
         contributions=found,
-        algorithm=promised,
+        algorithm=pledged,
         requirements=tuple(float(r) for r in source.requirements),
-        confidence=confidence,
+        confidence=options.confidence,
         ending=ending,
         helpers=search.helpers(found),
         story=(*search.story, *rows),
@@ -139,9 +176,9 @@ def seek_equilibrium(
 
 
 def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, Source]:
-    """Tell whether trials have points of their own, and give what to choose and verify by."""
+    """Return whether trials have points of their own, and what to choose and to verify by."""
     anew = deals_anew(source, SEEKING, VERIFYING)
-    how = ("deals" if anew else "halves") if split is None else chosen("split", split, SPLITS)
+    how = ("deals" if anew else "halves") if split is None else split
     if how == "halves":
         return anew, Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
     if not anew:
@@ -152,10 +189,10 @@ def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, 
     return anew, source, source
 
 
-def _tightened(
+def _tighten(
     bench: Bench, search: Search, judge: Judge, algorithm: Algorithm, theta: Contributions
 ) -> tuple[Algorithm, list[Step]]:
-    """Give the algorithm with the fewest passes that will do, and the rows that tell of it.
+    """Return the algorithm with the fewest passes that will do, and the steps that show it.
 
     Training with fewer passes is the beginning of training with more: what everybody had then is
     in the histories of the runs that are there.
@@ -174,16 +211,18 @@ def _tightened(
     if best is None or best[0] >= algorithm.passes:
         return algorithm, []
     passes, accuracies = best
-    row = told(judge, accuracies, theta, bench.source.names, "tighten")
+    row = describe_step(judge, accuracies, theta, bench.source.names, "tighten")
     return dataclasses.replace(algorithm, passes=passes), [dataclasses.replace(row, passes=passes)]
 
 
 def _evaluations(bench: Bench, run: Any, theta: Contributions) -> dict[float, list[float]]:
-    """Give everybody's accuracy by how many times each point had been drawn, at evaluations."""
+    """Return everyone's accuracy by how many times each point had been drawn, at evaluations."""
     names = bench.source.names
     drawn = dict.fromkeys(names, 0)
     found: dict[float, list[float]] = {}
-    for rows in _by_round(bench.executor.store.rows(run), len(names)):
+    every = bench.executor.store.rows(run)
+    for start in range(0, len(every), len(names)):
+        rows = every[start : start + len(names)]
         for _, name, samples, *_ in rows:
             drawn[name] += samples
         accuracies = {name: accuracy for _, name, *_, accuracy in rows}
@@ -194,62 +233,60 @@ def _evaluations(bench: Bench, run: Any, theta: Contributions) -> dict[float, li
     return found
 
 
-def _by_round(rows: list[Any], clients: int) -> Iterator[list[Any]]:
-    return (rows[n : n + clients] for n in range(0, len(rows), clients))
-
-
-def _verified(
-    bench: Bench,
-    algorithm: Algorithm,
-    theta: Contributions,
-    *,
-    checks: int,
-    levels: Sequence[float],
+def _verify(
+    bench: Bench, algorithm: Algorithm, theta: Contributions, options: SeekOptions
 ) -> tuple[Verified | None, Matrix]:
-    """Count how often all are satisfied with a plan, and each contributor if it cuts."""
-    account = bench.account
-
-    def outcomes(cases: list[Contributions], room: int) -> list[list[Outcome]]:
-        """Make as many trials of all cases as there is room for."""
-        trials = min(checks, room // max(1, len(cases)))
-        numbers = range(VERIFYING, VERIFYING + trials)
-        runs = [bench.run(algorithm, case, trial) for trial in numbers for case in cases]
-        made = bench.outcomes(runs, "verify", most=account.budget)
-        return [made[n : n + len(cases)] for n in range(0, len(made), max(1, len(cases)))]
-
-    cuts = [(i, level) for i, n in enumerate(theta) if n for level in levels]
+    """Audit a plan in trials that chose nothing; return what was seen, and the accuracies."""
+    account, name = bench.account, algorithm.name
+    cuts = [(i, level) for i, n in enumerate(theta) if n for level in options.levels]
     left = account.budget - account.made
     # One trial of all cuts tells more than one more of nothing but the plan.
-    full = [trial[0] for trial in outcomes([theta], left - len(cuts) if left > len(cuts) else left)]
-    less = outcomes([cut(theta, i, level) for i, level in cuts], account.budget - account.made)
+    full = min(options.checks, left - len(cuts) if left > len(cuts) else left)
+    less = min(options.checks, (left - full) // len(cuts))
     if not full:
         return None, np.zeros((0, len(theta)))
-    who = np.array([outcome.satisfied for outcome in full])
-    names, trials = bench.source.names, len(full)
+    executor = Executor(bench.executor.engine, bench.executor.store)
+    asked = options.audit(full)
+    design = Design.of(bench.source, algorithm, asked, first=VERIFYING)
+
+    def audit(**changed: Any) -> DefectionCurve:
+        part = dataclasses.replace(design, options=dataclasses.replace(asked, **changed))
+        tell = lambda now: account.report("verify", theta, now.done)  # noqa: E731
+        return run_audit(bench.source, part, {name: theta}, executor, tell).curve(name)
+
+    def outcomes(contributions: Contributions, trials: int) -> list[Outcome]:
+        numbers = range(VERIFYING, VERIFYING + trials)
+        runs = [design.run(name, contributions, trial, full=theta) for trial in numbers]
+        return [executor.outcomes[run.key] for run in runs]
+
+    at_levels = {p.level: p.at_end for p in audit(trials=less).levels} if less else {}
+    at_full = audit(levels=(1.0,))
+    account.made += len(executor.outcomes)
+    account.reused += executor.reused
+    nothing = wilson(0, 0)
     verified = Verified(
-        all_satisfied=wilson(int(who.all(axis=1).sum()), trials),
-        satisfied=tuple(wilson(int(n), trials) for n in who.sum(axis=0)),
+        all_satisfied=at_full.all_satisfied,
+        satisfied=tuple(at_full.at(1.0).at_end.clients.values()),
         cuts=tuple(
-            _cut(names[i], i, level, [trial[n].satisfied for trial in less])
-            for n, (i, level) in enumerate(cuts)
+            Cut(
+                client=design.names[i],
+                level=level,
+                satisfied=at_levels[level].clients[design.names[i]] if less else nothing,
+                others=_others_satisfied(outcomes(cut(theta, i, level), less), i),
+            )
+            for i, level in cuts
         ),
         among_contributors={
-            level: clustered(
-                [
-                    [o.satisfied[i] for (i, at), o in zip(cuts, trial, strict=True) if at == level]
-                    for trial in less
-                ]
-            )
-            for level in levels
+            level: at_levels[level].contributors if less else nothing for level in options.levels
         },
     )
-    return verified, np.nan_to_num([outcome.accuracies for outcome in full], nan=0.0)
+    seen = [outcome.accuracies for outcome in outcomes(theta, full)]
+    return verified, np.nan_to_num(seen, nan=0.0)
 
 
-def _cut(name: str, client: int, level: float, satisfied: list[tuple[bool, ...]]) -> Cut:
-    own = sum(one[client] for one in satisfied)
-    others = sum(all(one[:client]) and all(one[client + 1 :]) for one in satisfied)
-    return Cut(name, level, wilson(own, len(satisfied)), wilson(others, len(satisfied)))
+def _others_satisfied(outcomes: list[Outcome], client: int) -> Proportion:
+    others = [o.satisfied[:client] + o.satisfied[client + 1 :] for o in outcomes]
+    return wilson(sum(map(all, others)), len(others))
 
 
 def _validation_points(source: Source) -> np.ndarray[Any, Any]:
@@ -257,7 +294,7 @@ def _validation_points(source: Source) -> np.ndarray[Any, Any]:
     return np.array([len(client.validation_labels) for client in clients])
 
 
-def _check_can_be_sought(algorithm: Algorithm) -> None:
+def _check_algorithm(algorithm: Algorithm) -> None:
     if algorithm.trains_alone:
         raise InputError(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
@@ -267,32 +304,3 @@ def _check_can_be_sought(algorithm: Algorithm) -> None:
         raise InputError(
             f"{algorithm.name} has a commitment already; leave it out, for it is what is sought"
         )
-
-
-def _budget(budget: object, source: Source, trials: int) -> int:
-    if budget is None:
-        return usual_budget(len(source.names))
-    runs = _checked_count("budget", budget)
-    if runs < trials:
-        raise InputError(
-            f"a budget of {runs} runs is not enough for one plan in {trials} trials; give more of "
-            "the one, or fewer of the other"
-        )
-    return runs
-
-
-def _for_choosing(budget: int, source: Source, checks: int, levels: Sequence[float]) -> int:
-    verifying = checks * (1 + len(levels) * len(source.names))
-    return max(math.floor(CHOOSING * budget), budget - verifying)
-
-
-def _checked_count(what: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RUNS:
-        raise InputError(f"{what} must be a whole number from 1 to {MOST_RUNS:,}; got {value!r}")
-    return value
-
-
-def _checked_part(what: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise InputError(f"{what} must be between 0 and 1; got {value!r}")
-    return float(value)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedaccord._checks import check_choice
 from fedaccord.errors import FedaccordError
-from fedaccord.federation.defection.design import chosen
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.engines import ENGINES, Engine, RunError, Source
 from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
@@ -164,10 +164,11 @@ def open_executor(
     workers: how many runs at a time.
     store: a file of finished runs, or a RunStore.
     """
-    make_engine = engine if callable(engine) else ENGINES[chosen("engine", engine, tuple(ENGINES))]
+    if not callable(engine):
+        engine = ENGINES[check_choice("engine", engine, tuple(ENGINES))]
     with contextlib.ExitStack() as stack:
         # First, for whatever is wrong with it is to leave no new file behind.
-        machine = stack.enter_context(make_engine(source, workers=workers))
+        machine = stack.enter_context(engine(source, workers=workers))
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         yield Executor(machine, kept)
 

@@ -7,24 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._io.json import json_text
+from fedaccord._checks import check_whole
 from fedaccord._lazy import imported
 from fedaccord.cli.app import Interrupted, app
-from fedaccord.cli.configs import building_of, chosen_algorithms, overridden, read_config
-from fedaccord.cli.options import CACHE, AsJson, CacheFolder, ConfigFile, ReportFile
+from fedaccord.cli.options import (
+    CACHE,
+    AsJson,
+    CacheFolder,
+    ConfigFile,
+    ReportFile,
+    choose_algorithms,
+    prepare_building,
+    read_config,
+)
 from fedaccord.cli.present import (
     check_destination,
     check_folder,
     check_report,
     command_line,
-    write_page,
+    present,
 )
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import emit, emit_text, progress
+from fedaccord.federation.config.sections import override
+from fedaccord.report.terminal import progress
 
 if TYPE_CHECKING:
     from fedaccord.federation.config.load import Config
-    from fedaccord.federation.data.difficulty import Bands, Scores
+    from fedaccord.federation.config.sections import DifficultySettings
 
 
 @app.command()
@@ -59,16 +68,15 @@ def train(
     from fedaccord.allocation import Allocation
 
     config = read_config(config_file)
-    chosen = chosen_algorithms(config, None if algorithm is None else [algorithm], path=config_file)
+    chosen = choose_algorithms(config, None if algorithm is None else [algorithm], path=config_file)
     name, settings = next(iter(chosen.items()))
-    start: int = overridden(config.audit, seed=seed).seed
-    if trial < 0:
-        raise InputError(f"--trial must be a whole number of 0 or more; got {trial}")
+    start = override(config.audit, seed=seed).seed
+    check_whole("--trial", trial, least=0)
     brought = None if contributions is None else Allocation.load(contributions)
     if save is not None:
         check_destination(save, (".csv",), keep=contributions, what="history")
     check_report(report, keep=config_file)
-    federation = building_of(config, cache or CACHE).source(start).deal(trial)
+    federation = prepare_building(config, cache or CACHE).source(start).deal(trial)
 
     from fedaccord.federation.training.loop import train as run
     from fedaccord.federation.training.rng import derived_seed
@@ -79,13 +87,15 @@ def train(
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
-    training = "fedaccord.report.training"
-    write_page(report, lambda: imported(training).train_page(history, name, command=command_line()))
-    if as_json:
-        emit_text(json_text({"algorithm_name": name, "trial": trial, **history.to_dict()}))
-    else:
-        emit(*imported(training).show_run(history, name))
-    return 0 if history.satisfied.all() else 1
+    pages = imported("fedaccord.report.training")
+    return present(
+        record=lambda: {"algorithm_name": name, "trial": trial, **history.to_dict()},
+        parts=lambda: pages.show_run(history, name),
+        page=lambda: pages.train_page(history, name, command=command_line()),
+        report=report,
+        as_json=as_json,
+        success=bool(history.satisfied.all()),
+    )
 
 
 @app.command()
@@ -109,53 +119,46 @@ def difficulty(
     Trials are kept one by one: the same command goes on where it was stopped.
     """
     config = read_config(config_file)
-    settings = _difficulty(config, method, trials)
+    asked = _choose_method(config, method, trials)
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of scores")
     check_report(report, keep=config_file)
-    building = building_of(config, cache or CACHE)
+    building = prepare_building(config, cache or CACHE)
     try:
-        scores = building.new_scores(settings.method, settings.options)
+        scores = building.new_scores(asked.method, asked.options)
     except KeyboardInterrupt:
         kept = "; trials that are finished are kept, and the same command goes on from there"
-        raise Interrupted(f"interrupted{kept if settings.method == 'trials' else ''}") from None
+        raise Interrupted(f"interrupted{kept if asked.method == 'trials' else ''}") from None
     if save is not None:
         scores.save(save)
-    bands = _bands(config)
-    found = _band_facts(bands, scores)
-    write_page(report, lambda: _pages().difficulty_page(scores, bands, command=command_line()))
-    if as_json:
-        facts = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
-        emit_text(json_text({"method": settings.method, **facts}))
-    else:
-        means = {f"{name}, mean": band["mean"] for name, band in found.items()}
-        head = f"difficulty by {settings.method}"
-        emit(_pages().list_pairs(head, {**scores.summary(), **means}))
+    bands = imported("fedaccord.federation.data.difficulty").Bands(
+        config.agents.hard, config.agents.easy
+    )
+    found = {
+        name: {"points": len(pool), "mean": float(scores.values[pool].mean())}
+        for name, pool in zip(("hard", "easy"), bands.pools(scores), strict=True)
+    }
+    means = {f"{name}, mean": band["mean"] for name, band in found.items()}
+    head = f"difficulty by {asked.method}"
+    record = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
+    present(
+        record=lambda: {"method": asked.method, **record},
+        parts=lambda: [_pages().list_pairs(head, {**scores.summary(), **means})],
+        page=lambda: _pages().difficulty_page(scores, bands, command=command_line()),
+        report=report,
+        as_json=as_json,
+    )
 
 
-def _difficulty(config: Config, method: str | None, trials: int | None) -> Any:
-    """Give the config's settings, or a method's defaults where another method is asked for."""
+def _choose_method(config: Config, method: str | None, trials: int | None) -> DifficultySettings:
+    """Return the config's settings, or a method's defaults where another method is asked for."""
     if trials is not None and method is None:
         method = "trials"
     settings = dataclasses.replace(config.difficulty, scores=None)
     if method is not None and method != settings.method:
         # Options of one method mean nothing to the other.
-        settings = overridden(type(settings)(), method=method)
-    return overridden(settings, trials=trials)
-
-
-def _bands(config: Config) -> Bands:
-    from fedaccord.federation.data.difficulty import Bands
-
-    return Bands(config.agents.hard, config.agents.easy)
-
-
-def _band_facts(bands: Bands, scores: Scores) -> dict[str, Any]:
-    hard, easy = bands.pools(scores)
-    return {
-        name: {"points": len(pool), "mean": float(scores.values[pool].mean())}
-        for name, pool in (("hard", hard), ("easy", easy))
-    }
+        settings = override(type(settings)(), method=method)
+    return override(settings, trials=trials)
 
 
 @app.command()
@@ -175,17 +178,19 @@ def pretrain(
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of weights")
     check_report(report, keep=config_file)
-    weights = building_of(config, cache or CACHE).new_weights()
+    weights = prepare_building(config, cache or CACHE).new_weights()
     if save is not None:
         weights.save(save)
-    write_page(report, lambda: _pages().pretrain_page(weights, command=command_line()))
-    if as_json:
-        record = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
-        facts = {"accuracy": weights.accuracy, "batches": weights.batches}
-        emit_text(json_text({**facts, "record": record, "provenance": dict(weights.provenance)}))
-    else:
-        rows = {"points": weights.provenance["points"], "batches": weights.batches}
-        emit(_pages().list_pairs("pre-training", {**rows, "accuracy": weights.accuracy}))
+    facts = {"accuracy": weights.accuracy, "batches": weights.batches}
+    looks = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
+    rows = {"points": weights.provenance["points"], "batches": weights.batches}
+    present(
+        record=lambda: {**facts, "record": looks, "provenance": dict(weights.provenance)},
+        parts=lambda: [_pages().list_pairs("pre-training", {**rows, "accuracy": weights.accuracy})],
+        page=lambda: _pages().pretrain_page(weights, command=command_line()),
+        report=report,
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -209,14 +214,13 @@ def search(
 ) -> None:
     """Try random learning rates and batch sizes on the pre-training pool, the best first."""
     config = read_config(config_file)
-    if draws < 1:
-        raise InputError(f"--draws must be a whole number of 1 or more; got {draws}")
+    check_whole("--draws", draws)
     if epochs is not None and not 0 < epochs < float("inf"):
         raise InputError(f"--epochs must be a number above 0; got {epochs:g}")
     if results is not None:
         check_folder(results, "--results")
     check_report(report, keep=config_file)
-    building = building_of(config, cache or CACHE)
+    building = prepare_building(config, cache or CACHE)
     from fedaccord.report.live import show_count
 
     try:
@@ -226,11 +230,13 @@ def search(
         kept = f"; what was tried is kept in {results}, and the same command goes on from there"
         raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
     seed = config.pools.seed
-    write_page(report, lambda: _pages().search_page(found, seed=seed, command=command_line()))
-    if as_json:
-        emit_text(json_text({"draws": [dataclasses.asdict(draw) for draw in found]}))
-    else:
-        emit(_pages().list_search(found).table("terminal"))
+    present(
+        record=lambda: {"draws": [dataclasses.asdict(draw) for draw in found]},
+        parts=lambda: [_pages().list_search(found).table("terminal")],
+        page=lambda: _pages().search_page(found, seed=seed, command=command_line()),
+        report=report,
+        as_json=as_json,
+    )
 
 
 def _pages() -> Any:

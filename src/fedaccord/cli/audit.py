@@ -1,0 +1,144 @@
+"""The command about defection: audit."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedaccord._lazy import imported
+from fedaccord.cli.app import app
+from fedaccord.cli.options import (
+    RESULTS,
+    Address,
+    AsJson,
+    CacheFolder,
+    ConfigFile,
+    EngineName,
+    ReportFile,
+    Results,
+    Workers,
+    add_options,
+    build_source,
+    choose_algorithms,
+    choose_engine,
+    complain_of_versions,
+    describe_kept,
+    explain_interrupt,
+    read_config,
+)
+from fedaccord.cli.present import check_folder, check_report, command_line, present
+from fedaccord.federation.config.sections import AuditOptions, override
+from fedaccord.report.terminal import complain
+from fedaccord.wording import count
+
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.execute import Progress
+
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Of the config's, or FedAvg, MW-FED, Solo; may repeat. Default: all."
+    ),
+]
+
+
+@app.command("audit")
+@add_options(AuditOptions, first=("levels", "trials"))
+def audit_defection(
+    options: dict[str, Any],
+    config_file: ConfigFile = None,
+    algorithm: Names = None,
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    results: Results = RESULTS,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+    report: ReportFile = None,
+) -> None:
+    """Train again and again with one agent giving less: is it satisfied all the same?
+
+    Every finished run is kept at once: the same command goes on where it was stopped. Without a
+    CONFIG.toml the federation is the built-in one of handwritten digits.
+    """
+    config = read_config(config_file)
+    algorithms = choose_algorithms(config, algorithm, path=config_file)
+    asked = _load_plan(override(config.audit, **options))
+    check_folder(results, "--results")
+    check_report(report, keep=config_file)
+    make_engine, workers = choose_engine(engine, workers, address)
+    source = build_source(config, asked.seed, results=results, cache=cache)
+
+    from fedaccord.federation.defection.audit import defection_curves
+    from fedaccord.report.live import draw_audit, show_live
+
+    news = _News(results, asked)
+    with explain_interrupt(results), show_live(draw_audit, news.announce) as show:
+        found = defection_curves(
+            *(source, algorithms),
+            options=asked,
+            workers=workers,
+            engine=make_engine,
+            store=results,
+            progress=lambda now: show(news.note(now)),
+        )
+    pages = imported("fedaccord.report.defection")
+    present(
+        record=found.to_dict,
+        parts=lambda: pages.show_audit(found),
+        page=lambda: pages.audit_page(found, command=command_line()),
+        report=report,
+        as_json=as_json,
+    )
+    complain_of_versions(found.versions)
+    complain(news.describe_end(found.reused))
+
+
+def _load_plan(asked: AuditOptions) -> AuditOptions:
+    from fedaccord.allocation import Allocation
+
+    if isinstance(asked.plan, str):
+        return dataclasses.replace(asked, plan=Allocation.load(asked.plan))
+    return asked
+
+
+class _News:
+    """What an audit says on standard error: how many runs there are, and how many are kept.
+
+    results: the file that keeps them.
+    asked: what was asked of the audit.
+    """
+
+    def __init__(self, results: str, asked: AuditOptions) -> None:
+        # Of whom an algorithm of P2 asks nothing shows in its first runs.
+        unplanned = asked.protocol == "P2" and asked.plan is None
+        self._up_to = "up to " if asked.width is not None or unplanned else ""
+        self._results = results
+        there = Path(results).exists()
+        self._apart = f", less those that are in {results} already" if there else ""
+        self._made = 0
+        self._announced = False
+
+    def announce(self, progress: Progress) -> None:
+        """Say once how many runs there are to make."""
+        if not self._announced:
+            complain(f"{self._up_to}{count(progress.total, 'run')} to make{self._apart}")
+        self._announced = True
+
+    def note(self, progress: Progress) -> Progress:
+        """Take note of the runs made so far."""
+        self._made = progress.done - progress.reused
+        return progress
+
+    def describe_end(self, reused: int) -> str:
+        """Return how many runs are kept, and how many of them were there before."""
+        # Those found after the last run was made are in no report.
+        runs = self._made + reused
+        there = f"{reused:,} of them {'was' if reused == 1 else 'were'}"
+        if reused == runs:
+            there = "it was" if runs == 1 else "all of them were"
+        already = f"; {there} there already" if reused else ""
+        return f"{describe_kept(runs, self._results)}{already}"

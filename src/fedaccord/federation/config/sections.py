@@ -1,0 +1,463 @@
+"""The sections of a config, each a dataclass: what may be asked, with its default, said once.
+
+A section is filled from a table of a TOML file, from options of the command line, or from keyword
+arguments. Each of its fields has a reader, which takes what a value is called and the value, and
+returns the value as it is used or raises an InputError. A field with a help is an option of the
+command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from fedaccord._checks import check_choice, check_known, check_real, check_whole
+from fedaccord.errors import InputError
+from fedaccord.federation.runs.trials import PLANNING
+
+if TYPE_CHECKING:
+    from fedaccord.allocation import Allocation
+
+Reader: TypeAlias = Callable[[str, Any], Any]
+Section = TypeVar("Section")
+Result = TypeVar("Result")
+# What is asked of each client: for all algorithms, by their names, or in a file.
+Plans: TypeAlias = "Allocation | Mapping[str, Allocation] | str | None"
+
+# Readers.
+
+
+def whole(least: int = 1) -> Reader:
+    """Return a reader of whole numbers that are not too small."""
+    return functools.partial(check_whole, least=least)
+
+
+def real(**bounds: Any) -> Reader:
+    """Return a reader of numbers within bounds, those of `check_real`."""
+    return functools.partial(check_real, **bounds)
+
+
+def choice(*known: str) -> Reader:
+    """Return a reader of one of a few words."""
+    return functools.partial(check_choice, known=known, hint=True)
+
+
+def text(what: str, value: Any) -> str:
+    """Return a text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{what} must be a text in quotes; got {value!r}")
+    return value
+
+
+def listed(one: Reader, length: int | None = None) -> Reader:
+    """Return a reader of lists of such values, of a given length or at least one."""
+
+    def read(what: str, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value or length not in (None, len(value)):
+            size = "one value or more" if length is None else f"{length} values"
+            raise InputError(f"{what} must be a list of {size}, in brackets; got {value!r}")
+        return tuple(one(f"each of {what}", entry) for entry in value)
+
+    return read
+
+
+def distinct(some: Reader) -> Reader:
+    """Return a reader of lists in which no value comes twice."""
+
+    def read(what: str, value: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = some(what, value)
+        for entry in found:
+            if found.count(entry) > 1:
+                shown = f"{entry:g}" if isinstance(entry, float) else entry
+                raise InputError(f"{what} lists {shown} twice; keep one of them")
+        return found
+
+    return read
+
+
+def one_or_each(one: Reader) -> Reader:
+    """Return a reader of one value for all, or of a list with one each."""
+    several = listed(one)
+
+    def read(what: str, value: Any) -> Any:
+        return several(what, value) if isinstance(value, list | tuple) else one(what, value)
+
+    return read
+
+
+# What is done with sections.
+
+
+def key(
+    reader: Reader, default: Any = None, *, help: str | None = None, metavar: str | None = None
+) -> Any:
+    """Return a field of a section.
+
+    reader: reads its value.
+    default: what it is where it is left out.
+    help: of the option of the command line; None for no option.
+    metavar: how the help shows the option's value.
+    """
+    known = {"reader": reader, "help": help, "metavar": metavar}
+    return dataclasses.field(default=default, metadata=known)
+
+
+def read_section(section: type[Section], name: str, table: Any) -> Section:
+    """Return a section filled from a table of a TOML file, or raise an InputError.
+
+    section: a dataclass whose fields were made by `key`.
+    name: what the section is called, such as "training".
+    table: what the file has for it.
+    """
+    if not isinstance(table, Mapping):
+        raise InputError(f"{name} must be a section, [{name}]; got {table!r}")
+    readers = _readers(section)
+    check_known(table, readers, f"[{name}] has no key")
+    return section(**{k: readers[k](f"[{name}] {k}", value) for k, value in table.items()})
+
+
+def override(section: Section, **options: Any) -> Section:
+    """Return a section with options of the command line in place of its own values.
+
+    section: the section.
+    options: by the keys they override; None where an option was not given.
+    """
+    readers = _readers(section)
+    given = {
+        name: readers[name](f"--{name.replace('_', '-')}", value)
+        for name, value in options.items()
+        if value is not None
+    }
+    return dataclasses.replace(section, **given)  # type: ignore[type-var]
+
+
+def _readers(section: Any) -> dict[str, Reader]:
+    return {f.name: f.metadata["reader"] for f in dataclasses.fields(section)}
+
+
+def takes(
+    section: type[Any], **defaults: Any
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Let a function that takes options=, a section, take each field as a keyword argument.
+
+    An argument that neither has raises Python's TypeError. The fields are in the function's
+    signature, and in its docstring in the place of `options`.
+
+    section: a dataclass.
+    defaults: those that the function has in place of the section's.
+    """
+    names = [f.name for f in dataclasses.fields(section)]
+
+    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
+        @functools.wraps(function)
+        def call(*positional: Any, **given: Any) -> Result:
+            own = {name: given.pop(name) for name in names if name in given}
+            if "options" not in given:
+                given["options"] = section(**{**defaults, **own})
+            elif own:
+                raise TypeError(f"{function.__name__}() got options= and {', '.join(own)}=")
+            return function(*positional, **given)
+
+        ours = [
+            p.replace(kind=p.KEYWORD_ONLY, default=defaults.get(p.name, p.default))
+            for p in inspect.signature(section).parameters.values()
+        ]
+        theirs = inspect.signature(function).parameters.values()
+        shown = [one for p in theirs for one in (ours if p.name == "options" else [p])]
+        call.__signature__ = inspect.signature(function).replace(parameters=shown)  # type: ignore[attr-defined]
+        fields = inspect.cleandoc(section.__doc__ or "").partition("\n\n")[2]
+        document = inspect.cleandoc(function.__doc__ or "")
+        call.__doc__ = document.replace(f"options: {section.__name__}.", fields)
+        return call
+
+    return decorate
+
+
+# Sections.
+
+SOURCES = ("digits", "emnist", "fashion-mnist", "npz", "csv")
+PERCENTILE = real(least=0, most=100)
+# How an algorithm's plan is made; anything else is a file that has it.
+PLANS = ("own", "all", "measured", "sought")
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """[data]: the keys are those of `load_data`; for npz and csv, path names the file."""
+
+    source: str = key(choice(*SOURCES), "digits")
+    path: str | None = key(text)
+    label: str | None = key(text)
+    site: str | None = key(text)
+    label_above: float | None = key(real())
+    categories: tuple[str, ...] = key(distinct(listed(text)), ())
+    without: tuple[str, ...] = key(distinct(listed(text)), ())
+
+    def __post_init__(self) -> None:
+        """Raise an InputError at a kind of file without a file."""
+        if self.source in ("npz", "csv") and self.path is None:
+            raise InputError(f'[data] source = "{self.source}" needs a path, the file to read')
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """[pools]: how many points go where, drawn at random with a seed of their own.
+
+    pretraining: to pre-train on, and to train the network on that scores difficulty by loss; a
+        quarter of all where left out, at most the paper's 30,000.
+    validation: to measure accuracy on beforehand; a tenth of all where left out, at most 10,000.
+    agents: for the agents; all the others where left out.
+    seed: of the division, of pre-training and of difficulty.
+    """
+
+    pretraining: int | None = key(whole(0))
+    validation: int | None = key(whole(0))
+    agents: int | None = key(whole())
+    seed: int = key(whole(0), 0)
+
+
+@dataclass(frozen=True)
+class DifficultySettings:
+    """[difficulty]: a method and its options, those of `loss_scores` and `trial_scores`.
+
+    scores: a file of scores made before, instead of a method.
+    """
+
+    method: str = key(choice("loss", "trials"), "loss")
+    scores: str | None = key(text)
+    batch_size: int | None = key(whole())
+    learning_rate: float | None = key(real(above=0))
+    until: float | None = key(real(above=0, most=1))
+    batches: int | None = key(whole())
+    holdout: int | None = key(whole())
+    trials: int | None = key(whole())
+    points: int | None = key(whole())
+    target: float | None = key(real(above=0, most=1))
+    cap: int | None = key(whole())
+    look_every: int | None = key(whole())
+
+    # What only one of the methods has.
+    LOSS = ("until", "batches", "holdout")
+    TRIALS = ("trials", "points", "target", "cap", "look_every")
+
+    def __post_init__(self) -> None:
+        """Raise an InputError at options of the other method."""
+        others = self.TRIALS if self.method == "loss" else self.LOSS
+        for name in others:
+            if getattr(self, name) is not None:
+                other = "trials" if self.method == "loss" else "loss"
+                raise InputError(
+                    f'[difficulty] {name} is for method = "{other}", and the method is '
+                    f'"{self.method}"; leave it out'
+                )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that were given, by the names that the method's function has for them."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in values.items() if k not in ("method", "scores") and v is not None}
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """[agents]: mixtures of hard and easy points; or, where the data have sites, the sites.
+
+    mixtures: the hard part of each agent's points, 0 to 1.
+    names: what the agents are called; by their mixtures where left out.
+    points: of each agent, training and validation together; one for all or one each.
+    validation: the part of them that is for validation.
+    requirement: the accuracy the agents want; one for all or one each.
+    hard, easy: from and to which percentile of difficulty points are hard, and easy.
+    """
+
+    mixtures: tuple[float, ...] = key(listed(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
+    names: tuple[str, ...] | None = key(distinct(listed(text)))
+    points: int | tuple[int, ...] = key(one_or_each(whole(0)), 2_000)
+    validation: float = key(real(above=0, below=1), 0.2)
+    requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
+    hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
+    easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
+
+    def check_mixtures(self) -> None:
+        """Raise an InputError at what does not fit the mixtures; sites are checked with data."""
+        count = len(self.mixtures)
+        if self.names is not None and len(self.names) != count:
+            raise InputError(
+                f"[agents] names lists {len(self.names)} for {count} mixtures; give one each"
+            )
+        for name in ("points", "requirement"):
+            value = getattr(self, name)
+            if isinstance(value, tuple) and len(value) != count:
+                raise InputError(
+                    f"[agents] {name} lists {len(value)} for {count} mixtures; give one for all or "
+                    "one each"
+                )
+        check_bands(self.hard, self.easy, names=("[agents] hard", "[agents] easy"))
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """[model]: a network that `model_factory` knows."""
+
+    name: str = key(choice("paper", "cnn", "mlp", "logistic"), "mlp")
+    engine: str = key(choice("auto", "native", "torch", "eager"), "auto")
+
+
+@dataclass(frozen=True)
+class PretrainingSettings:
+    """[pretraining]: the options of `pretrain`, or weights made before.
+
+    batches: how many batches; 0 for no pre-training.
+    weights: a file of weights made before, instead of pre-training.
+    """
+
+    batches: int = key(whole(0), 75)
+    batch_size: int = key(whole(), 64)
+    learning_rate: float = key(real(above=0), 0.002)
+    until: float | None = key(real(above=0, most=1))
+    look_every: int = key(whole(), 25)
+    weights: str | None = key(text)
+
+
+PROTOCOLS = ("P1", "P2")
+DEFECTORS = ("each", "random")
+LEVEL = distinct(listed(real(above=0, most=1)))
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """[audit], the keyword arguments of `defection_curves`, and options of `fedaccord audit`.
+
+    levels: L, above 0 and at most 1.
+    trials: how many times everything is done, at most.
+    protocol: "P1" or "P2".
+    plan: theta, for all algorithms or by the algorithm's name; in a config, a file. An algorithm
+        that has none is held under P1 to all points, and under P2 to its own: the different points
+        it used of each client, on average over trials that are not among those counted.
+    defectors: "each" client in every trial, or one at "random", every client equally often.
+    width: how narrow an interval is enough.
+    seed: of everything random.
+    """
+
+    levels: tuple[float, ...] = key(
+        LEVEL,
+        (1.0, 0.75, 0.5, 0.25, 0.05),
+        help="What part a defector gives. Default: 1,.75,.5,.25,.05.",
+    )
+    trials: int = key(whole(), 20, help="How often everything is done.", metavar="N")
+    protocol: str = key(
+        choice(*PROTOCOLS), "P1", help="P1: part of its data. P2: part of what is asked of it."
+    )
+    plan: Plans = key(  # noqa: RUF009
+        text, help="What is asked of each agent.", metavar="ALLOCATION.(json|csv)"
+    )
+    defectors: str = key(
+        choice(*DEFECTORS), "each", help="each agent in every trial, or one at random."
+    )
+    width: float | None = key(
+        real(above=0, below=1), help="Stop a level once its interval is as narrow.", metavar="W"
+    )
+    seed: int = key(whole(0), 0, help="Of deals and runs.", metavar="N")
+
+    def __post_init__(self) -> None:
+        """Raise an InputError at what no audit could be asked."""
+        object.__setattr__(self, "levels", check_levels(self.levels))
+        check_whole("trials", self.trials, most=PLANNING)
+        check_choice("protocol", self.protocol, PROTOCOLS)
+        check_choice("defectors", self.defectors, DEFECTORS)
+        if self.width is not None:
+            expected = "between 0 and 1, the interval's upper end less its lower"
+            check_real("width", self.width, above=0, below=1, expected=expected)
+        check_whole("seed", self.seed, least=0, expected="a whole number, zero or more")
+
+
+def check_levels(levels: Any) -> tuple[float, ...]:
+    """Return levels that are parts of a contribution, each once, or raise an InputError."""
+    expected = "a number above 0 and at most 1, the part of its contribution that a defector gives"
+    found: list[float] = []
+    for level in levels:
+        found.append(check_real("a level", level, above=0, most=1, expected=expected))
+        if found.count(found[-1]) > 1:
+            raise InputError(f"the level {level:g} comes twice; give it once")
+    if not found:
+        raise InputError("there is no level to audit; give at least one, such as 0.25")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class FrontierOptions:
+    """[frontier], keyword arguments of `compare_algorithms`, and options of `fedaccord frontier`.
+
+    levels: what part a defector gives; that of the goals must be among them.
+    trials: how many times everything is done.
+    defectors: "each" client in every trial, or one at "random".
+    seed: of everything random; in a config that leaves it out, the audit's.
+    baseline: whose samples the others' are counted against; the first FedAvg where left out, or
+        the first algorithm.
+    pilots: how many pilots a measured plan may take.
+    seeking: how many runs EQ-FED may take.
+    probability: with which all are to be satisfied under a measured plan.
+    prefer: which equilibrium a measured plan is: the least "total", or the "firm" one, whose
+        contributors are least able to cut.
+    """
+
+    levels: tuple[float, ...] = key(
+        LEVEL,
+        (1.0, 0.75, 0.5, 0.25),
+        help="What part a defector gives. Default: 1,.75,.5,.25.",
+    )
+    trials: int = key(whole(), 30, help="How often everything is done.", metavar="N")
+    defectors: str = key(
+        choice(*DEFECTORS), "each", help="each agent in every trial, or one at random."
+    )
+    seed: int | None = key(whole(0), help="Of deals and runs.", metavar="N")
+    baseline: str | None = key(text)
+    pilots: int | None = key(whole(), help="How many a measured plan may take.", metavar="N")
+    seeking: int | None = key(whole(), help="How many runs a sought plan may take.", metavar="N")
+    probability: float = key(real(above=0, below=1), 0.95)
+    prefer: str = key(choice("total", "firm"), "total")
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "data": DataSettings,
+    "pools": PoolSettings,
+    "difficulty": DifficultySettings,
+    "agents": AgentSettings,
+    "model": ModelSettings,
+    "pretraining": PretrainingSettings,
+    "audit": AuditOptions,
+    "frontier": FrontierOptions,
+}
+# Keys whose values are files, relative to the config's own folder.
+FILES = {
+    "data": ("path",),
+    "difficulty": ("scores",),
+    "pretraining": ("weights",),
+    "audit": ("plan",),
+    "algorithms.NAME": ("plan",),
+}
+
+
+def check_bands(
+    hard: tuple[float, float], easy: tuple[float, float], *, names: tuple[str, str]
+) -> None:
+    """Raise an InputError at bands of percentiles that are reversed or overlap.
+
+    hard, easy: from and to which percentile each goes.
+    names: what they are called, for messages.
+    """
+    for name, (low, high) in zip(names, (hard, easy), strict=True):
+        if not 0 <= low < high <= 100:
+            raise InputError(
+                f"{name} must go from a percentile to a higher one, within 0 to 100; got {low:g} "
+                f"to {high:g}"
+            )
+    if easy[1] > hard[0]:
+        raise InputError(
+            f"{names[1]} ends at {easy[1]:g} and {names[0]} begins at {hard[0]:g}; no point may be "
+            "in both"
+        )
