@@ -9,7 +9,7 @@ from fedaccord.federation.config.load import Config
 from fedaccord.reproduce import running
 from fedaccord.reproduce.defecting import double_sets
 
-BLUM = Path(__file__).parents[1] / "experiments" / "blum2021"
+BLUM = Path(__file__).parents[2] / "experiments" / "blum2021"
 
 
 def read(name: str):

@@ -15,7 +15,7 @@ import pytest
 from commands import Run, assert_refused, assert_visible, run, write
 from federation.tiny import tiny_audit
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 PLEDGED = """
 [algorithms.FedAvg]
 [algorithms.PLEDGED]

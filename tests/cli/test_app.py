@@ -427,7 +427,7 @@ def test_a_full_disk_is_told_in_one_sentence(unbuffered: str, game: Path, plan: 
 
 def test_closed_streams_are_no_fault(game: Path, plan: Path) -> None:
     command = [sys.executable, "-m", "fedaccord", "check", str(game), str(plan)]
-    source = str(Path(__file__).parents[1] / "src")
+    source = str(Path(__file__).parents[2] / "src")
     for streams in (">&-", "2>&- >&-", "<&- >&- 2>&-"):
         done = subprocess.run(
             ["sh", "-c", f'"$@" {streams}', "sh", *command],
@@ -450,7 +450,7 @@ def test_what_libraries_print_stays_out_of_the_output(game: Path, plan: Path) ->
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "check", str(game), str(plan), "--json"],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
         capture_output=True,
         text=True,
         check=False,
@@ -474,7 +474,7 @@ def test_a_reader_that_leaves_early_is_no_fault(unbuffered: str, tmp_path: Path)
          "fedaccord", "check", str(tmp_path / "game.json"), str(plan), "--json"],
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
+            "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
             "PYTHONUNBUFFERED": unbuffered,
         },
         capture_output=True,
@@ -491,7 +491,7 @@ def test_an_interrupt_ends_in_one_line(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     process = subprocess.Popen(
         [sys.executable, "-m", "fedaccord", "check", str(pipe), str(pipe)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -512,7 +512,7 @@ def test_what_takes_long_shows_progress_on_a_terminal_and_only_there(
     terminal, inside = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "fedaccord", "check", str(pipe), str(plan), "--json"],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src"), "TERM": "xterm"},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xterm"},
         stdout=subprocess.PIPE,
         stderr=inside,
         text=True,

@@ -96,7 +96,7 @@ def test_without_the_extra_a_page_is_refused_before_any_work(name, tiny, tmp_pat
         hidden / "sitecustomize.py",
         "import sys\nsys.modules['matplotlib'] = None\n",
     )
-    path = os.pathsep.join([str(hidden), str(Path(__file__).parents[1] / "src")])
+    path = os.pathsep.join([str(hidden), str(Path(__file__).parents[2] / "src")])
     result = run_process(name, tiny, "--report", "page.html", env={"PYTHONPATH": path})
     assert_refused(result, "report", "pip install")
     assert not Path("page.html").exists() and not Path("fedaccord.sqlite").exists()

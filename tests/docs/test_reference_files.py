@@ -9,7 +9,7 @@ import typer.main
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 
-PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "file-formats.md").read_text(
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md").read_text(
     encoding="utf-8"
 )
 COMMANDS = ("solve", "check", "catalog", "plan", "reproduce")

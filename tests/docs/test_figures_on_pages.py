@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Rows of the page by pilots and validation points, and what the results call them.
 CELLS = {
     ("13", "400"): "4 agents, 13 pilots",

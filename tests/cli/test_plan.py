@@ -24,7 +24,7 @@ University,300,500,200,1440
 City,800,100,100,1440
 Rural,100,700,200,930
 """
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from fedaccord.federation.data import difficulty
 from fedaccord.federation.history import COLUMNS
 from fedaccord.federation.runs.store import SCHEMA
 
-PAGE = (Path(__file__).parents[1] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
 COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search")
 
 

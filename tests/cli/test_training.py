@@ -24,7 +24,7 @@ ALL_MADE = (
     f"fedaccord: {3 * RUNS_A_TRIAL} runs to make.\n"
     f"fedaccord: {3 * RUNS_A_TRIAL} runs are kept in fedaccord.sqlite.\n"
 )
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture

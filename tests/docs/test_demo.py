@@ -10,7 +10,7 @@ import pytest
 from frontiers import three
 from rich.console import Console
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

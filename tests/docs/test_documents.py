@@ -15,7 +15,7 @@ import fedaccord.federation.flower
 import fedaccord.report
 import fedaccord.reproduce
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXPERIMENTS = ROOT / "experiments"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]

@@ -158,7 +158,7 @@ def test_without_matplotlib_the_extra_is_named(game: Path, tmp_path: Path) -> No
     missing = tmp_path / "matplotlib"
     missing.mkdir()
     write(missing / "__init__.py", "raise ModuleNotFoundError('none here', name='matplotlib')")
-    source = Path(__file__).parents[1] / "src"
+    source = Path(__file__).parents[2] / "src"
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])}
     result = run_process("solve", game, "--report", tmp_path / "r.html", env=environment)
     assert_refused(result, "matplotlib is needed", "pip install 'fedaccord[report]'")
