@@ -14,6 +14,9 @@ from flwr.supercore.task_identity import TaskIdentity
 
 SUPERLINK = 1
 
+# Messages carry the run that they belong to, which Flower's runtime sets.
+TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = SUPERLINK
+
 
 class Node:
     """A node: an app, its config, the name it is registered under."""
@@ -53,8 +56,6 @@ class InProcessGrid(Grid):
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = list(nodes)
-        # Messages carry the run that they belong to, which Flower's runtime sets.
-        TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = SUPERLINK
         self.pushed: list[Message] = []
         self._replies: dict[str, list[Message]] = {}
 

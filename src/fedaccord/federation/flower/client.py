@@ -31,7 +31,7 @@ from flwr.clientapp import ClientApp
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
 
-from fedaccord._checks import Indices
+from fedaccord._checks import Indices, is_whole
 from fedaccord.errors import InputError
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import (
@@ -73,7 +73,7 @@ def own_limit(context: Context) -> int | None:
     flower-supernode --node-config "most-points=200".
     """
     limit = context.node_config.get("most-points")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+    if limit is not None and not (is_whole(limit) and limit >= 0):
         raise OrderError("most-points of the node-config must be a whole number, zero or more")
     return limit
 
@@ -232,7 +232,7 @@ class Site:
         return _reply(message, metrics, {})
 
     def _reports(self, asked: str) -> set[str]:
-        """Tell what to report besides: what is asked for and allowed."""
+        """Return what to report besides: what is asked for and allowed."""
         return set(asked.split(",")) & set(self.may_report)
 
     def _network(self, arrays: ArrayRecord, order: Order, *purpose: int | str) -> nn.Module:

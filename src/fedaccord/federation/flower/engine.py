@@ -354,7 +354,7 @@ class Clients:
     points: tuple[int, ...]
 
     def app(self) -> ClientApp:
-        """Give the app of all nodes."""
+        """Return the app of all nodes."""
         app = ClientApp()
         app.query()(self.introduce)
         app.train()(self.train)

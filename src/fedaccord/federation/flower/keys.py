@@ -109,7 +109,7 @@ def make_keys(
 
 
 def file_name(name: str) -> str:
-    """Give a client's name as a name of a file, other names giving others.
+    """Return a client's name as a name of a file, other names giving others.
 
     A name of letters, digits, - and _ is its own; any other is made of what it has of these, with
     a digest of the whole name at its end.

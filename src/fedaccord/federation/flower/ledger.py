@@ -217,7 +217,7 @@ class Ledger:
         weights: Mapping[str, NDArray[Any]] | None = None,
         checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
     ) -> History:
-        """Give the rounds noted so far.
+        """Return the rounds noted so far.
 
         weights: the model's parameters after the last round.
         checkpoints: those that clients left with.

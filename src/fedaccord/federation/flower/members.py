@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, as_plain, check_whole, is_real
 from fedaccord._io.atomic import check_replaceable
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
@@ -59,7 +59,7 @@ def name_fault(name: Any) -> str | None:
 
 
 def name_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
-    """Give the members' names, where requirements or plan name them, and check what is known.
+    """Return the members' names, where requirements or plan name them, and check what is known.
 
     Those of the requirements come first, and their order is the members'. None where nobody is
     named: then whoever is there takes part.
@@ -89,15 +89,14 @@ def name_members(requirements: Requirements, plan: Allocation | None) -> list[st
 
 
 def accuracies(requirements: Requirements, names: Sequence[str]) -> Vector:
-    """Give the accuracy that each member wants, in the order of the names."""
+    """Return the accuracy that each member wants, in the order of the names."""
     if not isinstance(requirements, Mapping):
         requirements = dict.fromkeys(names, requirements)
     for name in names:
         if name not in requirements:
             raise InputError(f"no requirement is given for {name}; say what accuracy it wants")
         given: Any = requirements[name]
-        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if not (number and 0 < given <= 1):
+        if not (is_real(as_plain(given)) and 0 < given <= 1):
             raise InputError(
                 f"the requirement of {name} must be an accuracy above 0 and at most 1; got "
                 f"{given!r}"
@@ -188,12 +187,9 @@ def choose_algorithm(
 
 def check_options(stop_at_goal: Any, node_deadline: Any, ask_for: Sequence[str], seed: int) -> None:
     """Refuse options of a strategy that it could not keep."""
-    if stop_at_goal is not None and (
-        isinstance(stop_at_goal, bool) or not isinstance(stop_at_goal, int) or stop_at_goal < 1
-    ):
-        raise InputError(
-            f"stop_at_goal must be a whole number of 1 or more, or None; got {stop_at_goal!r}"
-        )
+    if stop_at_goal is not None:
+        expected = "a whole number of 1 or more, or None"
+        check_whole("stop_at_goal", stop_at_goal, expected=expected)
     if not (isinstance(node_deadline, int | float) and 0 <= node_deadline < math.inf):
         raise InputError(f"node_deadline must be a number of seconds; got {node_deadline!r}")
     for what in ask_for:

@@ -18,6 +18,7 @@ from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
+from fedaccord._checks import is_whole
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.flower.members import LONGEST_NAME, name_fault, sort_names
 from fedaccord.federation.flower.protocol import (
@@ -112,7 +113,7 @@ class Nodes:
         return [self._known[node] for node in self._holders.values()]
 
     def present(self, grid: Grid) -> dict[str, int]:
-        """Give the node of each client that is there and has said who it is."""
+        """Return the node of each client that is there and has said who it is."""
         live = {node.node_id: node for node in grid.get_nodes()}
         self._forget(live)
         self._ask(grid, live)
@@ -246,7 +247,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     """
     content, metrics = read_answer(reply)
     points: Any = metrics.get(POINTS)
-    if isinstance(points, bool) or not isinstance(points, int) or not 0 <= points <= MOST_POINTS:
+    if not (is_whole(points) and 0 <= points <= MOST_POINTS):
         raise Unusable(f"its {POINTS} is {printable(points)}, which cannot be")
     counts: Any = metrics.get(LABEL_COUNTS)
     if counts is not None and not (
@@ -268,7 +269,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
 
 
 def _own_name_fault(name: str) -> str | None:
-    """Say why a client cannot call itself so, though it could be registered under the name."""
+    """Return why a client cannot call itself so, though it could be registered under the name."""
     if name.startswith(FORMULAS):
         return "begins as a formula does"
     if NAMELESS.fullmatch(name):
@@ -333,7 +334,7 @@ class Roster:
     def present(
         self, grid: Grid, *, least: int, staying: Collection[str] | None = None
     ) -> dict[str, int]:
-        """Give the node of each member that is there, waiting for as many as are needed.
+        """Return the node of each member that is there, waiting for as many as are needed.
 
         grid: where the nodes are.
         least: how many are needed, if there are as many; all if the roster is exacting.

@@ -72,7 +72,7 @@ class Order:
     seed: int
 
     def to_config(self) -> dict[str, Any]:
-        """Give the values by the keys that Flower's apps are used to, as num-samples."""
+        """Return the values by the keys that Flower's apps are used to, as num-samples."""
         return {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self)}
 
     @classmethod
@@ -125,7 +125,7 @@ class EvaluateOrder(Order):
 
 
 def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
-    """Give the places of the points to train on: the samples that the server asks for, in order.
+    """Return the places of the points to train on: the samples that the server asks for, in order.
 
     However often it is called in a run, no more different points come up than the quota allows, as
     long as the server keeps to one seed and one name. For apps that do not use `client_app`.

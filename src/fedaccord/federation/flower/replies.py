@@ -20,6 +20,7 @@ from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from fedaccord._checks import is_real
 from fedaccord.federation.algorithms.base import MOST_SAMPLES
 from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, printable
 
@@ -100,7 +101,7 @@ class Measured:
 def by_client(
     replies: Iterable[Message], asked: Mapping[str, Message]
 ) -> tuple[dict[str, Message], list[tuple[str, str]]]:
-    """Tell whose each reply is, by the message that it replies to, and list those that are odd.
+    """Return whose each reply is, by the message that it replies to, and list those that are odd.
 
     An error that the SuperLink reports for a node carries the SuperLink's id, so the sender's id
     does not tell. The odd ones are pairs of who sent it and what is odd about it.
@@ -168,7 +169,7 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
 
 
 def read_answer(reply: Message) -> tuple[RecordDict, MetricRecord]:
-    """Give what a reply holds and its one record of metrics, or raise Unusable."""
+    """Return what a reply holds and its one record of metrics, or raise Unusable."""
     if reply.has_error():
         reason = printable(reply.error.reason, 300) or f"error {reply.error.code}"
         raise Unusable(f"it reports: {reason}")
@@ -216,7 +217,7 @@ def _number(metrics: MetricRecord, what: str) -> float:
     if what not in metrics:
         raise Unusable(f"it does not say its {what}")
     value = metrics[what]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_real(value):
         raise Unusable(f"its {what} is {reprlib.repr(value)} and not one number")
     return float(value)
 
@@ -285,7 +286,7 @@ class AttentiveGrid:
         return heard
 
     def _starts(self) -> dict[int, str]:
-        """Tell when each node was started, of those that have to report that they are there."""
+        """Return when each node was started, of those that have to report that they are there."""
         return {
             node.node_id: node.last_activated_at
             for node in self._grid.get_nodes()

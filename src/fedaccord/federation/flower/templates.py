@@ -72,7 +72,7 @@ def write_app(folder: str | Path) -> App:
 
 
 def app_names(name: str) -> tuple[str, str]:
-    """Give the names of an app and its Python package, as near to a folder's as they may be.
+    """Return the names of an app and its Python package, as near to a folder's as they may be.
 
     name: of the folder.
     """
@@ -92,7 +92,7 @@ def app_names(name: str) -> tuple[str, str]:
 
 
 def _is_taken(package: str) -> bool:
-    """Tell whether a package of that name would hide another, such as torch, or cannot be."""
+    """Return whether a package of that name would hide another, such as torch, or cannot be."""
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
         return True
     found = importlib.util.find_spec(package)
@@ -119,7 +119,7 @@ def _check_folder(root: Path, folder: str | Path) -> None:
 
 
 def _filled(root: Path, project: str, package: str) -> dict[str, str]:
-    """Give the text of each file, by its place in the app."""
+    """Return the text of each file, by its place in the app."""
     authority = str(root / "keys" / "ca.crt")
     try:
         authority.encode()

@@ -55,7 +55,7 @@ def available() -> bool:
 
 
 def why_not() -> str | None:
-    """Say why training does not use the native block, or None when it does."""
+    """Return why training does not use the native block, or None when it does."""
     reason = _switched_off() or _load()[1]
     return f"{reason}; training uses torch, some 5 times slower" if reason else None
 
@@ -63,7 +63,7 @@ def why_not() -> str | None:
 def hidden_layer(
     images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
 ) -> Tensor:
-    """Give the paper's network up to its hidden layer: what layers.hidden_layer gives, quicker.
+    """Return the paper's network up to its hidden layer: what layers.hidden_layer gives, quicker.
 
     That one does the work where a number could overflow or is none, as such values would not
     spread as in torch; and where a gradient of the images is asked for, which the block has not.
@@ -123,7 +123,7 @@ def _forward(
     *,
     for_backward: bool,
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """Give the hidden layer (None when out of range), the features, and the pools' winners."""
+    """Return the hidden layer (None when out of range), the features, and the pools' winners."""
     # Whatever torch's defaults are: the block writes floats into the machine's memory.
     hidden = torch.empty(len(images), UNITS, dtype=torch.float32, device="cpu")
     features = torch.empty(len(images), FEATURES, dtype=torch.float32, device="cpu")
@@ -232,7 +232,7 @@ def load_library(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
 
 
 def source_digest(folder: Path) -> str:
-    """Give the digest of the source, by which the build marks the library."""
+    """Return the digest of the source, by which the build marks the library."""
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.[ch]pp")):
         digest.update(file.read_bytes())

@@ -138,7 +138,7 @@ def drop_units(values: Tensor, drawn: Tensor, drop: int) -> Tensor:
 def hidden_layer(
     images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
 ) -> Tensor:
-    """Give the paper's network up to its hidden layer, in stock torch, tuned.
+    """Return the paper's network up to its hidden layer, in stock torch, tuned.
 
     images: (N, 1, 28, 28).
     weights: of the two convolutions and the linear layer, each weights and bias.

@@ -62,7 +62,7 @@ class PaperNet(nn.Module):
         self.train_chunk, self.evaluate_chunk = _CHUNKS[engine]
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the scores of (N, 1, 28, 28) or (N, 28, 28) images."""
+        """Return the scores of (N, 1, 28, 28) or (N, 28, 28) images."""
         if images.shape[1:] not in ((1, self.side, self.side), (self.side, self.side)):
             raise InputError(
                 f"the paper's network takes images of 28 x 28; got shape {tuple(images.shape)}"
@@ -111,7 +111,7 @@ class SmallNet(nn.Module):
         self.fc2 = nn.Linear(64, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the scores of images; the axis of a single channel may be left out."""
+        """Return the scores of images; the axis of a single channel may be left out."""
         images = images.reshape(-1, self.channels, *self.size)
         pooled = functional.relu(functional.max_pool2d(self.conv(images), 2)).flatten(1)
         scores: Tensor = self.fc2(self.dropout(functional.relu(self.fc1(pooled))))
@@ -133,7 +133,7 @@ class Perceptron(nn.Module):
         self.hidden = hidden
 
     def forward(self, points: Tensor) -> Tensor:
-        """Give the scores of (N, ...) points."""
+        """Return the scores of (N, ...) points."""
         values = points.flatten(1)
         if self.hidden:
             values = functional.relu(self.fc1(values))
@@ -177,7 +177,7 @@ KNOWN = {
 def model_factory(
     name: str, input_shape: tuple[int, ...], classes: int, *, engine: Engine = "auto"
 ) -> ModelFactory:
-    """Give what makes a network of a known kind, after checking that it fits the data.
+    """Return what makes a network of a known kind, after checking that it fits the data.
 
     name: "paper", "cnn", "mlp" or "logistic".
     input_shape: of one point: (height, width), (channels, height, width) or (features,).

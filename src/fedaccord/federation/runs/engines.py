@@ -47,7 +47,7 @@ class Deals(Protocol):
     """What gives the federation of each trial."""
 
     def deal(self, trial: int) -> Federation:
-        """Give the federation of a trial."""
+        """Return the federation of a trial."""
 
 
 class Source(Deals, Protocol):
@@ -263,7 +263,7 @@ def pack(source: Deals, to: IO[bytes]) -> None:
 
 
 def unpack(source: IO[bytes]) -> Deal:
-    """Give what deals the federations, and take over torch's settings.
+    """Return what deals the federations, and take over torch's settings.
 
     source: a file that `pack` wrote. If it cannot be loaded, dealing says why.
     """

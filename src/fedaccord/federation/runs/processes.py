@@ -35,7 +35,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && break; sleep 0.2; done
 
 
 def new_token() -> dict[str, str]:
-    """Give the environment of a Ray that refuses strangers, for it listens on all interfaces."""
+    """Return the environment of a Ray that refuses strangers, for it listens on all interfaces."""
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
@@ -59,7 +59,7 @@ def clean_up_after(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def tail(log: IO[bytes], characters: int = 2000) -> str:
-    """Give the end of what a process said, for whoever has to find out why it ended.
+    """Return the end of what a process said, for whoever has to find out why it ended.
 
     log: where its errors go.
     characters: how much to give.

@@ -186,7 +186,7 @@ class RunStore(Closing):
         self._connection.close()
 
     def get(self, run: Run) -> Outcome | None:
-        """Give what came of a run, None where it has not been finished."""
+        """Return what came of a run, None where it has not been finished."""
         with self._explained("read"):
             row = self._connection.execute(
                 "SELECT source, algorithm, contributions, base_seed, trial, accuracies, satisfied,"
@@ -276,7 +276,7 @@ class RunStore(Closing):
         return [(_plain_list(brought), int(seed), trial) for brought, seed, trial in rows]
 
     def rows(self, run: Run) -> list[tuple[int, str, int, int, float, float]]:
-        """Give a finished run's history by round and client, with the columns of History.rows."""
+        """Return a finished run's history by round and client, with the columns of History.rows."""
         with self._explained("read"):
             found = self._connection.execute(
                 'SELECT round, client, h.samples, h."unique", loss, accuracy, history_digest'

@@ -219,7 +219,7 @@ def _accuracies(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: list[in
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
-    """Tell for each point whether the model names its class: 1, 0, or NaN where it names none.
+    """Return for each point whether the model names its class: 1, 0, or NaN where it names none.
 
     A score of minus infinity is a class ruled out; one of NaN, or of infinity, is divergence.
     """

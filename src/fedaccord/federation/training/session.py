@@ -67,7 +67,7 @@ class Course:
         self.state = self._next(self.algorithm.drew(self.state, counts), "drew")
 
     def measured(self, accuracies: Vector) -> Vector:
-        """Give what was measured; of who has left, the accuracy it left with."""
+        """Return what was measured; of who has left, the accuracy it left with."""
         return np.where(self.left, self._kept, accuracies)
 
     @property

@@ -263,7 +263,7 @@ def _split_as_parameters(model: nn.Module, vector: Tensor) -> tuple[Tensor, ...]
 
 
 def _state(model: nn.Module) -> Iterator[Tensor]:
-    """Give all that is averaged: parameters, and buffers such as running means."""
+    """Return all that is averaged: parameters, and buffers such as running means."""
     yield from model.parameters()
     yield from (buffer for buffer in model.buffers() if buffer.is_floating_point())
 
