@@ -31,7 +31,7 @@ from flwr.clientapp import ClientApp
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset, TensorDataset, default_collate
 
-from fedaccord._checks import Indices, is_whole
+from fedaccord._checks import Indices
 from fedaccord.errors import InputError
 from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.protocol import (
@@ -73,7 +73,9 @@ def own_limit(context: Context) -> int | None:
     flower-supernode --node-config "most-points=200".
     """
     limit = context.node_config.get("most-points")
-    if limit is not None and not (is_whole(limit) and limit >= 0):
+    if limit is None:
+        return None
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
         raise OrderError("most-points of the node-config must be a whole number, zero or more")
     return limit
 

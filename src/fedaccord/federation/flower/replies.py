@@ -216,7 +216,7 @@ def _like(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
 def _number(metrics: MetricRecord, what: str) -> float:
     if what not in metrics:
         raise Unusable(f"it does not say its {what}")
-    value = metrics[what]
+    value: Any = metrics[what]
     if not is_real(value):
         raise Unusable(f"its {what} is {reprlib.repr(value)} and not one number")
     return float(value)
