@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedaccord import compare_algorithms, make_plan, write_game
+from fedaccord import compare_algorithms, from_federation, make_plan, write_game
 from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train

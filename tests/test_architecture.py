@@ -204,13 +204,13 @@ def test_every_exception_is_still_needed() -> None:
     [
         # Directly, by name, relatively and in a function.
         ("from fedaccord.equilibria.result import Solution", "fedaccord.audit"),
-        ("import fedaccord.report.tables", "fedaccord.equilibria.stable"),
+        ("import fedaccord.report.games", "fedaccord.equilibria.stable"),
         ("from fedaccord import equilibria", "fedaccord.audit"),
         ("from . import equilibria", "fedaccord.audit"),
         ("from ..equilibria import base", "fedaccord.games.linear"),
         ("from ...report import page", "fedaccord.equilibria.linear.stable"),
         ("def f():\n    import fedaccord.equilibria.stable", "fedaccord.audit"),
-        ("if TYPE_CHECKING:\n    from fedaccord.cli import app", "fedaccord.report.tables"),
+        ("if TYPE_CHECKING:\n    from fedaccord.cli import app", "fedaccord.report.games"),
         ("import numpy, fedaccord.cli", "fedaccord.reproduce.claims"),
         # By a string, whole or in parts.
         ('import_module("fedaccord.report.page")', "fedaccord.planning.plan"),
@@ -237,7 +237,7 @@ def test_every_exception_is_still_needed() -> None:
         ("from fedaccord.reproduce.claims import Claim", "fedaccord.frontier.compare"),
         ("from fedaccord.report.live import show_live", "fedaccord.federation.defection.audit"),
         ("from fedaccord.report.page import Page", "fedaccord.reproduce.claims"),
-        ("from fedaccord.cli.app import app", "fedaccord.report.tables"),
+        ("from fedaccord.cli.app import app", "fedaccord.report.games"),
         # Public names are for others: the package would import itself.
         ("from fedaccord import Plan", "fedaccord.report.plans"),
         # What only some parts may have.

@@ -8,7 +8,7 @@ from selenium.common.exceptions import NoAlertPresentException
 from fedaccord.audit import audit
 from fedaccord.equilibria.result import Interval
 from fedaccord.games.linear import LinearGame
-from fedaccord.report.pages_games import check_page, solve_page
+from fedaccord.report.games_page import check_page, solve_page
 
 PRICES = {"price_of_stability": Interval(1.2, 1.2), "price_of_fairness": Interval(1, np.inf)}
 

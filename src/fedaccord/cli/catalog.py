@@ -57,7 +57,7 @@ def catalog(
     entries = list(games.ENTRIES.values())
     present(
         record=lambda: {"entries": [_record(entry) for entry in entries]},
-        parts=lambda: [imported("fedaccord.report.tables").catalog_table(entries)],
+        parts=lambda: [imported("fedaccord.report.catalog").draw_catalog(entries)],
         page=lambda: _page(entries),
         report=report,
         as_json=as_json,
@@ -65,9 +65,7 @@ def catalog(
 
 
 def _page(entries: list[Entry]) -> Page:
-    page: Page = imported("fedaccord.report.pages_games").catalog_page(
-        entries, command=command_line()
-    )
+    page: Page = imported("fedaccord.report.catalog").catalog_page(entries, command=command_line())
     return page
 
 

@@ -14,9 +14,7 @@ from fedaccord.errors import InputError
 from fedaccord.report.terminal import progress
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from fedaccord.audit import Audit
+    pass
 
 VERDICTS = ("feasible", "stable", "envy-free")
 
@@ -58,8 +56,8 @@ def check(
     answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
     return present(
         record=found.to_dict,
-        parts=lambda: _parts(found),
-        page=lambda: imported("fedaccord.report.pages_games").check_page(
+        parts=lambda: imported("fedaccord.report.games").show_audit(found),
+        page=lambda: imported("fedaccord.report.games_page").check_page(
             found, command=command_line(), files=files
         ),
         report=report,
@@ -74,14 +72,3 @@ def _read_verdicts(text: str) -> tuple[str, ...]:
         if name not in VERDICTS:
             raise InputError(f'--require lists "{name}"; give one or more of {", ".join(VERDICTS)}')
     return names
-
-
-def _parts(found: Audit) -> list[RenderableType]:
-    from fedaccord.report import tables
-    from fedaccord.report.terminal import line
-
-    return [
-        line(found.sentence(), tables.verdict_style(found.stable)),
-        tables.audit_table(found),
-        *tables.explanations(found),
-    ]

@@ -24,9 +24,6 @@ from fedaccord.report.terminal import complain, interruptible, progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import RenderableType
-
-    from fedaccord.equilibria.all_concepts import SolvedGame
 
 CONCEPTS = ("optimal", "stable", "envy-free")
 
@@ -80,8 +77,8 @@ def solve(
         main.allocation.save(save)
     code = present(
         record=found.to_dict,
-        parts=lambda: _parts(found),
-        page=lambda: imported("fedaccord.report.pages_games").solve_page(
+        parts=lambda: imported("fedaccord.report.games").show_solutions(found),
+        page=lambda: imported("fedaccord.report.games_page").solve_page(
             game,
             found.solutions,
             found.audits,
@@ -120,21 +117,3 @@ def _read_concepts(given: Sequence[str] | None) -> tuple[str, ...]:
         if name not in CONCEPTS:
             raise InputError(f'the concept "{name}" is not known; give one of {known}')
     return tuple(name for name in CONCEPTS if not given or name in given)
-
-
-def _parts(found: SolvedGame) -> list[RenderableType]:
-    from fedaccord.report import tables
-
-    parts: list[RenderableType] = [
-        tables.solutions_table(found.game, found.solutions),
-        tables.totals_table(found.solutions),
-    ]
-    for name, solution in found.solutions.items():
-        parts.extend(tables.solution_lines(solution, found.audits.get(name)))
-    for name, price in found.prices.items():
-        if price is not None:
-            parts.append(tables.price_line(name.replace("_", " "), price))
-    main = found.main_concept
-    if main in found.audits and (reasons := list(tables.explanations(found.audits[main]))):
-        parts.extend(["", f"The {main} allocation, agent by agent:", *reasons])
-    return parts

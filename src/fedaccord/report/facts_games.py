@@ -10,7 +10,7 @@ import numpy as np
 from fedaccord._machine import machine, versions
 from fedaccord.audit import Audit
 from fedaccord.games.base import Game
-from fedaccord.report.words_games import has_costs
+from fedaccord.report.games import has_costs
 from fedaccord.wording import count
 
 

@@ -193,7 +193,8 @@ def _row(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell]
 
 def _sums(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell]:
     nothing = "" if place == "terminal" else None
-    for column in columns:
+    last = max(n for n, column in enumerate(columns) if column.sums)
+    for column in columns[: last + 1]:
         cell = column.sums[number] if column.sums else nothing
         if place == "terminal" and isinstance(cell, Estimated):
             cell = cell.value

@@ -86,7 +86,7 @@ class Others:
 Overlap: TypeAlias = SharedPoints | Pairs | Blocks | Others
 
 
-def overlap_of(game: Game) -> Overlap | None:
+def find_overlap(game: Game) -> Overlap | None:
     """Give what can be shown of who shares data with whom; None where a game does not tell."""
     if game.size == 1:
         return None
@@ -103,7 +103,7 @@ def overlap_of(game: Game) -> Overlap | None:
     return Pairs(values, what) if game.size <= NAMED else _blocks(values, what)
 
 
-def why_nothing(game: Game) -> str:
+def explain_no_overlap(game: Game) -> str:
     """Say why there is no picture of a game's overlap."""
     if game.size == 1:
         return "There is one agent, and nobody to share data with."

@@ -10,16 +10,10 @@ from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.result import Outcome, Plan
+from fedaccord.report.agent_figures import narrow_size
 from fedaccord.report.drawing import NARROW, picture_of
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
-from fedaccord.report.figures_plans import (
-    curve_band,
-    curve_end,
-    plot_learning,
-    plot_prospects,
-    plot_tradeoffs,
-    prospects_size,
-)
+from fedaccord.report.games_figures import picture_burdens
 from fedaccord.report.model import (
     Cell,
     Listing,
@@ -32,7 +26,7 @@ from fedaccord.report.model import (
     Tone,
     keep_finite,
 )
-from fedaccord.report.pictures_games import burdens_picture, narrowed, overlap_picture
+from fedaccord.report.overlap_figures import picture_overlap
 from fedaccord.report.plan import (
     LOOSE,
     ROWS,
@@ -47,6 +41,14 @@ from fedaccord.report.plan import (
     list_shares,
     list_tradeoffs,
     mean_cut,
+)
+from fedaccord.report.plan_figures import (
+    compute_band,
+    find_curve_end,
+    plot_learning,
+    plot_prospects,
+    plot_tradeoffs,
+    size_prospects,
 )
 from fedaccord.wording import count, format_part, format_probability, format_samples
 
@@ -122,7 +124,7 @@ def _shares_section(plan: Plan) -> Section | None:
             given[name] = solution.contributions
     if plan.contributions is not None:
         given["plan"] = plan.contributions
-    parts: list[Part] = [_intro(plan), burdens_picture(plan.game, given)]
+    parts: list[Part] = [_intro(plan), picture_burdens(plan.game, given)]
     if plan.size > ROWS:
         parts.append(f"The table lists the {ROWS:,} who give most; --save writes the whole plan.")
     parts.append(list_shares(plan).table("page"))
@@ -248,7 +250,7 @@ def _curves_section(plan: Plan) -> Section | None:
     if len(agents) < plan.size:
         parts.append(f"The {len(agents)} who matter most.")
     parts += [picture_curve(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
-    overlap = overlap_picture(plan.game)
+    overlap = picture_overlap(plan.game)
     if overlap is not None:
         parts += ["What a sample of one is worth to another, as fitted:", overlap]
     return Section("The learning curves", tuple(parts))
@@ -332,8 +334,8 @@ def picture_prospects(plan: Plan) -> Picture:
         f"Expected accuracies: {'; '.join(told)}.",
         draw=lambda ax: plot_prospects(plan, ax),
         data=table,
-        size=prospects_size(plan),
-        narrow=narrowed(prospects_size(plan)),
+        size=size_prospects(plan),
+        narrow=narrow_size(size_prospects(plan)),
     )
 
 
@@ -393,7 +395,7 @@ def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int)
     agent: whose curve.
     number: of the picture, for the names of its files.
     """
-    at, bands = curve_band(measurement, agent, curve_end(plan, agent))
+    at, bands = compute_band(measurement, agent, find_curve_end(plan, agent))
     table = measurement.table
     tried = table.contributions @ measurement.benefits[agent]
     name = plan.name(agent)

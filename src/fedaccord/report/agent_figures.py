@@ -1,4 +1,4 @@
-"""What the figures of games have in common."""
+"""What figures of agents have in common: their names on an axis, their samples on the other."""
 
 from __future__ import annotations
 
@@ -30,8 +30,15 @@ EDGES = 0.3
 # Up to this many agents are all shown by name; of more, these many.
 NAMED = 30
 FEW = 25
+# The most that is told of a picture in words, for those who do not see it.
+TOLD = 12
 # Names on figures for narrow screens are cut to this.
 SHORT_NAME = 14
+
+
+def narrow_size(size: tuple[float, float]) -> tuple[float, float]:
+    """Return the size for a narrow screen: the legend takes more lines."""
+    return NARROW[0], size[1] + 0.4
 
 
 def is_narrow(ax: Axes) -> bool:
@@ -39,7 +46,7 @@ def is_narrow(ax: Axes) -> bool:
     return size_of(ax)[0] < (WIDTH + NARROW[0]) / 2
 
 
-def told_apart(names: Iterable[str], longest: int) -> list[str]:
+def cut_names(names: Iterable[str], longest: int) -> list[str]:
     """Cut names that are too long: at the end, or where that makes two alike, in the middle."""
     full = [plain(name) for name in names]
     cut = [short(name, longest) for name in full]
@@ -54,7 +61,7 @@ def told_apart(names: Iterable[str], longest: int) -> list[str]:
 
 def name_rows(ax: Axes, names: Iterable[str]) -> None:
     """Write the names of agents to the left of their rows, the first on top."""
-    shown = told_apart(names, SHORT_NAME if is_narrow(ax) else LONGEST_NAME)
+    shown = cut_names(names, SHORT_NAME if is_narrow(ax) else LONGEST_NAME)
     label_names(ax, "y", range(len(shown)), shown)
     ax.set_ylim(len(shown) - 0.5, -0.5)
 

@@ -1,17 +1,8 @@
-"""Figures of games, plans and their audits, as matplotlib axes.
-
-    plot_allocations(game, solutions)   who gives how much, alone and under each plan
-    plot_spare(audit)                   who could give less, who is short, and by how much
-    plot_envy(audit)                    who would rather have whose burden
-    plot_prices(prices)                 what stability and fairness cost, against sqrt(k)
-    plot_overlap(game)                  who shares data with whom
-
-Each draws on the axes it is given, or on a figure of its own that matplotlib.pyplot does not know.
-"""
+"""Figures of games and plans: who gives how much, and what stability and fairness cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,25 +13,25 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
-from fedaccord.report.figures_audits import plot_envy, plot_spare
-from fedaccord.report.figures_overlap import plot_overlap
-from fedaccord.report.figures_parts import (
+from fedaccord.report.agent_figures import (
     NAMED,
+    TOLD,
     WIDTH,
     is_narrow,
     legend_beside_names,
     name_rows,
+    narrow_size,
     set_samples_axis,
     write_beside,
 )
-from fedaccord.report.words_games import price_value
-from fedaccord.wording import format_amount, format_tick
+from fedaccord.report.drawing import NARROW, finish, new_axes, put_legend, set_labels, short, styled
+from fedaccord.report.games import ROWS
+from fedaccord.report.games_verdicts import format_price
+from fedaccord.report.model import Picture, Table, keep_finite
+from fedaccord.wording import capitalize_first, count, format_amount, format_tick, join_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_allocations", "plot_envy", "plot_overlap", "plot_prices", "plot_spare"]
 
 # Up to NAMED agents have bars; up to DOTS a dot; beyond, bands over neighbours in rank.
 DOTS = 500
@@ -63,13 +54,13 @@ MARKERS = dict(zip(COLOURS, ("", *style.MARKERS), strict=False))
 # Who gives how much.
 
 
-def burdens(game: Game, solutions: Mapping[str, Solution]) -> dict[str, Vector]:
+def collect_burdens(game: Game, solutions: Mapping[str, Solution]) -> dict[str, Vector]:
     """Give what each agent gives: alone, and under each plan that was found."""
     found = {n: s.contributions for n, s in solutions.items() if s.contributions is not None}
     return {"alone": game.alone, **found}
 
 
-def burdens_size(game: Game, given: Mapping[str, Vector]) -> tuple[float, float]:
+def size_burdens(game: Game, given: Mapping[str, Vector]) -> tuple[float, float]:
     """Give the width and height in inches that the plans of a game need."""
     if game.size > NAMED:
         return WIDTH, 4.2
@@ -90,7 +81,7 @@ def plot_allocations(
     solutions: the solutions by name, such as the concept.
     ax: where to draw.
     """
-    return plot_burdens(game, burdens(game, solutions), ax=ax)
+    return plot_burdens(game, collect_burdens(game, solutions), ax=ax)
 
 
 def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = None) -> Axes:
@@ -100,7 +91,7 @@ def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = N
     given: what each agent gives, by the name of the plan; "alone" among them is a line.
     ax: where to draw.
     """
-    ax = new_axes(burdens_size(game, given)) if ax is None else ax
+    ax = new_axes(size_burdens(game, given)) if ax is None else ax
     with styled():
         if game.size <= NAMED:
             _draw_bars(ax, game, given)
@@ -144,7 +135,7 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
     set_samples_axis(ax, "samples", (0, largest, 0.12))
 
 
-def by_need(given: Mapping[str, Vector]) -> Indices:
+def order_by_need(given: Mapping[str, Vector]) -> Indices:
     """Order agents by what they would need alone, the largest first; ties by the plans."""
     keys = [-np.asarray(values) for values in given.values()]
     # Of plans of the same kind the stable one says most about who carries what.
@@ -153,7 +144,7 @@ def by_need(given: Mapping[str, Vector]) -> Indices:
 
 
 def _draw_dots(ax: Axes, given: Mapping[str, Vector]) -> None:
-    order = by_need(given)
+    order = order_by_need(given)
     ranks = np.arange(1, len(order) + 1)
     for n, (name, values) in enumerate(given.items()):
         label, shown = _total_label(name, values), values[order]
@@ -191,7 +182,7 @@ def band_ends(size: int) -> Indices:
     return np.linspace(0, size, min(BANDS, max(size // LEAST, 1)) + 1).astype(np.intp)
 
 
-def banded(order: Indices, values: Vector) -> tuple[Vector, tuple[Vector, Vector, Vector]]:
+def group_by_rank(order: Indices, values: Vector) -> tuple[Vector, tuple[Vector, Vector, Vector]]:
     """Give the middle rank of each group of neighbours, and its 10, 50 and 90 % points."""
     ends = band_ends(len(order))
     laid = values[order]
@@ -202,9 +193,9 @@ def banded(order: Indices, values: Vector) -> tuple[Vector, tuple[Vector, Vector
 
 
 def _draw_bands(ax: Axes, given: Mapping[str, Vector]) -> None:
-    order = by_need(given)
+    order = order_by_need(given)
     for n, (name, values) in enumerate(given.items()):
-        ranks, (low, middle, high) = banded(order, values)
+        ranks, (low, middle, high) = group_by_rank(order, values)
         colour, dashes = _colour(name, n), style.DASHES[n % len(style.DASHES)]
         ax.fill_between(ranks, low, high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(ranks, middle, color=colour, ls=dashes, label=_total_label(name, values))
@@ -219,6 +210,76 @@ def _set_scale(ax: Axes, given: Mapping[str, Vector]) -> None:
         ax.set_yscale("symlog", linthresh=10 ** np.floor(np.log10(least)), linscale=0.5)
     ax.yaxis.set_major_formatter(FuncFormatter(format_tick))
     ax.set_ylim(0, most * 1.05)
+
+
+def picture_allocations(game: Game, solutions: Mapping[str, Solution]) -> Picture:
+    """Show what each agent gives, alone and under each plan."""
+    return picture_burdens(game, collect_burdens(game, solutions))
+
+
+def picture_burdens(game: Game, given: Mapping[str, Vector]) -> Picture:
+    """Show what each agent gives.
+
+    game: whose plans.
+    given: what each agent gives, by the name of the plan.
+    """
+    if game.size <= NAMED:
+        note = ""
+    elif game.size <= DOTS:
+        note = "Each agent is one place from left to right, with a mark for each plan."
+    else:
+        note = (
+            f"Agents stand in {len(band_ends(game.size)) - 1} groups of neighbours: the line is "
+            "the middle agent of each, the band holds those from 10 to 90 %."
+        )
+    return Picture(
+        name="allocations",
+        title="Who gives how much",
+        alt=" ".join([f"What {count(game.size, 'agent')} give.", *_totals_told(game, given)]),
+        draw=lambda ax: plot_burdens(game, given, ax=ax),
+        data=_allocations_data(game, given),
+        size=size_burdens(game, given),
+        narrow=narrow_size(size_burdens(game, given)),
+        note=note,
+    )
+
+
+def _totals_told(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
+    for name, values in given.items():
+        known = np.where(np.isfinite(values), values, -1.0)
+        most = int(np.argmax(known))
+        total = (
+            f"{format_amount(values.sum())} in all" if np.isfinite(values).all() else "not for all"
+        )
+        yield (
+            f"{capitalize_first(name)}: {total}, the most by {game.name(most)} with "
+            f"{format_amount(known[most])}; "
+            f"{count(int((values == 0).sum()), 'agent')} with nothing."
+        )
+
+
+def _allocations_data(game: Game, given: Mapping[str, Vector]) -> Table:
+    if game.size <= ROWS:
+        return Table(
+            caption="What each agent gives",
+            columns=("agent", *given),
+            rows=tuple(
+                (game.name(i), *(keep_finite(values[i]) for values in given.values()))
+                for i in range(game.size)
+            ),
+        )
+    order = order_by_need(given)
+    heads = [f"{name}, {part}" for name in given for part in ("10 %", "middle", "90 %")]
+    points = [point for values in given.values() for point in group_by_rank(order, values)[1]]
+    ranks = pairwise(band_ends(game.size).tolist())
+    return Table(
+        caption="What agents give, in groups of neighbours by stand-alone need",
+        columns=("ranks", "agents", *heads),
+        rows=tuple(
+            (f"{a + 1:,} to {b:,}", b - a, *(keep_finite(point[n]) for point in points))
+            for n, (a, b) in enumerate(ranks)
+        ),
+    )
 
 
 # Prices.
@@ -277,7 +338,7 @@ def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: 
     ax.plot(size, size**0.5, "o", color=style.REFERENCE, markersize=5)
     said = [(size**0.5, f"√k = {format_amount(size**0.5)}")]
     for series in prices.values():
-        said += [(_height(p), price_value(p)) for p in series.values() if np.isfinite(p.lower)]
+        said += [(_height(p), format_price(p)) for p in series.values() if np.isfinite(p.lower)]
     low, high = ax.get_ylim()
     place = -np.inf
     for height, text in sorted(said):
@@ -329,4 +390,39 @@ def _draw_price(ax: Axes, name: str, series: Mapping[int, Interval], n: int) -> 
 def _priced(name: str, series: Mapping[int, Interval]) -> str:
     if len(series) != 1:
         return name
-    return f"{name}: {price_value(next(iter(series.values())))}"
+    return f"{name}: {format_price(next(iter(series.values())))}"
+
+
+def picture_prices(prices: Mapping[str, Mapping[int, Interval]]) -> Picture | None:
+    """Show prices against the number of agents, with sqrt(k); None where there are none.
+
+    prices: for each name the price at each number of agents.
+    """
+    known = {
+        name: {k: price for k, price in series.items() if np.isfinite(price.lower)}
+        for name, series in prices.items()
+    }
+    known = {name: series for name, series in known.items() if series}
+    if not known:
+        return None
+    told = (
+        f"{name} {format_price(price)} at {count(k, 'agent')}, where sqrt(k) is {k**0.5:.4g}"
+        for name, series in known.items()
+        for k, price in series.items()
+    )
+    return Picture(
+        name="prices",
+        title="Prices against the number of agents",
+        alt=f"{capitalize_first(join_first(told, sum(map(len, known.values())), most=TOLD))}.",
+        draw=lambda ax: plot_prices(known, ax),
+        data=Table(
+            "Prices, proved to lie in these intervals",
+            columns=("price", "agents", "at least", "at most", "sqrt(k)"),
+            rows=tuple(
+                (name, k, price.lower, keep_finite(price.upper), k**0.5)
+                for name, series in known.items()
+                for k, price in series.items()
+            ),
+        ),
+        narrow=NARROW,
+    )

@@ -14,18 +14,27 @@ from fedaccord._checks import Indices, Matrix
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
+from fedaccord.report.agent_figures import (
+    SHORT_NAME,
+    TOLD,
+    WIDTH,
+    cut_names,
+    is_narrow,
+    name_rows,
+    narrow_size,
+)
 from fedaccord.report.drawing import finish, label_names, new_axes, set_labels, styled
-from fedaccord.report.figures_parts import SHORT_NAME, WIDTH, is_narrow, name_rows, told_apart
+from fedaccord.report.model import Picture, Table
 from fedaccord.report.overlap import (
     Blocks,
     Others,
     Overlap,
     Pairs,
     SharedPoints,
-    overlap_of,
-    why_nothing,
+    explain_no_overlap,
+    find_overlap,
 )
-from fedaccord.wording import count, format_tick
+from fedaccord.wording import capitalize_first, count, format_amount, format_tick, join_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,9 +59,9 @@ def plot_overlap(game: Game, ax: Axes | None = None) -> Axes:
     game: whose agents.
     ax: where to draw.
     """
-    found = overlap_of(game)
+    found = find_overlap(game)
     if found is None:
-        raise InputError(why_nothing(game))
+        raise InputError(explain_no_overlap(game))
     return plot_found(game, found, ax=ax)
 
 
@@ -63,7 +72,7 @@ def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
     found: what they share.
     ax: where to draw.
     """
-    ax = new_axes(overlap_size(found)) if ax is None else ax
+    ax = new_axes(size_overlap(found)) if ax is None else ax
     with styled():
         if isinstance(found, SharedPoints):
             _draw_points(found, game, ax)
@@ -76,7 +85,7 @@ def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
     return finish(ax)
 
 
-def overlap_size(found: Overlap) -> tuple[float, float]:
+def size_overlap(found: Overlap) -> tuple[float, float]:
     """Give the width and height in inches that an overlap needs."""
     if isinstance(found, SharedPoints):
         agents, groups = found.masses.shape
@@ -90,7 +99,7 @@ def overlap_size(found: Overlap) -> tuple[float, float]:
 
 
 def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
-    agents, groups = untangled(found.masses)
+    agents, groups = order_sides(found.masses)
     left = dict(zip(agents.tolist(), range(len(agents)), strict=True))
     heights = _spread(len(groups), len(agents))
     for n, group in enumerate(groups.tolist()):
@@ -123,7 +132,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
 def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
     """Give the names of agents, with what part of their points is their own."""
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
-    names = told_apart((game.name(agent) for agent in agents.tolist()), longest)
+    names = cut_names((game.name(agent) for agent in agents.tolist()), longest)
     parts = found.own[agents].tolist()
     return [
         f"{name}, {100 * own:.0f} % own" if own > 0 else name
@@ -146,7 +155,7 @@ def _spread(groups: int, agents: int) -> list[float]:
     return [float(y) for y in np.linspace(margin, agents - 1 - margin, groups)]
 
 
-def untangled(masses: Matrix) -> tuple[Indices, Indices]:
+def order_sides(masses: Matrix) -> tuple[Indices, Indices]:
     """Order agents and groups so that few of the lines between them cross.
 
     Each side in turn is sorted by the mean place of those it is tied to on the other.
@@ -175,7 +184,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     names = [game.name(agent) for agent in range(size)]
     name_rows(ax, names)
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
-    shown = told_apart(names, longest)
+    shown = cut_names(names, longest)
     upright = max(map(len, shown)) * size > (24 if is_narrow(ax) else 60)
     ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
     ax.xaxis.tick_top()
@@ -283,7 +292,7 @@ def _wrapped(ax: Axes, what: str) -> str:
 
 
 def _draw_others(found: Others, game: Game, ax: Axes) -> None:
-    starts, heights = counted(found)
+    starts, heights = count_agents(found)
     widths = np.diff(starts)
     ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
     asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
@@ -292,9 +301,116 @@ def _draw_others(found: Others, game: Game, ax: Axes) -> None:
     ax.grid(axis="y")
 
 
-def counted(found: Others, bins: int = 30) -> tuple[Indices, Indices]:
+def count_agents(found: Others, bins: int = 30) -> tuple[Indices, Indices]:
     """Count agents by how many others they share with: where the bins start, and how many."""
     low, high = int(found.counts.min()), int(found.counts.max())
     step = max(-(-(high - low + 1) // bins), 1)
     starts = np.arange(low, high + step + 1, step)
     return starts, np.histogram(found.counts, starts)[0]
+
+
+# Its picture on a page.
+
+
+def picture_overlap(game: Game, name: str = "overlap") -> Picture | None:
+    """Show who shares data with whom; None where a game does not tell.
+
+    game: whose agents.
+    name: for the picture's files.
+    """
+    found = find_overlap(game)
+    if found is None:
+        return None
+    title, alt, note = _overlap_words(game, found)
+    return Picture(
+        name=name,
+        title=title,
+        alt=alt,
+        draw=lambda ax: plot_found(game, found, ax=ax),
+        data=_overlap_data(game, found),
+        size=size_overlap(found),
+        narrow=None if _is_wide(found) else narrow_size(size_overlap(found)),
+        note=note,
+    )
+
+
+def _is_wide(found: Overlap) -> bool:
+    """Say whether a matrix has more names than a narrow screen has room for."""
+    return isinstance(found, Pairs) and len(found.values) > 15
+
+
+def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
+    """Give a title, what there is to see, and a note."""
+    agents = count(game.size, "agent")
+    if isinstance(found, SharedPoints):
+        groups = (
+            f"{count(int(size), 'point')} of {count(int((found.masses[:, n] > 0).sum()), 'agent')}"
+            for n, size in enumerate(found.sizes.tolist())
+        )
+        told = join_first(groups, len(found.sizes), most=TOLD) or "no points"
+        return (
+            "Agents, and the points that they share",
+            f"{agents} share {told}. {_lonely(game, found)}",
+            "A line is the thicker the likelier an agent's sample is one of those points. Points "
+            "that the same agents have stand together.",
+        )
+    if isinstance(found, Pairs):
+        return (
+            "What agents have in common" if "points" in found.what else "Whose samples help whom",
+            f"A matrix of {agents} by {agents}: {found.what}. {_strongest(game, found)}",
+            "",
+        )
+    if isinstance(found, Blocks):
+        middle = int(np.median(found.others))
+        return (
+            "What agents have in common" if "points" in found.what else "Whose samples help whom",
+            f"A matrix of {agents}: {found.what}. The middle agent shares with {middle:,} others.",
+            f"Each cell is the mean over a block of neighbours; {agents} in all, an agent with "
+            "itself left out.",
+        )
+    asked = count(len(found.agents), "agent")
+    return (
+        "With how many others agents share data",
+        f"{asked} asked, spread over all: from {found.counts.min():,} to {found.counts.max():,} "
+        f"others, the middle one {int(np.median(found.counts)):,}.",
+        f"{asked} asked, spread over all {game.size:,}." if len(found.agents) < game.size else "",
+    )
+
+
+def _lonely(game: Game, found: SharedPoints) -> str:
+    own = int(np.argmax(found.own))
+    if found.own[own] == 0:
+        return "Nobody has points of its own."
+    return f"{game.name(own)} has the largest part of its own, {100 * found.own[own]:.0f} %."
+
+
+def _strongest(game: Game, found: Pairs) -> str:
+    apart = np.array(found.values)
+    np.fill_diagonal(apart, -1.0)
+    row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    if apart[row, column] <= 0:
+        return "Nobody's samples help anybody else."
+    return (
+        f"The most is {format_amount(apart[row, column])}, from {game.name(int(column))} to "
+        f"{game.name(int(row))}."
+    )
+
+
+def _overlap_data(game: Game, found: Overlap) -> Table:
+    everyone = range(game.size)
+    if isinstance(found, SharedPoints):
+        heads = [f"{count(int(n), 'point')} (group {g + 1})" for g, n in enumerate(found.sizes)]
+        columns = ("agent", "points of its own", *heads)
+        parts = np.column_stack([found.own, found.masses]).tolist()
+        rows = tuple((game.name(i), *parts[i]) for i in everyone)
+        return Table("How likely an agent's sample is in each group of points", columns, rows)
+    if isinstance(found, Pairs):
+        rows = tuple((game.name(i), *found.values[i].tolist()) for i in everyone)
+        return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
+    if isinstance(found, Blocks):
+        shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
+        heads = ["agent", "others it shares with"]
+        return Table("Agents in the order of the picture", tuple(heads), tuple(shown))
+    starts, heights = count_agents(found)
+    bins = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), heights.tolist(), strict=True)
+    return Table("Agents by the others they share with", ("from", "to", "agents"), tuple(bins))

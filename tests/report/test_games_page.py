@@ -15,10 +15,17 @@ from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.sampled import SampledPacGame
-from fedaccord.report.model import Listing, Mark, Picture, Section, Table
-from fedaccord.report.pages_games import ROWS, SHOWN, catalog_page, check_page, solve_page
-from fedaccord.report.words_checks import check_answers, check_verdict
-from fedaccord.report.words_games import price_value, ranked, solve_verdict, worst_envy
+from fedaccord.report.catalog import catalog_page
+from fedaccord.report.games import ROWS, SHOWN
+from fedaccord.report.games_page import check_page, solve_page
+from fedaccord.report.games_verdicts import (
+    answer_questions,
+    find_worst_envy,
+    format_price,
+    judge_plan,
+    judge_solutions,
+)
+from fedaccord.report.model import Listing, Mark, Picture, Section, Table, rank
 from fedaccord.wording import format_amount
 
 
@@ -57,7 +64,7 @@ def verdict(concept, given, status=Status.OPTIMAL, game=None, **rest):
     game = game or hospitals()[0]
     claim = solution(game, concept, given, status, **rest)
     found = {} if given is None else {concept: audit(game, given)}
-    return solve_verdict(game, {concept: claim}, found)
+    return judge_solutions(game, {concept: claim}, found)
 
 
 STABLE = [300, 1200, 600]
@@ -112,7 +119,7 @@ def test_a_proof_that_there_is_none_says_so_and_what_there_is():
     game, claims, audits, _ = hospitals()
     claims["stable"] = solution(game, "stable", None, Status.NONE_EXISTS)
     del audits["stable"]
-    said, tone = solve_verdict(game, claims, audits)
+    said, tone = judge_solutions(game, claims, audits)
     assert said == (
         "It is proved that no stable plan exists: whatever the plan, somebody is short or could "
         "give less; the cheapest plan asks 1,931.3 samples in all."
@@ -150,7 +157,7 @@ def test_what_is_too_close_to_call_is_not_called():
     unsure = dataclasses.replace(
         audits["stable"], stable=Answer.BORDERLINE, envy_free=Answer.BORDERLINE
     )
-    said, tone = solve_verdict(game, {"stable": claims["stable"]}, {"stable": unsure})
+    said, tone = judge_solutions(game, {"stable": claims["stable"]}, {"stable": unsure})
     assert said.endswith(
         "; whether anybody could give less is too close to call, and whether anybody envies "
         "anybody is too close to call."
@@ -189,14 +196,14 @@ def test_going_alone_may_be_as_good_or_better(given, words):
 def test_where_somebody_cannot_go_alone_that_is_said_instead():
     game, claims, audits, _ = hospitals()
     game.__dict__["alone"] = np.array([1440.0, np.inf, 930.0])
-    said, _ = solve_verdict(game, {"stable": claims["stable"]}, {"stable": audits["stable"]})
+    said, _ = judge_solutions(game, {"stable": claims["stable"]}, {"stable": audits["stable"]})
     assert "in all, and alone no amount would suffice for one agent; nobody" in said
 
 
 def test_without_a_stable_concept_the_first_one_is_told():
     game, claims, audits, _ = hospitals()
     del claims["stable"]
-    assert solve_verdict(game, claims, audits)[0].startswith("The cheapest plan asks")
+    assert judge_solutions(game, claims, audits)[0].startswith("The cheapest plan asks")
 
 
 @pytest.mark.parametrize(
@@ -228,19 +235,19 @@ def test_numbers_are_written_for_people(value, text):
     ],
 )
 def test_prices_are_written_as_what_is_known(low, high, text):
-    assert price_value(Interval(low, high)) == text
+    assert format_price(Interval(low, high)) == text
 
 
 def test_the_largest_are_found_in_order_among_few_and_many():
     weights = np.array([3.0, 1, 3, 2, 0] + [0.0] * 50)
-    assert ranked(weights, 4).tolist() == [0, 2, 3, 1]
-    assert ranked(weights[:5], 4).tolist() == [0, 2, 3, 1]
-    assert ranked(np.array([1.0, np.inf, 2.0] + [0.0] * 20), 2).tolist() == [1, 2]
+    assert rank(weights, 4).tolist() == [0, 2, 3, 1]
+    assert rank(weights[:5], 4).tolist() == [0, 2, 3, 1]
+    assert rank(np.array([1.0, np.inf, 2.0] + [0.0] * 20), 2).tolist() == [1, 2]
 
 
 def test_the_most_envious_come_first_with_the_least_burden_they_envy():
     game = LinearGame(np.eye(4), [0.5] * 4)
-    found = worst_envy(audit(game, [1, 3, 0.5, 0.75]), 2)
+    found = find_worst_envy(audit(game, [1, 3, 0.5, 0.75]), 2)
     assert [(e.agent, e.other, e.pairs) for e in found] == [(1, 2, 3), (0, 2, 2)]
 
 
@@ -492,11 +499,11 @@ def test_a_stable_plan_passes_the_check():
 
 def test_of_many_who_are_off_a_check_names_three():
     game = ring(40)[0]
-    said, _ = check_verdict(audit(game, np.ones(40)))
+    said, _ = judge_plan(audit(game, np.ones(40)))
     assert said.endswith(
         "agent 2 could give 0.6 less and 37 others could give less too and still reach it."
     )
-    said, _ = check_verdict(audit(game, np.zeros(40)))
+    said, _ = judge_plan(audit(game, np.zeros(40)))
     assert said == (
         "The plan does not hold: agent 0 falls 1 sample short of what it needs, agent 1 by 1, "
         "agent 2 by 1 and 37 others fall short too."
@@ -505,25 +512,25 @@ def test_of_many_who_are_off_a_check_names_three():
 
 def test_a_check_says_who_breaks_a_limit_or_a_minimum():
     game = LinearGame(np.eye(2), [0.5, 0.5], limits=[1, None], minimums=[0, 0.75])
-    said, tone = check_verdict(audit(game, [1.5, 0.5]))
+    said, tone = judge_plan(audit(game, [1.5, 0.5]))
     assert said == (
         "The plan does not hold: agent 0 gives 0.5 more than its limit, agent 1 gives 0.25 less "
         "than it must, while agent 0 could give 1 less."
     )
     assert tone == "bad"
-    question, answer, _ = next(check_answers(audit(game, [0.5, 0.5])))
+    question, answer, _ = next(answer_questions(audit(game, [0.5, 0.5])))
     assert question == "Does everybody reach its requirement, within limits and minimums?"
     assert answer == Mark("no: agent 1 gives 0.25 less than it must", "bad")
 
 
 def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
     found = audit(build("twins"), [1, 0])
-    said, tone = check_verdict(found)
+    said, tone = judge_plan(found)
     assert said.endswith("nobody could give less, but agent 0 envies agent 1.")
     assert tone == "plain"
     close = dataclasses.replace(found, stable=Answer.BORDERLINE, envy=(), borderline=((0, 1),))
-    assert check_verdict(close)[1] == "unsure"
-    assert [answer.text for _, answer, _ in check_answers(close)] == [
+    assert judge_plan(close)[1] == "unsure"
+    assert [answer.text for _, answer, _ in answer_questions(close)] == [
         "yes", "too close to call", "too close to call",
     ]  # fmt: skip
 
@@ -531,16 +538,16 @@ def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
 def test_a_verdict_tells_what_is_not_proved_of_the_other_plans():
     game, claims, audits, _ = hospitals()
     claims["envy-free"] = dataclasses.replace(claims["envy-free"], status=Status.LIMIT)
-    said, tone = solve_verdict(game, claims, audits)
+    said, tone = judge_solutions(game, claims, audits)
     assert said.endswith(
         " That the total of the envy-free plan is the least of its kind is not proved."
     )
     assert tone == "plain"
     claims["envy-free"] = solution(game, "envy-free", None, Status.NONE_EXISTS)
-    said, _ = solve_verdict(game, claims, audits)
+    said, _ = judge_solutions(game, claims, audits)
     assert said.endswith(" It is proved that there is no envy-free plan.")
     claims["envy-free"] = solution(game, "envy-free", None, Status.FAILED)
-    assert solve_verdict(game, claims, audits)[0].endswith(" No envy-free plan was found.")
+    assert judge_solutions(game, claims, audits)[0].endswith(" No envy-free plan was found.")
 
 
 # The catalogue.

@@ -20,16 +20,11 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.report import style
+from fedaccord.report.audit_figures import plot_envy, plot_spare
 from fedaccord.report.drawing import new_axes
-from fedaccord.report.figures_games import (
-    BANDS,
-    plot_allocations,
-    plot_envy,
-    plot_overlap,
-    plot_prices,
-    plot_spare,
-)
-from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, overlap_of
+from fedaccord.report.games_figures import BANDS, plot_allocations, plot_prices
+from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, find_overlap
+from fedaccord.report.overlap_figures import plot_overlap
 
 
 def drawn(ax):
@@ -372,7 +367,7 @@ def test_a_price_that_does_not_exist_is_said_and_not_drawn():
 
 def test_the_flower_is_its_agents_and_four_groups_of_shared_points():
     game, *_ = flower("coverage")
-    found = overlap_of(game)
+    found = find_overlap(game)
     assert isinstance(found, SharedPoints)
     assert found.sizes.tolist() == [4, 4, 4, 4]
     # The core is uniform on the 16 shared points; a petal has 4 of its 16 points in its group.
@@ -412,7 +407,7 @@ def test_values_that_are_near_each_other_have_shades_of_their_own():
 
 
 def test_of_the_pac_cycle_the_first_samples_are_drawn():
-    found = overlap_of(build("pac-cycle"))
+    found = find_overlap(build("pac-cycle"))
     assert isinstance(found, Pairs)
     # Each learns from its own points and from those of its predecessor.
     assert found.values.tolist() == [[0.5, 0, 0.5], [0.5, 0.5, 0], [0, 0.5, 0.5]]
@@ -420,7 +415,7 @@ def test_of_the_pac_cycle_the_first_samples_are_drawn():
 
 def test_a_function_has_no_overlap_to_draw():
     game = FunctionGame(lambda theta: theta, [1, 1])
-    assert overlap_of(game) is None
+    assert find_overlap(game) is None
     with pytest.raises(InputError, match="function of the contributions"):
         plot_overlap(game)
 
@@ -440,7 +435,7 @@ def scattered(groups, size):
 
 
 def test_many_agents_who_share_stand_side_by_side():
-    found = overlap_of(scattered(4, 10))
+    found = find_overlap(scattered(4, 10))
     assert isinstance(found, Blocks)
     assert found.others.tolist() == [9] * 40
     groups = (found.order % 4).reshape(4, 10)
@@ -453,7 +448,7 @@ def test_agents_with_dense_ties_are_ordered_by_them_too():
     size = 60
     place = np.random.default_rng(2).permutation(size)
     near = np.exp(-(((place[:, None] - place[None, :]) / 15.0) ** 2))
-    found = overlap_of(LinearGame(near, np.ones(size)))
+    found = find_overlap(LinearGame(near, np.ones(size)))
     assert isinstance(found, Blocks)
     steps = np.abs(np.diff(place[found.order]))
     assert np.median(steps) <= 2
@@ -461,7 +456,7 @@ def test_agents_with_dense_ties_are_ordered_by_them_too():
 
 def test_very_many_agents_are_counted_by_whom_they_share_with():
     game, *_ = ring(5_000)
-    found = overlap_of(game)
+    found = find_overlap(game)
     assert isinstance(found, Others)
     assert set(found.counts.tolist()) == {2} and len(found.agents) == 1000
     ax = plot_overlap(game)
@@ -473,7 +468,7 @@ def test_asking_whom_agents_share_with_stops_where_they_name_too_many(monkeypatc
     monkeypatch.setattr("fedaccord.report.overlap.ANSWERS", 20_000)
     rows = np.arange(2_000)
     everybody = DiscoveryGame(sparse.csr_array((np.ones(2_000), (rows, rows * 0))), np.ones(2_000))
-    found = overlap_of(everybody)
+    found = find_overlap(everybody)
     assert isinstance(found, Others)
     assert len(found.agents) == 11 and set(found.counts.tolist()) == {1_999}
 

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fedaccord.audit import audit
+from fedaccord.audit import Audit, audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.linear import LinearGame
-from fedaccord.report import tables
+from fedaccord.report import games
+from fedaccord.report.catalog import draw_catalog
+from fedaccord.report.model import FEW
+from fedaccord.report.terminal import Sheet, draw_table
 
 GAME = LinearGame([[1, 0.5], [0.5, 1]], [1, 1], agents=["site A", "[red]B[/red]"])
 
@@ -32,6 +35,18 @@ def shown(*parts: Any, width: int = 100) -> str:
     return text
 
 
+def solutions_sheet(game: LinearGame, found: dict[str, Solution]) -> Sheet:
+    return draw_table(games.list_allocations(game, found, "stable").table("terminal"))
+
+
+def totals_sheet(found: dict[str, Solution]) -> Sheet:
+    return draw_table(games.list_totals(found).table("terminal"))
+
+
+def audit_sheet(found: Audit) -> Sheet:
+    return draw_table(games.list_needs(found).table("terminal"))
+
+
 @dataclass
 class Price:
     lower: float
@@ -44,7 +59,7 @@ def test_solutions_stand_side_by_side_with_the_stand_alone_needs() -> None:
         "optimal": solution(GAME, "optimal", [2 / 3, 2 / 3], Status.OPTIMAL),
         "stable": solution(GAME, "stable", None, Status.NONE_EXISTS),
     }
-    rows = [line.split() for line in shown(tables.solutions_table(GAME, found)).splitlines()]
+    rows = [line.split() for line in shown(solutions_sheet(GAME, found)).splitlines()]
     assert ["agent", "alone", "optimal", "stable"] in rows
     assert ["[red]B[/red]", "1", "0.666667", "-"] in rows
     assert ["all", "2", "1.33333", "-"] in rows
@@ -54,20 +69,18 @@ def test_of_many_agents_the_heaviest_are_shown_and_the_rest_summed() -> None:
     size = 100
     game = LinearGame(np.eye(size), np.arange(1, size + 1))
     found = {"stable": solution(game, "stable", np.arange(1, size + 1), Status.OPTIMAL)}
-    lines = [
-        line for line in shown(tables.solutions_table(game, found)).splitlines() if line.strip()
-    ]
+    lines = [line for line in shown(solutions_sheet(game, found)).splitlines() if line.strip()]
     rows = [line.split() for line in lines]
     assert rows[2] == ["agent", "99", "100", "100"]
-    assert len(rows) == 2 + tables.FEW + 2
-    rest = sum(range(1, size + 1 - tables.FEW))
+    assert len(rows) == 2 + FEW + 2
+    rest = sum(range(1, size + 1 - FEW))
     assert rows[-2] == ["85", "others,", "in", "all", str(rest), str(rest)]
     assert rows[-1] == ["all", "5050", "5050"]
 
 
 def test_totals_come_with_their_bounds_and_status() -> None:
     found = {"stable": solution(GAME, "stable", [1, 1], Status.LIMIT)}
-    text = shown(tables.totals_table(found))
+    text = shown(totals_sheet(found))
     assert ["stable", "2", "1", "2", "limit", "hand"] in [
         line.split() for line in text.splitlines()
     ]
@@ -75,17 +88,15 @@ def test_totals_come_with_their_bounds_and_status() -> None:
 
 def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     found = solution(GAME, "stable", [1, 1], Status.LIMIT, note="Try [b]longer[/b].")
-    lines = [str(line) for line in tables.solution_lines(found, audit(GAME, [1, 1]))]
+    lines = list(games.describe_solution(found, audit(GAME, [1, 1])))
     assert lines[0].startswith("stable: Feasible, not stable: site A could give 0.5 less")
     assert lines[1] == f"stable: {Status.LIMIT.value}"
     assert lines[2] == "stable: Try [b]longer[/b]."
     fair = solution(GAME, "envy-free", [1, 1], Status.OPTIMAL)
-    lines = [str(line) for line in tables.solution_lines(fair, audit(GAME, [1, 1]))]
+    lines = list(games.describe_solution(fair, audit(GAME, [1, 1])))
     assert lines[1:] == ["envy-free: Nobody envies anybody."]
     none = solution(GAME, "stable", None, Status.NONE_EXISTS)
-    assert [str(x) for x in tables.solution_lines(none, None)] == [
-        f"stable: {Status.NONE_EXISTS.value}"
-    ]
+    assert list(games.describe_solution(none, None)) == [f"stable: {Status.NONE_EXISTS.value}"]
 
 
 @pytest.mark.parametrize(
@@ -99,11 +110,11 @@ def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     ],
 )
 def test_prices_are_told_as_intervals(price: Price, text: str) -> None:
-    assert str(tables.price_line("price", price)) == text
+    assert games.describe_price("price", price) == text
 
 
 def test_an_audit_shows_who_is_off_and_whom_an_agent_envies() -> None:
-    rows = [line.split() for line in shown(tables.audit_table(audit(GAME, [1, 0.5]))).splitlines()]
+    rows = [line.split() for line in shown(audit_sheet(audit(GAME, [1, 0.5]))).splitlines()]
     assert ["site", "A", "1", "0.75", "0", "0.25", "1", "[red]B[/red]"] in rows
     assert ["[red]B[/red]", "0.5", "0.5", "0", "0", "1", "-"] in rows
 
@@ -111,14 +122,14 @@ def test_an_audit_shows_who_is_off_and_whom_an_agent_envies() -> None:
 def test_long_names_keep_the_table_in_its_width() -> None:
     game = GAME.replace(agents=["a" * 500, "病" * 300])
     for width in (40, 80, 120):
-        text = shown(tables.audit_table(audit(game, [1, 0.5])), width=width)
+        text = shown(audit_sheet(audit(game, [1, 0.5])), width=width)
         assert all(len(line) <= width for line in text.splitlines())
 
 
 def test_explanations_are_kept_to_games_that_can_be_read() -> None:
-    assert len(list(tables.explanations(audit(GAME, [1, 1])))) == 2
+    assert len(games.explain_agents(audit(GAME, [1, 1]))) == 2
     many = LinearGame(np.eye(50), np.ones(50))
-    assert list(tables.explanations(audit(many, np.ones(50)))) == []
+    assert games.explain_agents(audit(many, np.ones(50))) == []
 
 
 def test_the_catalogue_is_listed_without_markup() -> None:
@@ -131,7 +142,7 @@ def test_the_catalogue_is_listed_without_markup() -> None:
 
     entry = Entry("flower", "[b]core[/b] " + "of many words " * 8, "§ 4", {"petals": 16, "a": 1})
     for width in (80, 100):
-        text = shown(tables.catalog_table([entry, entry]), width=width)
+        text = shown(draw_catalog([entry, entry]), width=width)
         rows = [line.split() for line in text.splitlines()]
         assert rows[0][:2] == ["flower", "[b]core[/b]"]
         assert ["§", "4;", "petals=16,", "a=1"] in rows
@@ -141,15 +152,15 @@ def test_the_catalogue_is_listed_without_markup() -> None:
 def test_with_costs_samples_and_costs_have_rows_of_their_own() -> None:
     dear = GAME.replace(costs=[3, 1])
     found = {"stable": solution(dear, "stable", [0.5, 0.75], Status.OPTIMAL)}
-    text = shown(tables.solutions_table(dear, found), tables.audit_table(audit(dear, [0.5, 0.75])))
+    text = shown(solutions_sheet(dear, found), audit_sheet(audit(dear, [0.5, 0.75])))
     rows = [line.split() for line in text.splitlines()]
     assert ["all", "(samples)", "2", "1.25"] in rows
     assert ["total", "cost", "4", "2.25"] in rows
     assert ["all", "(samples)", "1.25"] in rows
     assert ["total", "cost", "2.25"] in rows
-    assert "total cost" in shown(tables.totals_table(found))
+    assert "total cost" in shown(totals_sheet(found))
     assert "cost" not in shown(
-        tables.totals_table({"stable": solution(GAME, "stable", [1, 1], Status.OPTIMAL)})
+        totals_sheet({"stable": solution(GAME, "stable", [1, 1], Status.OPTIMAL)})
     )
 
 
@@ -165,9 +176,9 @@ def test_numbers_are_never_cut(width: int) -> None:
     wide = "best-response+solution-set-lp"
     claimed = {"stable": dataclasses.replace(found["stable"], method=wide)}
     for sheet in (
-        tables.solutions_table(game, found),
-        tables.audit_table(report),
-        tables.totals_table(claimed if width >= 60 else found),
+        solutions_sheet(game, found),
+        audit_sheet(report),
+        totals_sheet(claimed if width >= 60 else found),
     ):
         text = shown(sheet, width=width)
         words = set(text.split())
@@ -178,6 +189,6 @@ def test_numbers_are_never_cut(width: int) -> None:
 
 
 def test_columns_stay_together_where_they_fit() -> None:
-    sheet = tables.audit_table(audit(GAME, [1, 0.5]))
+    sheet = audit_sheet(audit(GAME, [1, 0.5]))
     assert len(sheet.parts(100)) == 1
     assert len(sheet.parts(40)) > 1

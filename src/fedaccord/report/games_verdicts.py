@@ -1,50 +1,39 @@
-"""What results of games say, in words: numbers, verdicts, and who matters most."""
+"""The verdicts on pages of games: what came of solving or checking, and because of whom."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedaccord._checks import Indices, Vector
+from fedaccord._checks import Vector
 from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
-from fedaccord.report.model import Mark, Tone
+from fedaccord.report.games import TONES, has_costs
+from fedaccord.report.model import Mark, Tone, rank
 from fedaccord.wording import (
     count,
     count_samples,
     format_amount,
     format_range,
+    join_with_and,
     lower_first,
     pluralize,
 )
 
-TONES: Mapping[Answer, Tone] = {
-    Answer.TRUE: "good",
-    Answer.FALSE: "bad",
-    Answer.BORDERLINE: "unsure",
-}
+# The most agents that a sentence names.
+NAMES = 3
 WORDS = {Answer.TRUE: "yes", Answer.FALSE: "no", Answer.BORDERLINE: "too close to call"}
 
 
-def price_value(price: Interval) -> str:
+def format_price(price: Interval) -> str:
     """Return what an interval tells of a price."""
     return format_range(price.lower, price.upper, "{:.4g}".format)
 
 
 # Who matters most.
-
-
-def ranked(weights: Vector, most: int) -> Indices:
-    """Give the agents with the largest weights, the largest first, ties in order."""
-    if len(weights) > 4 * most:
-        # A sort of a million agents for the sake of a few would take longer than the rest.
-        edge = np.partition(weights, -most)[-most]
-        kept = np.flatnonzero(weights >= edge)
-        return kept[np.argsort(-weights[kept], kind="stable")][:most]
-    return np.argsort(-weights, kind="stable")[:most]
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class Envy:
     pairs: int
 
 
-def worst_envy(audit: Audit, most: int) -> list[Envy]:
+def find_worst_envy(audit: Audit, most: int) -> list[Envy]:
     """Give the agents with the most to gain from another's burden, the most first."""
     if not audit.envy:
         return []
@@ -72,7 +61,7 @@ def worst_envy(audit: Audit, most: int) -> list[Envy]:
     first, second = first[order], second[order]
     agents, start, pairs = np.unique(first, return_index=True, return_counts=True)
     others = second[start]
-    worst = ranked(given[agents] - given[others], most)
+    worst = rank(given[agents] - given[others], most)
     return [Envy(int(agents[n]), int(others[n]), int(pairs[n])) for n in worst.tolist()]
 
 
@@ -81,7 +70,7 @@ def is_off(audit: Audit, amounts: Vector) -> np.ndarray[tuple[int], np.dtype[np.
     return np.asarray(amounts > audit.tolerance * audit.scale)
 
 
-def off_mark(audit: Audit, agent: int) -> Mark:
+def mark_off(audit: Audit, agent: int) -> Mark:
     """Say how far an agent is from what it needs."""
     allowed = audit.tolerance * audit.scale
     if audit.short[agent] > allowed:
@@ -96,17 +85,17 @@ def off_mark(audit: Audit, agent: int) -> Mark:
 # Verdicts.
 
 
-def chosen_concept(solutions: Mapping[str, Solution]) -> str:
+def choose_concept(solutions: Mapping[str, Solution]) -> str:
     """Give the concept that a page is about: stable, or the first there is."""
     return "stable" if "stable" in solutions else next(iter(solutions))
 
 
-def plan_name(concept: str) -> str:
+def name_plan(concept: str) -> str:
     """Name the plan of a concept: the cheapest, the stable, the envy-free."""
     return "cheapest plan" if concept == "optimal" else f"{concept} plan"
 
 
-def solve_verdict(
+def judge_solutions(
     game: Game, solutions: Mapping[str, Solution], audits: Mapping[str, Audit]
 ) -> tuple[str, Tone]:
     """Say in a sentence what came of solving, and whether that is good news.
@@ -115,7 +104,7 @@ def solve_verdict(
     solutions: what was found, by concept.
     audits: what the audit says of each plan, by concept.
     """
-    concept = chosen_concept(solutions)
+    concept = choose_concept(solutions)
     solution, found = solutions[concept], audits.get(concept)
     if solution.contributions is None or found is None:
         return _without_plan(concept, solution, solutions)
@@ -126,18 +115,18 @@ def solve_verdict(
         return f"The {concept} plan that was found does not hold: {lower_first(said)}", "bad"
     asked = f"asks {_total(game, solution.contributions)} in all"
     alone = _against_alone(game, solution.contributions)
-    clauses = [f"The {plan_name(concept)} {asked}{alone}", _idle(found), _holds(concept, found)]
+    clauses = [f"The {name_plan(concept)} {asked}{alone}", _idle(found), _holds(concept, found)]
     if solution.status is not Status.OPTIMAL:
         clauses.append(_unproved(solution))
     doubts = [_doubt(name, other) for name, other in solutions.items() if name != concept]
     said = "; ".join(filter(None, clauses)) + "."
-    tone = plan_tone(found, good=not any(doubts))
+    tone = judge_tone(found, good=not any(doubts))
     if solution.status is not Status.OPTIMAL or answer is Answer.BORDERLINE:
         tone = "unsure"
     return " ".join(filter(None, [said, *doubts])), tone
 
 
-def plan_tone(found: Audit, *, good: bool = True) -> Tone:
+def judge_tone(found: Audit, *, good: bool = True) -> Tone:
     """All is well only where nobody could give less and nobody envies anybody."""
     flawed = Answer.FALSE in (found.stable, found.envy_free)
     return "good" if good and not flawed else "plain"
@@ -155,7 +144,7 @@ def _idle(found: Audit) -> str:
 
 def _doubt(concept: str, solution: Solution) -> str:
     """Say what is not known, or not to be had, of a plan that the verdict is not about."""
-    name = plan_name(concept)
+    name = name_plan(concept)
     if solution.contributions is None:
         if solution.status is Status.NONE_EXISTS:
             return f"It is proved that there is no {name}."
@@ -169,11 +158,6 @@ def _total(game: Game, given: Vector) -> str:
     if not has_costs(game):
         return count_samples(float(given.sum()))
     return f"{count_samples(float(given.sum()))} at a cost of {format_amount(game.total(given))}"
-
-
-def has_costs(game: Game) -> bool:
-    """Say whether samples cost some agents more than others."""
-    return bool((game.costs != 1).any())
 
 
 def _against_alone(game: Game, given: Vector) -> str:
@@ -254,3 +238,147 @@ def _instead(solutions: Mapping[str, Solution]) -> str:
     if optimal is None or optimal.contributions is None:
         return ""
     return f"; the cheapest plan asks {_total(optimal.game, optimal.contributions)} in all"
+
+
+# A plan that was checked.
+
+
+def judge_plan(found: Audit) -> tuple[str, Tone]:
+    """Say in a sentence whether a plan holds and if not, because of whom; and whether that is good.
+
+    found: what the audit says.
+    """
+    if found.stable is Answer.TRUE:
+        envy = {
+            Answer.TRUE: "and nobody envies anybody",
+            Answer.FALSE: f"but {_envious(found)}",
+            Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
+        }[found.envy_free]
+        said = "The plan holds: everybody reaches its requirement, nobody could give less, "
+        return f"{said}{envy}.", judge_tone(found)
+    if found.stable is Answer.BORDERLINE:
+        return found.sentence(), "unsure"
+    reasons = [*_out_of_bounds(found), *_lacking(found)]
+    if cut := _cutting(found):
+        calm = f"everybody reaches its requirement, but {cut} and still reach it"
+        reasons.append(f"while {cut}" if reasons else calm)
+    return f"The plan does not hold: {', '.join(reasons)}.", "bad"
+
+
+def _out_of_bounds(found: Audit) -> Iterator[str]:
+    """Name the first who gives more than its limit, and the first who gives less than it must."""
+    game, given = found.game, found.contributions
+    for amounts, words in (
+        (given - game.limits, "more than its limit"),
+        (game.minimums - given, "less than it must"),
+    ):
+        for agent in np.flatnonzero(is_off(found, amounts))[:1].tolist():
+            yield f"{game.name(agent)} gives {format_amount(amounts[agent])} {words}"
+
+
+def _lacking(found: Audit) -> Iterator[str]:
+    """Name those who fall short, the furthest first."""
+    many = int(is_off(found, found.short).sum())
+    shown = rank(found.short, min(many, NAMES))
+    said = [_lack(found, agent, first=n == 0) for n, agent in enumerate(shown.tolist())]
+    if many > NAMES:
+        said.append(f"{count(many - NAMES, 'other')} fall{'s' * (many == NAMES + 1)} short too")
+    if said:
+        yield join_with_and(said)
+
+
+def _lack(found: Audit, agent: int, *, first: bool) -> str:
+    name, short = found.game.name(agent), found.short[agent]
+    if not np.isfinite(short):
+        return f"no amount that {name} could give would suffice for it"
+    return (
+        f"{name} falls {count_samples(short)} short of what it needs"
+        if first
+        else (f"{name} by {format_amount(short)}")
+    )
+
+
+def _cutting(found: Audit) -> str:
+    """Name those who could give less, the most first."""
+    many = int(is_off(found, found.spare).sum())
+    fewer = "fewer" if found.game.is_integer else "less"
+    # "agent 1 0.6 less" would not read.
+    again = found.game.agents is None
+    said = [
+        f"{found.game.name(agent)} {'could give ' * (again or n == 0)}"
+        f"{format_amount(found.spare[agent])} {fewer}"
+        for n, agent in enumerate(rank(found.spare, min(many, NAMES)).tolist())
+    ]
+    if many > NAMES:
+        said.append(f"{count(many - NAMES, 'other')} could give less too")
+    return join_with_and(said)
+
+
+def answer_questions(found: Audit) -> Iterator[tuple[str, Mark, str]]:
+    """Give the three questions of a check, their answers with who it is, and the verdicts."""
+    yield _reach_answer(found)
+    yield _less_answer(found)
+    yield _envy_answer(found)
+
+
+def _verdict_name(answer: Answer, name: str) -> str:
+    return {Answer.TRUE: name, Answer.FALSE: f"not {name}"}.get(answer, WORDS[answer])
+
+
+def _reach_answer(found: Audit) -> tuple[str, Mark, str]:
+    game = found.game
+    bounded = bool(np.isfinite(game.limits).any() or game.minimums.any())
+    question = f"Does everybody reach its requirement{', within limits and minimums' * bounded}?"
+    said = WORDS[found.feasible]
+    if found.feasible is Answer.FALSE:
+        off = is_off(found, found.short)
+        lacking = [_named(found, found.short, "lacks")] if off.any() else []
+        said += f": {', '.join([*_out_of_bounds(found), *lacking])}"
+    return question, Mark(said, TONES[found.feasible]), _verdict_name(found.feasible, "feasible")
+
+
+def _less_answer(found: Audit) -> tuple[str, Mark, str]:
+    question = "Could anybody give less?"
+    verdict = _verdict_name(found.stable, "stable")
+    if is_off(found, found.spare).any():
+        return question, Mark(f"yes: {_named(found, found.spare, 'by')}", "bad"), verdict
+    if found.stable is Answer.BORDERLINE:
+        return question, Mark(WORDS[found.stable], "unsure"), verdict
+    if found.stable is Answer.FALSE:
+        return question, Mark("no, but somebody does not get what it needs", "plain"), verdict
+    return question, Mark("no", "good"), verdict
+
+
+def _envy_answer(found: Audit) -> tuple[str, Mark, str]:
+    question = "Does anybody envy another?"
+    verdict = _verdict_name(found.envy_free, "envy-free")
+    if found.envy:
+        return question, Mark(f"yes: {_envious(found)}", "bad"), verdict
+    if found.borderline:
+        return question, Mark(WORDS[Answer.BORDERLINE], "unsure"), verdict
+    if found.feasible is Answer.FALSE:
+        said = "no, but a plan counts as envy-free only if it is feasible"
+        return question, Mark(said, "plain"), verdict
+    return question, Mark("no", "good"), verdict
+
+
+def _named(found: Audit, amounts: Vector, verb: str) -> str:
+    """Name those with the largest amounts, and count the others."""
+    many = int(is_off(found, amounts).sum())
+    shown = rank(amounts, min(many, NAMES)).tolist()
+    said = [f"{found.game.name(i)} {verb} {format_amount(amounts[i])}" for i in shown]
+    if many > NAMES:
+        said.append(f"{many - NAMES:,} more")
+    return ", ".join(said)
+
+
+def _envious(found: Audit) -> str:
+    agents = {i for i, _ in found.envy}
+    if len(agents) != 1:
+        return f"{len(agents):,} agents envy another"
+    agent, other = found.envy[0]
+    many = len(found.envy)
+    return (
+        f"{found.game.name(agent)} envies "
+        f"{found.game.name(other) if many == 1 else count(many, 'other')}"
+    )

@@ -1,21 +1,38 @@
-"""The page of the catalogue: games whose answers are known."""
+"""The catalogue of games whose answers are known, on a terminal and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+
+from rich.table import Table as Grid
 
 from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
 from fedaccord.games.catalog.closed_forms import Answers
 from fedaccord.games.catalog.entries import Entry
 from fedaccord.report.facts_games import run_facts
+from fedaccord.report.games_figures import picture_prices
 from fedaccord.report.model import Cell, Mark, Page, Part, Section, Table
-from fedaccord.report.pictures_games import overlap_picture, prices_picture
+from fedaccord.report.overlap_figures import picture_overlap
+from fedaccord.report.terminal import line
 from fedaccord.wording import capitalize_first, count, format_amount
 
 # The flowers whose prices are drawn, from 5 to 10,001 agents.
 PETALS = (4, 9, 25, 100, 400, 1_600, 10_000)
 CONCEPTS = ("optimal", "stable", "envy_free")
+
+
+def draw_catalog(entries: Iterable[Entry]) -> Grid:
+    """Draw the games of the catalogue: what each is, and below it its source and parameters."""
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for entry in entries:
+        grid.add_row(line(entry.name, "bold"), line(entry.summary))
+        parameters = ", ".join(f"{key}={value}" for key, value in entry.parameters.items())
+        grid.add_row("", line("; ".join(filter(None, (entry.source, parameters))), "dim"))
+        grid.add_row("", "")
+    return grid
 
 
 def catalog_page(entries: Iterable[Entry], *, command: str = "") -> Page:
@@ -99,7 +116,7 @@ def _flowers() -> Section:
         "In the flower one agent could serve everybody, and has no reason to: what stability and "
         "fairness cost grows like the square root of the number of agents (Theorem 4)."
     )
-    picture = prices_picture(prices)
+    picture = picture_prices(prices)
     return Section("How prices grow in the flower", (said, *([picture] if picture else [])))
 
 
@@ -113,7 +130,7 @@ def _entry_parts(entry: Entry) -> Iterator[Part]:
     yield f"From: {entry.source}. Totals: {known.source}."
     options = "".join(f" --parameter {key}={value}" for key, value in entry.parameters.items())
     yield f"To make it: fedaccord catalog {entry.name}{options} --save {entry.name}.json"
-    picture = overlap_picture(
+    picture = picture_overlap(
         catalog.build(entry.name, **entry.parameters), f"overlap-{entry.name}"
     )
     if picture is not None:

@@ -11,19 +11,23 @@ from fedaccord._checks import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, new_axes, short, styled
-from fedaccord.report.figures_parts import (
+from fedaccord.report.agent_figures import (
     FEW,
     NAMED,
+    TOLD,
     WIDTH,
+    cut_names,
     legend_beside_names,
     name_rows,
+    narrow_size,
     set_samples_axis,
-    told_apart,
     write_beside,
 )
-from fedaccord.report.words_games import is_off, off_mark, ranked, worst_envy
-from fedaccord.wording import count, format_amount
+from fedaccord.report.drawing import finish, new_axes, short, styled
+from fedaccord.report.games import ROWS, tabulate_needs
+from fedaccord.report.games_verdicts import find_worst_envy, is_off, mark_off
+from fedaccord.report.model import Cell, Picture, Table, rank
+from fedaccord.wording import count, format_amount, join_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,17 +40,17 @@ ALL = 12
 # Who would defect.
 
 
-def spare_size(audit: Audit) -> tuple[float, float]:
+def size_spare(audit: Audit) -> tuple[float, float]:
     """Give the width and height in inches that the spare samples of a plan need."""
-    return WIDTH, 1.4 + 0.3 * max(len(most_off(audit)), 1)
+    return WIDTH, 1.4 + 0.3 * max(len(choose_most_off(audit)), 1)
 
 
-def most_off(audit: Audit, most: int = FEW) -> Indices:
+def choose_most_off(audit: Audit, most: int = FEW) -> Indices:
     """Choose whom to show: all in order, or of many those furthest off, the worst first."""
     if audit.game.size <= ALL:
         return np.arange(audit.game.size)
     off = np.maximum(audit.short, audit.spare)
-    return ranked(off, min(most, int(is_off(audit, off).sum())))
+    return rank(off, min(most, int(is_off(audit, off).sum())))
 
 
 def plot_spare(audit: Audit, ax: Axes | None = None) -> Axes:
@@ -57,8 +61,8 @@ def plot_spare(audit: Audit, ax: Axes | None = None) -> Axes:
     audit: what was found of a plan.
     ax: where to draw.
     """
-    ax = new_axes(spare_size(audit)) if ax is None else ax
-    shown = most_off(audit)
+    ax = new_axes(size_spare(audit)) if ax is None else ax
+    shown = choose_most_off(audit)
     with styled():
         if len(shown):
             _draw_spare(ax, audit, shown)
@@ -90,20 +94,56 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
             edgecolor=style.UNSURE, linewidth=1.2, linestyle=(0, (3, 2)), label="short: lacks it",
         )  # fmt: skip
     for y, agent in enumerate(shown.tolist()):
-        write_beside(ax, float(given[y] + lacks[y]), y, off_mark(audit, agent).text)
+        write_beside(ax, float(given[y] + lacks[y]), y, mark_off(audit, agent).text)
     name_rows(ax, (audit.game.name(i) for i in shown.tolist()))
     set_samples_axis(ax, "samples", (0, largest, 0.24))
     legend_beside_names(ax)
 
 
+def picture_spare(audit: Audit, plan: str) -> Picture | None:
+    """Show who could give less and who is short; None where nobody is.
+
+    audit: what was found.
+    plan: what the plan is called, in a word.
+    """
+    off = is_off(audit, np.maximum(audit.short, audit.spare))
+    if not off.any():
+        return None
+    shown = choose_most_off(audit)
+    agents = [i for i in shown.tolist() if off[i]]
+    told = (f"{audit.game.name(i)}: {mark_off(audit, i).text}" for i in agents)
+    hidden = int(off.sum()) - len(agents)
+    return Picture(
+        name=f"defection-{plan}",
+        title=f"What each gives and needs under the {plan} plan",
+        alt=f"Off what they need are {join_first(told, int(off.sum()), most=TOLD)}.",
+        draw=lambda ax: plot_spare(audit, ax),
+        data=tabulate_needs(audit, shown, "What each gives and needs"),
+        size=size_spare(audit),
+        narrow=narrow_size(size_spare(audit)),
+        note=_spare_note(audit.game.size, len(shown), len(agents), hidden),
+    )
+
+
+def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
+    if hidden:
+        return f"The {off} furthest off; {hidden:,} more are off too."
+    rest = size - shown
+    if not rest:
+        return ""
+    if rest == 1:
+        return "The other one gives exactly what it needs."
+    return f"The other {rest:,} give exactly what they need."
+
+
 # Who envies whom.
 
 
-def envy_size(audit: Audit) -> tuple[float, float]:
+def size_envy(audit: Audit) -> tuple[float, float]:
     """Give the width and height in inches that the envy of a plan needs."""
     agents = audit.game.size
     if agents > NAMED:
-        return WIDTH, 1.4 + 0.3 * max(len(worst_envy(audit, FEW)), 2)
+        return WIDTH, 1.4 + 0.3 * max(len(find_worst_envy(audit, FEW)), 2)
     if _fits_arrows(audit):
         return WIDTH, 1.2 + 0.42 * agents
     return WIDTH, 2.4 + 0.24 * len(_sides(audit)[0])
@@ -128,7 +168,7 @@ def plot_envy(audit: Audit, ax: Axes | None = None) -> Axes:
     audit: what was found of a plan.
     ax: where to draw.
     """
-    ax = new_axes(envy_size(audit)) if ax is None else ax
+    ax = new_axes(size_envy(audit)) if ax is None else ax
     with styled():
         if _fits_arrows(audit):
             _draw_arrows(ax, audit)
@@ -216,14 +256,14 @@ def _draw_pairs(ax: Axes, audit: Audit) -> None:
 
 
 def _with_burdens(audit: Audit, agents: Indices) -> list[str]:
-    names = told_apart((audit.game.name(i) for i in agents.tolist()), 16)
+    names = cut_names((audit.game.name(i) for i in agents.tolist()), 16)
     burdens = audit.contributions[agents].tolist()
     return [f"{name}: {format_amount(burden)}" for name, burden in zip(names, burdens, strict=True)]
 
 
 def _draw_gaps(ax: Axes, audit: Audit) -> None:
     """Draw the most envious of many agents: own burden, and the smallest that it envies."""
-    shown = worst_envy(audit, FEW)
+    shown = find_worst_envy(audit, FEW)
     if not shown:
         ax.set_title(f"{count(len(audit.borderline), 'pair')} too close to call")
         ax.set_axis_off()
@@ -244,3 +284,63 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
         write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
     name_rows(ax, (audit.game.name(envy.agent) for envy in shown))
     set_samples_axis(ax, "samples given", (-0.03 * largest, largest, 0.3))
+
+
+def picture_envy(audit: Audit, plan: str) -> Picture | None:
+    """Show who envies whom; None where nobody does.
+
+    audit: what was found.
+    plan: what the plan is called, in a word.
+    """
+    if not audit.envy and not audit.borderline:
+        return None
+    if audit.game.size > NAMED and not audit.envy:
+        return None
+    name, given = audit.game.name, audit.contributions
+    worst = find_worst_envy(audit, TOLD)
+    told = (
+        f"{name(e.agent)} gives {format_amount(given[e.agent])} and envies "
+        f"{name(e.other)}, who gives {format_amount(given[e.other])}"
+        for e in worst
+    )
+    envious = len({i for i, _ in audit.envy})
+    unclear = f" {count(len(audit.borderline), 'pair')} too close to call." * bool(audit.borderline)
+    listed = join_first(told, envious, most=TOLD) or "Nobody envies anybody for certain"
+    return Picture(
+        name=f"envy-{plan}",
+        title=f"Who envies whom under the {plan} plan",
+        alt=f"{listed}.{unclear}",
+        draw=lambda ax: plot_envy(audit, ax),
+        data=tabulate_envy(audit),
+        size=size_envy(audit),
+        narrow=None if is_envy_matrix(audit) else narrow_size(size_envy(audit)),
+        note=_envy_note(audit, envious),
+    )
+
+
+def _envy_note(audit: Audit, envious: int) -> str:
+    if audit.game.size <= NAMED:
+        return ""
+    few = f"Of {envious:,} who envy somebody, those with the most to gain. " * (envious > FEW)
+    one = "In a game this large one envied agent is looked for, for each." * (
+        audit.game.size > LISTED
+    )
+    return f"{few}{one}".strip()
+
+
+def tabulate_envy(audit: Audit) -> Table:
+    """List who envies whom, those with the most to gain first."""
+    game, given = audit.game, audit.contributions
+    pairs = np.array([*audit.envy, *audit.borderline], dtype=np.intp).reshape(-1, 2)
+    gains = given[pairs[:, 0]] - given[pairs[:, 1]]
+    rows: list[tuple[Cell, ...]] = []
+    for n in rank(gains, min(ROWS, len(pairs))).tolist():
+        i, j = pairs[n].tolist()
+        said = "envies" if n < len(audit.envy) else "too close to call"
+        rows.append((game.name(i), float(given[i]), said, game.name(j), float(given[j])))
+    more = f", the first {ROWS:,} of {len(pairs):,} pairs" if len(pairs) > ROWS else ""
+    return Table(
+        f"Who envies whom{more}",
+        columns=("agent", "gives", "verdict", "whom", "who gives"),
+        rows=tuple(rows),
+    )

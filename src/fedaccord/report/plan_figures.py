@@ -14,13 +14,13 @@ from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Plan
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
-from fedaccord.report.figures_parts import (
+from fedaccord.report.agent_figures import (
     WIDTH,
     is_narrow,
     legend_beside_names,
     name_rows,
 )
+from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, short, styled
 from fedaccord.report.plan import choose_agents
 from fedaccord.wording import format_percent_tick, format_tick, pluralize
 
@@ -102,7 +102,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 # What accuracies to expect.
 
 
-def prospects_size(plan: Plan) -> tuple[float, float]:
+def size_prospects(plan: Plan) -> tuple[float, float]:
     """Give the width and height in inches that the expected accuracies need."""
     return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
 
@@ -113,7 +113,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
     plan: made of pilots.
     ax: where to draw.
     """
-    ax = new_axes(prospects_size(plan)) if ax is None else ax
+    ax = new_axes(size_prospects(plan)) if ax is None else ax
     if plan.runs is None or plan.accuracy is None or plan.goals is None:
         raise InputError("this plan knows of no accuracies: make one from pilots")
     shown = choose_agents(plan)
@@ -149,7 +149,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
 # The curves behind it.
 
 
-def curve_band(measurement: Measurement, agent: int, most: float) -> tuple[Vector, Matrix]:
+def compute_band(measurement: Measurement, agent: int, most: float) -> tuple[Vector, Matrix]:
     """Give effective samples, and rows of the curve and the ends of its 95 % band there.
 
     measurement: the fit.
@@ -163,7 +163,7 @@ def curve_band(measurement: Measurement, agent: int, most: float) -> tuple[Vecto
     return at, np.array([fitted, band.low, band.high])
 
 
-def curve_end(plan: Plan, agent: int) -> float:
+def find_curve_end(plan: Plan, agent: int) -> float:
     """Give how many effective samples a figure of an agent's curve should reach."""
     measurement = plan.measurement
     if measurement is None:
@@ -184,7 +184,7 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
     measurement = plan.measurement
     if measurement is None:
         raise InputError("this plan was made without pilots, so that there is no curve to draw")
-    at, (fitted, low, high) = curve_band(measurement, agent, curve_end(plan, agent))
+    at, (fitted, low, high) = compute_band(measurement, agent, find_curve_end(plan, agent))
     table = measurement.table
     goal = float(measurement.goals[agent])
     with styled():

@@ -1,4 +1,4 @@
-"""Pages about games: plans that were solved for, a plan that was checked, the catalogue."""
+"""Pages about games: plans that were solved for, and a plan that was checked."""
 
 from __future__ import annotations
 
@@ -6,54 +6,37 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fedaccord._checks import Indices, Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.equilibria.result import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
+from fedaccord.report.audit_figures import picture_envy, picture_spare, tabulate_envy
 from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
-from fedaccord.report.model import Cell, Listing, Mark, Page, Part, Section, Table, Tone
-from fedaccord.report.overlap import why_nothing
-from fedaccord.report.pages_catalog import catalog_page
-from fedaccord.report.pictures_games import (
-    allocations_picture,
-    burdens_picture,
-    envy_picture,
-    envy_table,
-    finite,
-    overlap_picture,
-    prices_picture,
-    spare_picture,
-    spare_table,
+from fedaccord.report.games import (
+    ENVY,
+    ROWS,
+    SHOWN,
+    list_allocations,
+    list_needs,
+    list_totals,
+    tabulate_needs,
 )
-from fedaccord.report.tables import ENVY
-from fedaccord.report.words_checks import check_answers, check_verdict
-from fedaccord.report.words_games import (
-    chosen_concept,
-    has_costs,
+from fedaccord.report.games_figures import picture_allocations, picture_burdens, picture_prices
+from fedaccord.report.games_verdicts import (
+    answer_questions,
+    choose_concept,
+    format_price,
     is_off,
-    price_value,
-    ranked,
-    solve_verdict,
+    judge_plan,
+    judge_solutions,
 )
+from fedaccord.report.model import Listing, Page, Part, Section, Table, rank
+from fedaccord.report.overlap import explain_no_overlap
+from fedaccord.report.overlap_figures import picture_overlap
 from fedaccord.wording import capitalize_first, count, format_amount
 
-__all__ = ["catalog_page", "check_page", "solve_page"]
-
-# Tables list this many agents; of more, only the SHOWN that matter most.
-ROWS = 2_000
-SHOWN = 500
 # Up to this many agents each have a sentence; of more, those TOLD who give most.
 SENTENCES = 36
 TOLD = 12
-
-STATUS_TONES: Mapping[Status, Tone] = {
-    Status.OPTIMAL: "good",
-    Status.LIMIT: "unsure",
-    Status.NOT_ATTAINED: "unsure",
-    Status.INFEASIBLE: "bad",
-    Status.NONE_EXISTS: "bad",
-    Status.FAILED: "bad",
-}
 REST = "--json prints every number, and --save writes the plan for all agents."
 
 
@@ -78,12 +61,12 @@ def solve_page(
     command: what was typed.
     files: facts about the files that were read.
     """
-    verdict, tone = solve_verdict(game, solutions, audits)
-    chosen = chosen_concept(solutions)
+    verdict, tone = judge_solutions(game, solutions, audits)
+    chosen = choose_concept(solutions)
     sections = [
         _allocations_section(game, solutions, chosen),
         _reasons_section(audits.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
-        _proofs_section(game, solutions),
+        _proofs_section(solutions),
         _defection_section(audits),
         _envy_section(audits),
         _prices_section(game, prices),
@@ -121,65 +104,11 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
         for concept, solution in solutions.items()
         if solution.contributions is None
     ]
-    parts += [*missing, allocations_picture(game, solutions)]
+    parts += [*missing, picture_allocations(game, solutions)]
     if game.size > ROWS:
         parts.append(f"The table lists the {SHOWN:,} agents who give most. {REST}")
-    parts.append(_allocations_table(game, solutions, chosen))
+    parts.append(list_allocations(game, solutions, chosen).table("page"))
     return Section("Who gives how much", tuple(parts))
-
-
-def _listed(size: int, weights: Vector) -> Indices:
-    return np.arange(size) if size <= ROWS else ranked(weights, SHOWN)
-
-
-def _allocations_table(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Table:
-    found = {c: s.contributions for c, s in solutions.items() if s.contributions is not None}
-    columns: dict[str, Vector] = {"alone": game.alone, **found}
-    if chosen in found:
-        columns[f"{chosen} saves"] = game.alone - found[chosen]
-    weights = np.max([*found.values()], axis=0) if found else game.requirements
-    shown = _listed(game.size, weights)
-    frame = _frame(game)
-    rows = tuple(
-        (
-            game.name(i),
-            *(finite(c[i]) for c in columns.values()),
-            *(finite(v[i]) for v in frame.values()),
-        )
-        for i in shown.tolist()
-    )
-    return Table(
-        caption="Samples that each agent gives, alone and under each plan",
-        columns=("agent", *columns, *frame),
-        rows=rows,
-        footer=_sums(game, columns, len(shown)),
-    )
-
-
-def _frame(game: Game) -> dict[str, Vector]:
-    """Give what else a game says of its agents, such as limits if it has any."""
-    frame = {"requirement": game.requirements}
-    if np.isfinite(game.limits).any():
-        frame["limit"] = game.limits
-    if game.minimums.any():
-        frame["minimum"] = game.minimums
-    if has_costs(game):
-        frame["cost of a sample"] = game.costs
-    return frame
-
-
-def _sums(game: Game, columns: Mapping[str, Vector], shown: int) -> tuple[tuple[Cell, ...], ...]:
-    sums: list[Cell] = [finite(float(values.sum())) for values in columns.values()]
-    name = "all" if shown == game.size else f"all {game.size:,} agents"
-    rows: list[tuple[Cell, ...]] = [(name, *sums)]
-    if has_costs(game):
-        costs: list[Cell] = [_cost(game, values) for values in columns.values()]
-        rows.append(("total cost", *costs))
-    return tuple(rows)
-
-
-def _cost(game: Game, values: Vector) -> float | None:
-    return game.total(values) if np.isfinite(values).all() else None
 
 
 def _reasons_section(found: Audit | None, heading: str) -> Section | None:
@@ -188,7 +117,7 @@ def _reasons_section(found: Audit | None, heading: str) -> Section | None:
         return None
     game = found.game
     few = game.size <= SENTENCES
-    agents = np.arange(game.size) if few else ranked(found.contributions, TOLD)
+    agents = np.arange(game.size) if few else rank(found.contributions, TOLD)
     sentences = Listing(tuple(f"{found.explain(int(i))}." for i in agents))
     if few:
         return Section(heading, (sentences,))
@@ -199,19 +128,7 @@ def _reasons_section(found: Audit | None, heading: str) -> Section | None:
     return Section(heading, (rest, sentences))
 
 
-def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
-    total = "total cost" if has_costs(game) else "total"
-    rows = tuple(
-        (
-            concept,
-            finite(solution.total),
-            _bound(solution.bounds.lower, solution.total),
-            _bound(solution.bounds.upper, solution.total),
-            Mark(solution.status.key, STATUS_TONES[solution.status]),
-            solution.method,
-        )
-        for concept, solution in solutions.items()
-    )
+def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
     said: dict[str, list[str]] = {}
     for concept, solution in solutions.items():
         words = " ".join(filter(None, (solution.status.value, solution.note)))
@@ -221,21 +138,12 @@ def _proofs_section(game: Game, solutions: Mapping[str, Solution]) -> Section:
         (
             "The least total of any plan of its kind lies between the two bounds; where they "
             "agree, the plan is proved to be the cheapest.",
-            Table(
-                "Totals and their proved bounds",
-                ("plan", total, "at least", "at most", "status", "method"),
-                rows,
-            ),
+            list_totals(solutions).table("page"),
             Listing(
                 tuple(f"{capitalize_first(', '.join(who))}: {words}" for words, who in said.items())
             ),
         ),
     )
-
-
-def _bound(bound: float, total: float) -> float | None:
-    """Give a bound, or the total if they differ by rounding alone: they should read alike."""
-    return finite(total if abs(bound - total) <= 1e-12 * abs(total) else bound)
 
 
 def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
@@ -253,7 +161,7 @@ def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
 
 
 def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
-    picture = spare_picture(found, plan)
+    picture = picture_spare(found, plan)
     if picture is None:
         return
     yield picture
@@ -262,8 +170,10 @@ def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
     if number > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off of {number:,}. {REST}"
     if number > len(picture.data.rows):
-        shown = ranked(off, number if number <= ROWS else SHOWN)
-        yield spare_table(found, shown, f"Those who are off under the {plan} plan, the worst first")
+        shown = rank(off, number if number <= ROWS else SHOWN)
+        yield tabulate_needs(
+            found, shown, f"Those who are off under the {plan} plan, the worst first"
+        )
 
 
 def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
@@ -281,11 +191,11 @@ def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
 
 
 def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
-    picture = envy_picture(found, plan)
+    picture = picture_envy(found, plan)
     if picture is not None:
         yield picture
     elif found.borderline:
-        yield envy_table(found)
+        yield tabulate_envy(found)
 
 
 def _envy_sentence(found: Audit) -> str:
@@ -310,7 +220,7 @@ def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Sectio
     if not named:
         return None
     parts: list[Part] = [Listing(tuple(_price_sentence(n, p) for n, p in named.items()))]
-    picture = prices_picture({name: {game.size: price} for name, price in named.items()})
+    picture = picture_prices({name: {game.size: price} for name, price in named.items()})
     if picture is not None:
         parts.append(picture)
     parts.append(
@@ -324,7 +234,7 @@ def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Sectio
 
 def _price_sentence(name: str, price: Interval) -> str:
     note = getattr(price, "note", "")
-    value = price_value(price)
+    value = format_price(price)
     said = f"{capitalize_first(name)}: {value}"
     if np.isfinite(price.upper) and not note:
         kind = "stable" if "stability" in name else "envy-free"
@@ -336,8 +246,8 @@ def _price_sentence(name: str, price: Interval) -> str:
 
 
 def _overlap_section(game: Game) -> Section:
-    picture = overlap_picture(game)
-    return Section("Whose data overlap", (picture if picture is not None else why_nothing(game),))
+    picture = picture_overlap(game)
+    return Section("Whose data overlap", (picture or explain_no_overlap(game),))
 
 
 # A plan that was checked.
@@ -351,9 +261,10 @@ def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, st
     files: facts about the files that were read.
     """
     game = audit.game
-    verdict, tone = check_verdict(audit)
+    verdict, tone = judge_plan(audit)
+    heads, answers = ("question", "answer", "so the plan is"), tuple(answer_questions(audit))
     sections = (
-        Section("What was asked", (_verdicts_table(audit),)),
+        Section("What was asked", (Table("The three questions", heads, answers),)),
         Section("What each gives and needs", tuple(_check_parts(audit))),
         _reasons_section(audit, "Agent by agent"),
         Section("Who envies whom", (_envy_sentence(audit), *_envy_parts(audit, "checked"))),
@@ -369,38 +280,13 @@ def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, st
     )
 
 
-def _verdicts_table(audit: Audit) -> Table:
-    return Table(
-        "The three questions", ("question", "answer", "so the plan is"), tuple(check_answers(audit))
-    )
-
-
 def _check_parts(audit: Audit) -> Iterator[Part]:
     game = audit.game
-    picture = spare_picture(audit, "checked")
+    picture = picture_spare(audit, "checked")
     if picture is None:
         yield "Nobody is short, and nobody could give less."
-        picture = burdens_picture(game, {"alone": audit.alone, "this plan": audit.contributions})
+        picture = picture_burdens(game, {"alone": audit.alone, "this plan": audit.contributions})
     yield picture
     if game.size > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off. --json prints the numbers of all."
-    off = np.maximum(np.where(np.isfinite(audit.short), audit.short, np.inf), audit.spare)
-    shown = _listed(game.size, off)
-    values = {
-        "gives": audit.contributions,
-        "needs": audit.needed,
-        "short": audit.short,
-        "spare": audit.spare,
-        "alone": audit.alone,
-        "reaches": audit.utilities,
-        **_frame(game),
-    }
-    sums: list[tuple[Cell, ...]] = [("all", finite(float(audit.contributions.sum())))]
-    if has_costs(game):
-        sums.append(("total cost", _cost(game, audit.contributions)))
-    yield Table(
-        "What each gives, needs and reaches",
-        ("agent", *values),
-        tuple((game.name(i), *(finite(v[i]) for v in values.values())) for i in shown.tolist()),
-        tuple(sums),
-    )
+    yield list_needs(audit).table("page")

@@ -1,0 +1,263 @@
+"""Solutions and audits of games as tables and sentences, for a terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord._checks import Indices, Vector
+from fedaccord.audit import Answer, Audit
+from fedaccord.equilibria.result import Interval, Solution, Status
+from fedaccord.games.base import Game
+from fedaccord.report.model import (
+    FEW,
+    Column,
+    Mark,
+    Place,
+    Records,
+    Table,
+    Tone,
+    choose_rows,
+    keep_finite,
+    name_rows,
+)
+from fedaccord.report.terminal import shorten_name
+from fedaccord.wording import format_number, format_range
+
+if TYPE_CHECKING:
+    from fedaccord.equilibria.all_concepts import SolvedGame
+
+# Up to this many agents a page lists all; of more, only the SHOWN that matter most.
+ROWS = 2_000
+SHOWN = 500
+
+ENVY = {
+    Answer.TRUE: "Nobody envies anybody.",
+    Answer.FALSE: "The audit does not find it envy-free.",
+    Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
+}
+TONES: Mapping[Answer, Tone] = {
+    Answer.TRUE: "good",
+    Answer.FALSE: "bad",
+    Answer.BORDERLINE: "unsure",
+}
+STATUS_TONES: Mapping[Status, Tone] = {
+    Status.OPTIMAL: "good",
+    Status.LIMIT: "unsure",
+    Status.NOT_ATTAINED: "unsure",
+    Status.INFEASIBLE: "bad",
+    Status.NONE_EXISTS: "bad",
+    Status.FAILED: "bad",
+}
+
+
+# On a terminal.
+
+
+def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of a solved game: who gives what, what is proved, and why."""
+    main = found.main_concept
+    yield list_allocations(found.game, found.solutions, main).table("terminal")
+    yield list_totals(found.solutions).table("terminal")
+    for name, solution in found.solutions.items():
+        yield from describe_solution(solution, found.audits.get(name))
+    for name, price in found.prices.items():
+        if price is not None:
+            yield describe_price(name.replace("_", " "), price)
+    if main in found.audits and (reasons := explain_agents(found.audits[main])):
+        yield ""
+        yield f"The {main} allocation, agent by agent:"
+        yield from reasons
+
+
+def show_audit(found: Audit) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of an audit: the verdict, agent by agent, and why."""
+    yield Mark(found.sentence(), TONES[found.stable])
+    yield list_needs(found).table("terminal")
+    yield from explain_agents(found)
+
+
+def describe_solution(solution: Solution, found: Audit | None) -> Iterator[str]:
+    """Say what the audit makes of a solution, or why there is nothing to audit.
+
+    solution: what the solver claims.
+    found: the audit of its allocation, if it has one.
+    """
+    if found is not None:
+        yield f"{solution.concept}: {found.sentence()}"
+        # The verdict stops at what it finds first; this concept is about envy all the same.
+        if solution.concept == "envy-free" and found.stable is Answer.FALSE:
+            yield f"{solution.concept}: {ENVY[found.envy_free]}"
+    if solution.status is not Status.OPTIMAL:
+        yield f"{solution.concept}: {solution.status.value}"
+    if solution.note:
+        yield f"{solution.concept}: {solution.note}"
+
+
+def describe_price(name: str, price: Interval) -> str:
+    """Say what an interval tells of a price, with its note."""
+    note = getattr(price, "note", "")
+    value = format_range(price.lower, price.upper, format_number)
+    return f"{name}: {value}" + (f" ({note})" if note else "")
+
+
+def explain_agents(found: Audit) -> list[str]:
+    """Explain each agent's number, where there are few enough to read."""
+    few = found.game.size <= FEW
+    return [f"{found.explain(agent)}." for agent in range(found.game.size * few)]
+
+
+# Tables.
+
+
+def has_costs(game: Game) -> bool:
+    """Return whether samples cost some agents more than others."""
+    return bool((game.costs != 1).any())
+
+
+def _name_sums(game: Game, every: str) -> tuple[str, ...]:
+    return (f"{every} (samples)", "total cost") if has_costs(game) else (every,)
+
+
+def _numbers(head: str, values: Vector, where: Place | None = None) -> Column:
+    return Column(head, lambda i: keep_finite(values[i]), where=where)
+
+
+def _amounts(game: Game, head: str, values: Vector, rest: Indices | None = None) -> Column:
+    """Return a column of samples: their sum, what they cost, and what agents left out have."""
+    cost = game.total(values) if np.isfinite(values).all() else None
+    return Column(
+        head,
+        lambda i: keep_finite(values[i]),
+        sums=(keep_finite(values.sum()), cost)[: 1 + has_costs(game)],
+        rest=None if rest is None else keep_finite(values[rest].sum()),
+    )
+
+
+def _frame(game: Game) -> Iterator[Column]:
+    """Return the columns of what else a game says of its agents, such as limits if it has any."""
+    yield _numbers("requirement", game.requirements, "page")
+    if np.isfinite(game.limits).any():
+        yield _numbers("limit", game.limits, "page")
+    if game.minimums.any():
+        yield _numbers("minimum", game.minimums, "page")
+    if has_costs(game):
+        yield _numbers("cost of a sample", game.costs, "page")
+
+
+def list_allocations(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Records:
+    """List who gives what under each concept, beside what each would need alone.
+
+    game: what was solved.
+    solutions: the solutions by concept.
+    chosen: the concept whose savings a page shows.
+    """
+    found = {c: s.contributions for c, s in solutions.items() if s.contributions is not None}
+    weights = np.max([*found.values()], axis=0) if found else game.requirements
+    page, terminal = choose_rows(weights, most=ROWS, few=SHOWN), choose_rows(weights)
+    others = np.delete(np.arange(game.size), terminal)
+    columns = [
+        _amounts(game, concept, found[concept], others)
+        if concept in found
+        else Column(concept, lambda _: None, sums=(None, None), rest=None, where="terminal")
+        for concept in solutions
+    ]
+    if chosen in found:
+        saves = _amounts(game, f"{chosen} saves", game.alone - found[chosen])
+        columns.append(replace(saves, where="page"))
+    every = "all" if len(page) == game.size else f"all {game.size:,} agents"
+    return Records(
+        "Samples that each agent gives, alone and under each plan",
+        (
+            *name_rows(
+                game.name,
+                terminal=_name_sums(game, "all"),
+                page=(every, "total cost")[: 1 + has_costs(game)],
+                rest=f"{len(others):,} others, in all" if len(others) else "",
+            ),
+            _amounts(game, "alone", game.alone, others),
+            *columns,
+            *_frame(game),
+        ),
+        page,
+        terminal,
+    )
+
+
+def list_totals(solutions: Mapping[str, Solution]) -> Records:
+    """List each concept's total, what is proved of it, and how it was found."""
+    found = list(solutions.items())
+    priced = any(has_costs(solution.game) for solution in solutions.values())
+
+    def bound(n: int, end: str) -> float | None:
+        """Return a bound, or the total if they differ by rounding alone: they should read alike."""
+        total, value = found[n][1].total, getattr(found[n][1].bounds, end)
+        return keep_finite(total if abs(value - total) <= 1e-12 * abs(total) else value)
+
+    def status(n: int) -> Mark:
+        return Mark(found[n][1].status.key, STATUS_TONES[found[n][1].status])
+
+    return Records(
+        "Totals and their proved bounds",
+        (
+            Column("plan", lambda n: found[n][0], short="concept"),
+            Column("total cost" if priced else "total", lambda n: keep_finite(found[n][1].total)),
+            Column("at least", lambda n: bound(n, "lower")),
+            Column("at most", lambda n: bound(n, "upper")),
+            Column("status", status),
+            Column("method", lambda n: found[n][1].method),
+        ),
+        range(len(found)),
+        range(len(found)),
+    )
+
+
+def list_needs(found: Audit) -> Records:
+    """List what each gives, needs and reaches; of many agents, the furthest off."""
+    game = found.game
+    envied = dict(reversed(found.envy))
+    off = np.maximum(np.where(np.isfinite(found.short), found.short, np.inf), found.spare)
+    terminal = choose_rows(off)
+    rest = game.size - len(terminal)
+
+    def envies(agent: int) -> str | None:
+        return shorten_name(game.name(envied[agent])) if agent in envied else None
+
+    return Records(
+        "What each gives, needs and reaches",
+        (
+            *name_rows(
+                game.name,
+                terminal=_name_sums(game, f"and {rest:,} more; all" if rest else "all"),
+                page=("all", "total cost")[: 1 + has_costs(game)],
+            ),
+            *_needs_columns(found),
+            Column("envies", envies, where="terminal"),
+            _numbers("reaches", found.utilities, "page"),
+            *_frame(game),
+        ),
+        choose_rows(off, most=ROWS, few=SHOWN),
+        terminal,
+    )
+
+
+def _needs_columns(found: Audit) -> Iterator[Column]:
+    yield _amounts(found.game, "gives", found.contributions)
+    yield _numbers("needs", found.needed)
+    yield _numbers("short", found.short)
+    yield _numbers("spare", found.spare)
+    yield _numbers("alone", found.alone)
+
+
+def tabulate_needs(found: Audit, agents: Indices, caption: str) -> Table:
+    """Return a page's table of what some agents give and need.
+
+    found: what was found.
+    agents: whom to list, in order.
+    caption: what the table is.
+    """
+    columns = (Column("agent", found.game.name), *_needs_columns(found))
+    return Records(caption, columns, agents.tolist(), ()).table("page")
