@@ -1,20 +1,19 @@
 """The public names, each with the module that it is imported from when first asked for."""
 
+from .audit_figures import plot_envy as plot_envy
+from .audit_figures import plot_spare as plot_spare
+from .catalog import catalog_page as catalog_page
 from .defection import audit_page as audit_page
 from .defection import plot_defection as plot_defection
 from .drawing import picture_of as picture_of
 from .drawing import plot_chart as plot_chart
-from .games_figures import plot_allocations as plot_allocations
-from .audit_figures import plot_envy as plot_envy
-from .overlap_figures import plot_overlap as plot_overlap
-from .games_figures import plot_prices as plot_prices
-from .audit_figures import plot_spare as plot_spare
-from .plan_figures import plot_learning as plot_learning
-from .plan_figures import plot_prospects as plot_prospects
-from .plan_figures import plot_tradeoffs as plot_tradeoffs
 from .frontier import frontier_page as frontier_page
 from .frontier import plot_frontier as plot_frontier
 from .frontier import plot_satisfied as plot_satisfied
+from .games_figures import plot_allocations as plot_allocations
+from .games_figures import plot_prices as plot_prices
+from .games_page import check_page as check_page
+from .games_page import solve_page as solve_page
 from .model import Listing as Listing
 from .model import Mark as Mark
 from .model import Page as Page
@@ -22,9 +21,10 @@ from .model import Picture as Picture
 from .model import Section as Section
 from .model import Table as Table
 from .model import joined as joined
-from .catalog import catalog_page as catalog_page
-from .games_page import check_page as check_page
-from .games_page import solve_page as solve_page
+from .overlap_figures import plot_overlap as plot_overlap
+from .plan_figures import plot_learning as plot_learning
+from .plan_figures import plot_prospects as plot_prospects
+from .plan_figures import plot_tradeoffs as plot_tradeoffs
 from .plan_page import plan_page as plan_page
 from .pretraining import difficulty_page as difficulty_page
 from .pretraining import plot_difficulty as plot_difficulty
