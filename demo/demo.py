@@ -18,7 +18,6 @@ from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.training.rng import derived_seed
-from fedaccord.frontier.from_federation import from_federation
 from fedaccord.report.frontier import frontier_page, list_costs, list_goals
 from fedaccord.report.model import joined
 from fedaccord.report.plan_page import plan_page
