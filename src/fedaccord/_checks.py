@@ -12,6 +12,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,6 +30,8 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 # leave the range of a double.
 LARGEST = 1e100
 SMALLEST = 1e-100
+# A fraction is read from at most this many characters.
+LONGEST = 100_000
 # Comparing spellings takes time: more names than this are not looked through, nor longer ones.
 CLOSEST_AMONG = 1_000
 CLOSEST_LENGTH = 100
@@ -167,10 +170,19 @@ def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float
 
 def read_fraction(text: str) -> Fraction:
     """Read a number such as "0.7", "1/3" or "2e-5"; raises ValueError as Fraction does."""
+    if len(text) <= LONGEST and re.fullmatch(r"\d+/\d+", text):
+        # Python refuses to read or write more than 4,300 digits at once; decimals do not.
+        top, bottom = map(Decimal, text.split("/"))
+        return Fraction(int(top), int(bottom))
     # Fraction("1e999999999") would set out to write down a billion digits.
     if len(text) > 1000 or re.search(r"[eE][-+]?[\d_]{4,}", text):
         raise ValueError(f"{_shorten(text)} is out of range")
     return Fraction(text)
+
+
+def write_fraction(number: Fraction) -> str:
+    """Write a fraction as "1/3", however many digits it has."""
+    return f"{Decimal(number.numerator):f}/{Decimal(number.denominator):f}"
 
 
 def _shorten(value: object) -> str:
@@ -210,36 +222,40 @@ def simplest_fraction(value: float) -> Fraction:
     """
     if value == int(value):
         return Fraction(int(value))
+    if value < 0:
+        return -simplest_fraction(-value)
     # Up to half way to the next float on either side, less a trillionth of that: at half way
-    # rounding may go either way.
-    below, above = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
-    part = (1 - Fraction(1, 10**12)) / 2
-    exact = Fraction(value)
-    return _simplest_between(
-        exact - part * (exact - Fraction(below)), exact + part * (Fraction(above) - exact)
+    # rounding may go either way. All three floats are whole numbers of the lower gap.
+    part, whole = 10**12, 2 * 10**12
+    exact, below, above = (
+        n.as_integer_ratio()
+        for n in (value, math.nextafter(value, 0.0), math.nextafter(value, math.inf))
     )
+    unit = max(exact[1], below[1], above[1])
+    middle, under, over = (n * (unit // d) for n, d in (exact, below, above))
+    low = whole * middle - (part - 1) * (middle - under)
+    high = whole * middle + (part - 1) * (over - middle)
+    return _simplest_between(low, high, whole * unit)
 
 
-def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    if low < 0 < high:
-        return Fraction(0)
-    if high <= 0:
-        return -_simplest_between(-high, -low)
-    # Peel off common integer parts: p/q simplest in [low, high] <=> its continued fraction is
-    # the shared prefix followed by the least integer that fits.
-    terms: list[int] = []
+def _simplest_between(low: int, high: int, unit: int) -> Fraction:
+    """Return the fraction of the least denominator between low / unit and high / unit, above zero.
+
+    Its continued fraction is that which both ends share, followed by the least whole number that
+    fits.
+    """
+    before, last = (0, 1), (1, 0)
+    low_unit = high_unit = unit
     while True:
-        whole = math.ceil(low)
-        if whole <= high:
-            terms.append(whole)
-            break
-        floor = math.floor(low)
-        terms.append(floor)
-        low, high = 1 / (high - floor), 1 / (low - floor)
-    result = Fraction(terms[-1])
-    for term in reversed(terms[:-1]):
-        result = term + 1 / result
-    return result
+        floor = -(-low // low_unit)
+        fits = floor * high_unit <= high
+        floor = floor if fits else low // low_unit
+        before, last = last, (floor * last[0] + before[0], floor * last[1] + before[1])
+        if fits:
+            return Fraction(*last)
+        low, low_unit, high, high_unit = (
+            high_unit, high - floor * high_unit, low_unit, low - floor * low_unit,
+        )  # fmt: skip
 
 
 def exact_numbers(values: Any) -> list[Fraction]:

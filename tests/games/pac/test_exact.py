@@ -383,3 +383,16 @@ class TestWorlds:
     def test_a_wrong_classifier_gets_a_sentence(self):
         with pytest.raises(InputError, match='classifier must be "bayes" or "worst"'):
             PacGame(noisy_worlds(), [0.5], classifier="best")
+
+
+def test_fractions_of_thousands_of_digits_are_written_and_read():
+    priors = np.random.default_rng(0).dirichlet(np.ones(700)).tolist()
+    worlds = [
+        {"prior": prior, "samples": [[[0, n % 2, 1]], [[1, n // 2 % 2, 1]]]}
+        for n, prior in enumerate(priors)
+    ]
+    # Priors of doubles add up to one but for rounding, and are divided by what they add up to.
+    game = PacGame(worlds, [0.6, 0.6])
+    assert game.worlds[0].prior.denominator > 10**4300
+    again = PacGame(game.to_dict()["worlds"], [0.6, 0.6])
+    assert again.worlds == game.worlds

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fedaccord._checks import Indices, read_fraction, simplest_fraction
+from fedaccord._checks import Indices, read_fraction, simplest_fraction, write_fraction
 from fedaccord.errors import InputError
 
 Item: TypeAlias = int | str
@@ -87,7 +87,7 @@ def _name_by_place(agent: int) -> str:
 
 
 def _format_fraction(value: Fraction) -> int | str:
-    return int(value) if value.denominator == 1 else str(value)
+    return int(value) if value.denominator == 1 else write_fraction(value)
 
 
 def _read_world(
