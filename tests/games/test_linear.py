@@ -177,3 +177,10 @@ def test_exact_utilities_read_thirds_as_thirds():
     assert game.exact_utility(0, [Fraction(3), Fraction(7)]) == 2
     game = DiscoveryGame([[1 / 3, 2 / 3], [1, 0]], [1, 1])
     assert game.exact_utility(0, [Fraction(9), Fraction(3)]) == 6
+
+
+def test_whole_responses_are_exact_where_sums_of_doubles_lose_digits():
+    game = LinearGame([[1e-6, 0.1], [0, 1]], [1e6, 1e9], strategies="integer")
+    # In doubles 1e-6 x + 999999.9 falls short or not by what rounding leaves.
+    for helped, needed in ((9_999_999, 10**5), (9_999_990, 10**6), (10**7, 0)):
+        assert game.best_responses(np.array([0.0, helped]))[0] == needed

@@ -294,6 +294,34 @@ class Game(ABC):
         """Return whether every agent reaches its requirement."""
         return bool(self.satisfied(contributions).all())
 
+    def short_at_limits(self) -> int | None:
+        """Return an agent who is certainly short whatever everybody gives; None where none is.
+
+        Without a limit an agent can meet its own requirement alone. One with a limit is certainly
+        short if it is when all limits are reached and nobody without a limit helps it.
+        """
+        limited = np.isfinite(self.limits)
+        if not limited.any():
+            return None
+        alone = np.where(np.isfinite(self.alone), self.alone, 0.0)
+        corner = np.where(limited, self.limits, np.maximum(alone, self.minimums))
+        slack = self.utilities(corner) - self.requirements
+        near = NEAR * np.maximum(1.0, self.requirements) if self.is_integer else 0.0
+        for agent in np.flatnonzero(limited & (slack < near)).tolist():
+            helped = not limited[self.helpers(agent)].all()
+            if not helped and self._is_short(agent, corner, float(slack[agent])):
+                return int(agent)
+        return None
+
+    def _is_short(self, agent: int, contributions: Vector, slack: float) -> bool:
+        """Say whether an agent is short; over the reals, by more than rounding."""
+        try:
+            reached = self.exact_utility(agent, exact_numbers(contributions))
+        except ExactnessError:
+            return bool(slack < -NEAR * self.requirements[agent])
+        need = self.exact_requirements[agent]
+        return reached < (need if self.is_integer else need * (1 - Fraction(ROUNDING)))
+
     def replace(self, **changes: Any) -> Self:
         """Make the same game with other requirements, agents, strategies, limits or costs."""
         return type(self)(**{**self._model_arguments(), **self._frame(), **changes})

@@ -13,9 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen, simplest_fraction
+from fedaccord._checks import (
+    Indices,
+    Matrix,
+    Vector,
+    as_numbers,
+    exact_numbers,
+    frozen,
+    simplest_fraction,
+)
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Certified, Game, Refuted, Unknown, WellBehaved
+from fedaccord.games.base import NEAR, Certified, Game, Refuted, Unknown, WellBehaved
+from fedaccord.games.base import ROUNDING as SUM_ROUNDING
 from fedaccord.games.linear import Sparse, check_distributions
 
 # Stands for log(1 - q) where q = 1: exp(m * CERTAIN) is exactly 0 for every m >= 1 and exactly 1
@@ -290,12 +299,47 @@ class CoverageGame(Game):
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Return u_i(theta) in Fractions, whole or not."""
+        return 1 - self._exact_loss(agent, contributions, frozenset()) / 2
+
+    def short_at_limits(self) -> int | None:
+        """Return an agent who is short whatever everybody gives; None where none is.
+
+        Whoever has no limit leaves as little of its points unseen as you like, and nothing if it is
+        certain of them.
+        """
+        limited = np.isfinite(self.limits)
+        if not limited.any():
+            return None
+        # As many samples as leave nothing unseen in doubles.
+        slack = self.utilities(np.where(limited, self.limits, 1e100)) - self.requirements
+        near = np.flatnonzero(slack < NEAR).tolist()
+        return next((agent for agent in near if self._is_out_of_reach(agent)), None)
+
+    def _is_out_of_reach(self, agent: int) -> bool:
+        """Say whether u_i stays below mu_i within all limits; over the reals, but for rounding."""
+        entries, begins = self._neighbourhood(agent)
+        limits = self.limits[self.rows[entries]]
+        seen = np.logical_or.reduceat(np.isinf(limits), begins[:-1])
+        certain = np.logical_or.reduceat((self._rates[entries] == 1) & (limits >= 1), begins[:-1])
+        given = exact_numbers(np.where(np.isfinite(self.limits), self.limits, 0.0))
+        nearest = 1 - self._exact_loss(agent, given, frozenset(np.flatnonzero(seen).tolist())) / 2
+        need = self.exact_requirements[agent]
+        if nearest == need and (seen & ~certain).any():
+            return True
+        return nearest < (need if self.is_integer else need * (1 - Fraction(SUM_ROUNDING)))
+
+    def _exact_loss(
+        self, agent: int, contributions: Sequence[Fraction], seen: frozenset[int]
+    ) -> Fraction:
+        """Return sum_x q_ix E_x in Fractions, but for those of the agent's points that are seen."""
         entries, begins = self._neighbourhood(agent)
         givers, rates = self.rows[entries].tolist(), self._rates[entries].tolist()
         points = self.distributions.indices[self._span(agent)]
         own, counts = self._rates[self._span(agent)].tolist(), self.copies[points].tolist()
         unseen = Fraction(0)
         for n, (low, high) in enumerate(pairwise(begins.tolist())):
+            if n in seen:
+                continue
             chance = self._exact_rate(own[n]) * int(counts[n])
             # Exponents are added up first: powers of large fractions are what takes time.
             exponents: Counter[float] = Counter()
@@ -308,7 +352,7 @@ class CoverageGame(Game):
             for rate, exponent in exponents.items():
                 chance *= (1 - self._exact_rate(rate)) ** exponent
             unseen += chance
-        return 1 - unseen / 2
+        return unseen
 
     def well_behaved(self, box: ArrayLike | None = None) -> WellBehaved:
         """Decide well-behavedness on the product of [0, C_i]; default C = alone.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -21,12 +23,13 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.base import Certified, Game, WellBehaved
+from fedaccord.games.base import NEAR, Certified, Game, WellBehaved
 
 # Above this many agents no k x k array is made without being asked for.
 DENSE_LIMIT = 5_000
 # Benefits further apart than this drown in rounding.
 LARGEST_RATIO = 1e12
+EPSILON = float(np.finfo(np.float64).eps)
 # A scipy.sparse.csr_array; its stubs cannot follow arithmetic on it.
 Sparse: TypeAlias = Any
 
@@ -261,6 +264,20 @@ class LinearGame(Game):
         slack = benefit @ contributions[helpers] - self.requirements[agent]
         return max(float(contributions[agent] - slack / self.own_benefits[agent]), 0.0)
 
+    def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
+        """Round a real response up, in fractions where it is the difference of larger numbers.
+
+        f_i = theta_i + mu_i / W_ii - u_i / W_ii, and k products that add up to the last err by k
+        units in their last place.
+        """
+        size = float(contributions[agent] + self.requirements[agent] / self.own_benefits[agent])
+        if EPSILON * (self.size + 4) * size <= NEAR / 2 * max(1.0, needed):
+            return super()._whole_response(agent, needed, contributions)
+        given = exact_numbers(contributions)
+        one = [Fraction(j == agent) for j in range(self.size)]
+        missing = self.exact_requirements[agent] - self.exact_utility(agent, given)
+        return float(max(math.ceil(given[agent] + missing / self.exact_utility(agent, one)), 0))
+
     def swapped_utilities(self, contributions: Vector, agent: int, others: Indices) -> Vector:
         """Return u_i after each swap: u_i(theta) + (theta_i - theta_j)(W_ij - W_ii)."""
         helpers, benefit = self.row(agent)
@@ -295,6 +312,11 @@ class LinearGame(Game):
     def _rows(self, agents: Indices) -> Any:
         """Return some rows of W."""
         return self.benefits[agents]
+
+    @cached_property
+    def exact_benefits(self) -> list[list[Fraction]]:
+        """W in fractions, row by row, every float read as its simplest fraction."""
+        return [exact_numbers(row) for row in self.dense_benefits]
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Return W_i theta in Fractions."""
@@ -406,6 +428,12 @@ class DiscoveryGame(LinearGame):
     def _by_point(self) -> Any:
         # A product with Q.T would turn it into rows anew each time, at the cost of all of Q.
         return sparse.csr_array(self.distributions.T)
+
+    @cached_property
+    def exact_benefits(self) -> list[list[Fraction]]:
+        """Q Q' in fractions."""
+        rows = [exact_numbers(row) for row in self.distributions.toarray()]
+        return [[sum(map(mul, a, b), Fraction(0)) for b in rows] for a in rows]
 
     def exact_utility(self, agent: int, contributions: Sequence[Fraction]) -> Fraction:
         """Return q_i Q' theta in Fractions."""

@@ -29,6 +29,9 @@ from fedaccord.games.coverage import CoverageGame
 # by the sum of these (4e-18 each, far below rounding) make the smooth constraints valid.
 CERTAIN_RATE = 40.0
 
+# exp(-500) is about 1e-217, so that no sum of them is zero.
+LARGEST_EXPONENT = 500.0
+
 # Rows of cuts are scaled to this largest coefficient: solvers' tolerances are absolute, and a
 # violation must exceed them to be seen.
 ROW_SCALE = 1e3
@@ -59,8 +62,12 @@ class SmoothForm:
 
     def losses(self, contributions: Vector) -> tuple[Vector, Vector]:
         """Give sum_x q_ix E_x of every agent and E_x of every point."""
-        unseen = np.exp(-(self.log_rates.T @ contributions))
+        unseen = np.exp(-self._exponents(contributions))
         return np.asarray(self.game.weights @ unseen), unseen
+
+    def _exponents(self, contributions: Vector) -> Vector:
+        # Any point will do for a tangent; from one further out nothing unseen is left in doubles.
+        return np.asarray(np.minimum(self.log_rates.T @ contributions, LARGEST_EXPONENT))
 
     def shares(self, contributions: Vector, agents: Indices) -> tuple[Any, Vector]:
         """Give tangents as S and r: the cuts are S (L' theta) >= r, L = log_rates."""
@@ -68,7 +75,7 @@ class SmoothForm:
         kept = self.game.weights[agents]
         scaled = sparse.diags_array(1 / losses[agents]) @ kept @ sparse.diags_array(unseen)
         shares = sparse.csr_array(scaled)
-        slope = shares @ (self.log_rates.T @ contributions)
+        slope = shares @ self._exponents(contributions)
         return shares, np.log(losses[agents] / self.goals[agents]) + slope
 
     def cut(self, contributions: Vector, agents: Indices) -> Cut:

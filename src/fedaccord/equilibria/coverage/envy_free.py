@@ -145,10 +145,11 @@ def _candidates(
     share = Deadline(claim.deadline.left / 3)
     stable = stable_coverage(game, method="sweeps", tolerance=tolerance, deadline=share)
     yield "stable", stable.contributions, 0.0
-    whole = game.replace(
-        strategies="integer", limits=np.floor(game.limits), minimums=np.ceil(game.minimums)
-    )
-    best = equal_allocation(whole) if (whole.minimums <= whole.limits).all() else None
+    low, high = np.ceil(game.minimums), np.floor(game.limits)
+    if (low > high).any():
+        return
+    whole = game.replace(strategies="integer", limits=high, minimums=low)
+    best = equal_allocation(whole)
     if best is not None and _searchable(whole, best):
         from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 
