@@ -260,13 +260,22 @@ def answer(
     deadline = Deadline(time_limit)
     claim = Claim(game, concept, options["tolerance"], deadline)
     try:
-        agent = short_at_limits(game)
-        solution = solve(deadline) if agent is None else _refuse(claim, agent)
+        agent = game.short_at_limits()
+        solution = _confirm(claim, solve, options) if agent is None else _refuse(claim, agent)
     except ExactnessError as error:
         solution = claim.failed("exact", str(error))
     if game.utility_doubt > 0:
         solution = _temper(solution)
     return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
+
+
+def _confirm(
+    claim: Claim[Game], solve: Callable[[Deadline], Solution], options: Mapping[str, Any]
+) -> Solution:
+    from fedaccord.equilibria.confirm import confirm, solve_exactly
+
+    found = solve_exactly(claim.game, claim.concept, options, claim.deadline)
+    return found or confirm(solve(claim.deadline), options, claim.deadline)
 
 
 def check_method(method: str, known: Collection[str]) -> None:
@@ -314,27 +323,6 @@ def stable_box(game: Game) -> Box:
             "box holds all equilibria: give it a limit"
         )
     return np.array(game.minimums), most
-
-
-def short_at_limits(game: Game) -> int | None:
-    """Return an agent who is certainly short whatever everybody gives; None where nobody is.
-
-    Without a limit an agent can meet its own requirement alone. One with a limit is certainly short
-    if it is when all limits are reached and nobody without a limit helps it.
-    """
-    limited = np.isfinite(game.limits)
-    if not limited.any():
-        return None
-    alone = np.where(np.isfinite(game.alone), game.alone, 0.0)
-    corner = np.where(limited, game.limits, np.maximum(alone, game.minimums))
-    short = limited & ~game.satisfied(corner)
-    if not game.is_integer:
-        slack = game.utilities(corner) - game.requirements
-        short &= slack < -1e-9 * game.requirements
-    for agent in np.flatnonzero(short).tolist():
-        if limited[game.helpers(agent)].all():
-            return int(agent)
-    return None
 
 
 def level_allocation(game: Game, level: float) -> Vector:

@@ -228,7 +228,7 @@ def _frozen_states(game: LinearGame, theta: Vector, forced: set[tuple[int, int]]
     )
 
 
-def _pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
+def pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
     """Rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
     k = scaled.needs.size
     first = np.array([i for i, _ in pairs], dtype=np.intp)
@@ -250,7 +250,7 @@ def _strict_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector]:
     k = scaled.needs.size
     rows, right = [sparse.csr_array((0, k))], [np.zeros(0)]
     if states.apart:
-        rows.append(_pair_rows(scaled, states.apart, "swap"))
+        rows.append(pair_rows(scaled, states.apart, "swap"))
         right.append(scaled.needs[[i for i, _ in states.apart]])
     for sign, bounds in ((-1.0, states.more), (1.0, states.less)):
         if bounds:
@@ -269,7 +269,7 @@ def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
     strict, least = _strict_rows(scaled, states)
     rows, right = [-scaled.benefits, strict], [-scaled.needs, least - margin]
     if states.below:
-        rows.append(_pair_rows(scaled, states.below, "order"))
+        rows.append(pair_rows(scaled, states.below, "order"))
         right.append(np.zeros(len(states.below)))
     result = linear_program(
         scaled.costs, scaled.low, scaled.high, rows=sparse.vstack(rows),
@@ -297,7 +297,7 @@ def _with_margin(game: LinearGame, states: _States, total: float) -> Vector | No
     ]
     if below:
         blocks.append(
-            sparse.hstack([_pair_rows(scaled, below, "order"), sparse.csr_array((len(below), 1))])
+            sparse.hstack([pair_rows(scaled, below, "order"), sparse.csr_array((len(below), 1))])
         )
         right.append(np.zeros(len(below)))
     result = linear_program(
@@ -329,7 +329,7 @@ def _solve_pattern(
     none = sparse.csr_array((k, m))
     rows: list[Block] = [(sparse.hstack([scaled.benefits, none]), scaled.needs, np.inf)]
     if pairs.below:
-        order = _pair_rows(scaled, sorted(pairs.below), "order")
+        order = pair_rows(scaled, sorted(pairs.below), "order")
         empty = sparse.csr_array((len(pairs.below), m))
         rows.append((sparse.hstack([order, empty]), -np.inf, 0.0))
     if m:
@@ -362,8 +362,8 @@ def _either_or(
     largest = scaled.benefits.max(axis=1).toarray().ravel()[first]
     # After a swap i's utility is at most its best benefit times all that the budget buys, twice.
     slack = 2 * largest * float((game.costs * most).max() / game.costs.min()) + margin
-    order = _pair_rows(scaled, pairs, "order")
-    swap = _pair_rows(scaled, pairs, "swap")
+    order = pair_rows(scaled, pairs, "order")
+    swap = pair_rows(scaled, pairs, "swap")
     give = sparse.csr_array(
         (np.ones(len(pairs)), (np.arange(len(pairs)), first)), shape=order.shape
     )

@@ -396,7 +396,7 @@ def _milp_answer(
     if result.x is None:
         # Without limits an equilibrium exists (Theorem 2), whatever a solver says.
         limited = bool(np.isfinite(game.limits).any())
-        proved = result.infeasible and not game.is_integer and limited and _tame(game)
+        proved = result.infeasible and not game.is_integer and limited and is_tame(game)
         return Solution(
             game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
             Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
@@ -410,8 +410,8 @@ def _milp_answer(
             game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
             note="The mixed-integer solver's answer did not pass the check of best responses.",
         )  # fmt: skip
-    closed = result.solved and _tame(game) and abs(proved_bound - total) <= tolerance * total
-    if not closed and select == "cheapest" and not _tame(game):
+    closed = result.solved and is_tame(game) and abs(proved_bound - total) <= tolerance * total
+    if not closed and select == "cheapest" and not is_tame(game):
         proved_bound = trivial_lower_bound(game)
     ends = sorted(
         (
@@ -436,7 +436,7 @@ def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
     return polish(game, np.clip(fixed, game.minimums, game.limits))
 
 
-def _tame(game: LinearGame) -> bool:
+def is_tame(game: LinearGame) -> bool:
     """Say whether benefits are near enough to each other for a mixed-integer solver's tolerance."""
     return float(normalise(game).benefits.max()) <= 1e4
 

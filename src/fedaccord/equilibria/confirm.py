@@ -1,0 +1,269 @@
+"""Claims about linear games, confirmed in exact arithmetic or taken back.
+
+Solvers work in doubles and within tolerances. What they claim of a small game is compared with what
+branch and bound finds in fractions (exact.py): the claim stands where both agree and the audit does
+not refute the allocation; where they differ, what was found exactly is returned instead; where the
+search does not end in time, the claim becomes bounds that are proved.
+
+In larger games the optimum, and the equilibrium of a potential, come with prices and gaps that
+prove their bounds up to rounding, and these stand. The proof of a mixed-integer program cannot be
+read, and its tolerances are absolute: what it claims of a large game is taken back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedaccord._checks import Vector
+from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.exact import Least, least_total, program_of, to_floats
+from fedaccord.equilibria.general.exhaustive import (
+    exhaustive_envy_free,
+    exhaustive_optimal,
+    exhaustive_stable,
+)
+from fedaccord.equilibria.highs import linear_program
+from fedaccord.equilibria.linear.envy_free import forced_pairs, pair_rows
+from fedaccord.equilibria.linear.stable import is_tame, normalise
+from fedaccord.equilibria.result import (
+    Claim,
+    Concept,
+    Deadline,
+    Interval,
+    Select,
+    Solution,
+    Status,
+    stable_box,
+)
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+
+# Up to this many agents every claim is confirmed; up to the second number, those of mixed-integer
+# programs.
+AGENTS = 10
+MIXED_AGENTS = 24
+# What the search may take: nodes, and seconds of what is left; of a claim at least the last.
+NODES = 3_000
+SECONDS = 5.0
+LEAST_SECONDS = 0.3
+
+# Bounds may be off by this much, relatively, for rounding; and so may what is at rest.
+ROUNDED = 1e-9
+AT_REST = 1e-12
+
+CLAIMS = (Status.OPTIMAL, Status.NONE_EXISTS, Status.NOT_ATTAINED)
+
+
+def confirm(solution: Solution, options: Mapping[str, Any], deadline: Deadline) -> Solution:
+    """Return the solution of a linear game if it is confirmed, and what can be proved otherwise.
+
+    options: what the solver was asked for: its method, tolerance and selection.
+    deadline: of the solver.
+    """
+    game, claims = solution.game, solution.status in CLAIMS
+    if not isinstance(game, LinearGame) or solution.method in ("exhaustive", "limits"):
+        return solution
+    mixed = solution.method == "milp"
+    if game.size > (MIXED_AGENTS if mixed else AGENTS):
+        if claims and mixed:
+            return _withdraw(_claim(solution, options, deadline), solution, None)
+        return solution
+    if not claims and options["method"] != "auto":
+        return solution
+    seconds = min(SECONDS, deadline.left)
+    share = Deadline(max(LEAST_SECONDS, seconds) if claims else seconds)
+    program = program_of(game, solution.concept, options.get("select", "cheapest"))
+    claim = _claim(solution, options, deadline)
+    least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
+    if not least.complete and game.is_integer:
+        # Narrowing boxes of whole numbers often ends where programs do not.
+        searched = _search_boxes(claim, Deadline(share.limit))
+        if searched.status in (Status.OPTIMAL, Status.NONE_EXISTS, Status.INFEASIBLE):
+            same = solution.status is searched.status and solution.total == searched.total
+            return solution if same and not is_refuted(solution, 0.0) else searched
+    if least.complete:
+        return _compare(claim, solution, least, replace=options["method"] == "auto")
+    return _withdraw(claim, solution, least) if claims else solution
+
+
+def solve_exactly(
+    game: Game, concept: Concept, options: Mapping[str, Any], deadline: Deadline
+) -> Solution | None:
+    """Solve a small game whose numbers are too far apart for the tolerances of other solvers.
+
+    None where it is not one, or the search does not end.
+    """
+    if options["method"] != "auto" or not isinstance(game, LinearGame) or game.size > AGENTS:
+        return None
+    if game.is_integer or is_tame(game):
+        return None
+    program = program_of(game, concept, options.get("select", "cheapest"))
+    least = least_total(program, Deadline(min(SECONDS, deadline.left)), nodes=NODES)
+    costliest = options.get("select") == "costliest"
+    claim = Claim(game, concept, options["tolerance"], deadline, costliest=costliest)
+    return _report(claim, least) if least.complete else None
+
+
+def is_refuted(solution: Solution, tolerance: float) -> bool:
+    """Say whether the audit refutes that the allocation found is of the kind that was asked for."""
+    if solution.contributions is None:
+        return False
+    found = audit(solution.game, solution.contributions, tolerance=tolerance)
+    verdicts = {
+        "optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free,
+    }  # fmt: skip
+    return verdicts[solution.concept] is Answer.FALSE
+
+
+def _search_boxes(claim: Claim[LinearGame], deadline: Deadline) -> Solution:
+    """Search whole numbers by dividing boxes."""
+    if claim.concept == "stable":
+        select: Select = "costliest" if claim.costliest else "cheapest"
+        return exhaustive_stable(claim.game, select=select, deadline=deadline)
+    search = exhaustive_optimal if claim.concept == "optimal" else exhaustive_envy_free
+    return search(claim.game, deadline=deadline)
+
+
+def _compare(
+    claim: Claim[LinearGame], solution: Solution, least: Least, *, replace: bool
+) -> Solution:
+    """Return the solution where it agrees with an exact one, and the exact one where not.
+
+    replace: whether another's answer may take the place of the one found; where not, what was found
+        stays, if it is of the kind, with bounds that hold.
+    """
+    exists, value = not math.isinf(least.value), float(least.value)
+    if solution.contributions is None or is_refuted(solution, min(claim.tolerance, 1e-6)):
+        agrees = solution.status is Status.NONE_EXISTS and not exists
+        return solution if agrees else _report(claim, least)
+    low, high = solution.bounds.lower, solution.bounds.upper
+    wrong = {
+        Status.OPTIMAL: _is_wrong(claim, solution, value),
+        Status.NOT_ATTAINED: least.point is not None,
+        # A limit claims nothing but its bounds; a program's may be for its tolerance only.
+        Status.LIMIT: solution.method == "milp"
+        or (exists and not low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED)),
+    }[solution.status]
+    if wrong and replace:
+        return _report(claim, least)
+    status = Status.LIMIT if wrong else solution.status
+    if exists and not low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED):
+        low, high = min(low, value), max(high, value)
+    return dataclasses.replace(solution, status=status, bounds=Interval(low, high))
+
+
+def _is_wrong(claim: Claim[LinearGame], solution: Solution, value: float) -> bool:
+    """Say whether a total is not the least there is.
+
+    Stable allocations are at rest up to the tolerance, and their totals to within ten of it. One
+    that is at rest up to rounding counts, even if there is none so cheap exactly: benefits such as
+    1 / sqrt(2) are rounded too, and with them the equilibria of singular games come and go.
+    """
+    beyond = solution.total - value
+    if claim.concept != "stable":
+        return abs(beyond) > claim.tolerance * value
+    allowed = 10 * claim.tolerance * (solution.total if math.isinf(value) else value)
+    beyond = -beyond if claim.costliest else beyond
+    if beyond > allowed:
+        return True
+    given = np.array(solution.contributions)
+    wanted = np.maximum(claim.game.best_responses(given), claim.game.minimums)
+    rounded = (np.abs(wanted - given) <= AT_REST * given.max()).all()
+    return bool(beyond < -allowed and not rounded)
+
+
+def _report(claim: Claim[LinearGame], least: Least) -> Solution:
+    """Claim what a complete search found."""
+    if math.isinf(least.value):
+        return claim.none_exists("exact", "No choice of who gives leaves everybody at rest.")
+    value = float(least.value)
+    for point in _in_doubles(least.point):
+        bounds = Interval(value, max(value, claim.game.total(point)))
+        solution = claim.solution("exact", Status.OPTIMAL, bounds, point)
+        if not is_refuted(solution, min(claim.tolerance, 1e-6)):
+            return solution
+    if least.near is None:
+        note = "There is one, but rounded to doubles it is none: mend the units of benefits."
+        return claim.failed("exact", note, lower=value)
+    near = to_floats(least.near)
+    return claim.solution(
+        "exact", Status.LIMIT if least.point else Status.NOT_ATTAINED,
+        Interval(value, max(value, claim.game.total(near))), near,
+        note=f"Totals come as near {value:.9g} as you like; this allocation keeps a margin.",
+    )  # fmt: skip
+
+
+def _in_doubles(point: Sequence[Fraction] | None) -> Iterator[Vector]:
+    """Yield contributions rounded to the nearest doubles, then to the next ones above."""
+    if point is None:
+        return
+    nearest = to_floats(point)
+    yield nearest
+    below = np.array([Fraction(n) < t for n, t in zip(nearest.tolist(), point, strict=True)])
+    yield np.where(below, np.nextafter(nearest, np.inf), nearest)
+
+
+def _withdraw(claim: Claim[LinearGame], solution: Solution, least: Least | None) -> Solution:
+    """Claim no more than bounds that are proved, by a search that did not end or by prices."""
+    game = claim.game
+    if least is not None:
+        bound = float(least.bound)
+    elif claim.costliest:
+        bound = game.total(stable_box(game)[1])
+    else:
+        bound = _relaxed_bound(claim)
+    found = [] if solution.contributions is None else [np.array(solution.contributions)]
+    found = [] if is_refuted(solution, claim.tolerance) else found
+    if least is not None and least.point is not None:
+        found.append(to_floats(least.point))
+    if not found:
+        lower = 0.0 if claim.costliest else bound
+        return claim.failed(solution.method, "What the solver said was not confirmed.", lower=lower)
+    best = claim.better(found)
+    return claim.among(
+        solution.method, best, bound, bound, certificate=solution.certificate, note=solution.note
+    )
+
+
+def _relaxed_bound(claim: Claim[LinearGame]) -> float:
+    """Bound totals from below by prices y >= 0 of rows A theta >= b that all allocations obey.
+
+        c theta >= b y + sum_j min over [low_j, high_j] of (c - A' y)_j theta_j
+
+    The rows are the requirements, and pairs whom envy puts in order. Totals of whole numbers of
+    equal costs are rounded up.
+    """
+    game, scaled = claim.game, normalise(claim.game)
+    order = sorted(forced_pairs(game)) if claim.concept == "envy-free" else []
+    rows = sparse.csr_array(sparse.vstack([scaled.benefits, -pair_rows(scaled, order, "order")]))
+    least = np.concatenate([scaled.needs, np.zeros(len(order))])
+    result = linear_program(
+        scaled.costs, scaled.low, scaled.high, rows=-rows, most=-least,
+        seconds=max(1.0, claim.deadline.left), tolerance=1e-9,
+    )  # fmt: skip
+    if result.x is None:
+        return float(game.costs @ game.minimums)
+    prices = np.maximum(-result.duals, 0.0)
+    worth, free = rows.T @ prices, np.isinf(scaled.high)
+    share = min(1.0, float((scaled.costs[free] / np.maximum(worth[free], 1e-300)).min(initial=1.0)))
+    rest = scaled.costs - share * worth
+    ends = np.where(rest >= 0, rest * scaled.low, rest * np.where(free, 0.0, scaled.high))
+    lower = float(share * (least @ prices) + ends.sum()) * float(game.costs.max()) * scaled.unit
+    if game.is_integer and np.ptp(game.costs) == 0:
+        cost = float(game.costs[0])
+        return cost * math.ceil(lower / cost * (1 - 1e-9))
+    return lower
+
+
+def _claim(solution: Solution, options: Mapping[str, Any], deadline: Deadline) -> Claim[LinearGame]:
+    costliest = options.get("select") == "costliest"
+    game = solution.game
+    assert isinstance(game, LinearGame)
+    return Claim(game, solution.concept, options["tolerance"], deadline, costliest=costliest)
