@@ -246,7 +246,7 @@ def test_every_exception_is_still_needed() -> None:
         ("import torch", "fedaccord.cli.train"),
         ('imported("torch")', "fedaccord.report.training"),
         ("import typer", "fedaccord.report.terminal"),
-        ("import matplotlib.pyplot", "fedaccord.federation.charts"),
+        ("import matplotlib.pyplot", "fedaccord.federation.defection.chart"),
         # A new part.
         ("", "fedaccord.newcomer"),
     ],
@@ -394,7 +394,7 @@ def test_the_command_line_starts_without_solvers_and_torch() -> None:
     "module",
     [
         *("algorithms.allotment", "algorithms.base", "training.rng", "history", "config.sections"),
-        *("config.load", "defection.intervals", "charts", "defection.curves"),
+        *("config.load", "defection.intervals", "defection.chart", "defection.curves"),
     ],
 )
 def test_what_does_not_train_needs_no_torch(module: str) -> None:

@@ -15,7 +15,7 @@ kind of number have a function each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 # From here on, and below its inverse, a number is written with a power of ten.
@@ -57,6 +57,12 @@ def join_first(words: Iterable[str], total: int, *, most: int) -> str:
     first = list(islice(words, most))
     more = [f"and {total - len(first):,} more"] if total > len(first) else []
     return "; ".join([*first, *more])
+
+
+def format_settings(settings: Mapping[str, object]) -> str:
+    """Return settings with their names, one after the other, without those that are not used."""
+    known = ((name, value) for name, value in settings.items() if value is not None)
+    return ", ".join(f"{name} {value}" for name, value in known)
 
 
 def capitalize_first(sentence: str) -> str:

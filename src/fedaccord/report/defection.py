@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from fedaccord.federation.charts import (
-    defection_chart,
-    defector,
-    defector_share,
-    worst_off,
-)
-from fedaccord.report.facts_games import run_facts
 from fedaccord.report.model import (
     FEW,
     MANY,
@@ -33,7 +26,6 @@ from fedaccord.report.model import (
     Tone,
 )
 from fedaccord.report.terminal import NO_BREAK, shorten_name
-from fedaccord.report.training import SATISFIED, describe_settings
 from fedaccord.wording import (
     capitalize_first,
     count,
@@ -42,6 +34,7 @@ from fedaccord.wording import (
     format_level,
     format_mean,
     format_percent,
+    format_settings,
     join_with_and,
 )
 
@@ -80,6 +73,10 @@ PROTOCOLS = {
 PAIRED = (
     "The runs of one trial have the same points and the same seed, so that only the cut tells them "
     "apart."
+)
+SATISFIED = (
+    "An agent is satisfied if the model is as accurate as the agent wants, on the agent's own "
+    "validation points, at the last evaluation of training; to have been so before is not enough."
 )
 INTERVALS = (
     "In brackets are 95 % intervals: so far the true share may be from the one that was counted. "
@@ -152,7 +149,7 @@ def list_levels(audit: DefectionAudit) -> Table:
     if any(curve.diverged for curve in curves):
         footer.append(("runs that diverged", *(f"{curve.diverged:,}" for curve in curves)))
     return replace(
-        _list_by_level(audit, lambda found: defector_share(audit, found)),
+        _list_by_level(audit, audit.defector_share),
         caption="Share of runs in which the agent that gives less reaches its goal",
         footer=tuple(footer),
     )
@@ -174,7 +171,7 @@ def _list_by_level(audit: DefectionAudit, share: Callable[[Satisfaction], Propor
         for point in audit.curves[0].levels
     ]
     heads = (curve.algorithm for curve in audit.curves)
-    return Table("", (f"{defector(audit)} brings", *heads), tuple(rows))
+    return Table("", (f"{audit.describe_defector()} brings", *heads), tuple(rows))
 
 
 def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
@@ -221,15 +218,15 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
     """Compare the level that sentences are about with full contribution, where that is known."""
     point = _find_spoken_level(curve)
     whole = next((p for p in curve.levels if p.level == 1 and p is not point), None)
-    share = defector_share(audit, point.at_end)
+    share = audit.defector_share(point.at_end)
     if not share.trials:
         return f"Under {curve.algorithm} nothing is asked of anybody."
     what = ("all of its data", "its data")
     if audit.protocol == "P2":
         what = ("all that is asked of it", "what is asked of it")
-    text = f"Under {curve.algorithm} {defector(audit, curve)} reaches its goal in "
+    text = f"Under {curve.algorithm} {audit.describe_defector(curve)} reaches its goal in "
     if whole is not None:
-        at_full = format_percent(defector_share(audit, whole.at_end).p)
+        at_full = format_percent(audit.defector_share(whole.at_end).p)
         text += f"{at_full} of runs with {what[0]} and in {format_percent(share.p)} with "
         text += f"{format_level(point.level)} of it"
     else:
@@ -434,7 +431,7 @@ def describe_audit(found: DefectionAudit) -> str:
     level = _find_spoken_level(curves[0])
     what = "its data" if found.protocol == "P1" else "what is asked of it"
     shares = _list_shares(curves, [_find_spoken_share(found, curve).p for curve in curves])
-    who = capitalize_first(defector(found, *curves))
+    who = capitalize_first(found.describe_defector(*curves))
     brings = format_level(level.level) if level.level < 1 else "all"
     cut = f"{who} that brings {brings} of {what} reaches its goal in {shares}"
     full = _list_shares(curves, [curve.all_satisfied.p for curve in curves])
@@ -457,7 +454,7 @@ def _list_shares(curves: Sequence[DefectionCurve], shares: Sequence[float]) -> s
 
 
 def _find_spoken_share(found: DefectionAudit, curve: DefectionCurve) -> Proportion:
-    return defector_share(found, _find_spoken_level(curve).at_end)
+    return found.defector_share(_find_spoken_level(curve).at_end)
 
 
 def choose_tone(found: DefectionAudit) -> Tone:
@@ -478,6 +475,7 @@ def _choose_curve_tone(found: DefectionAudit, curve: DefectionCurve) -> Tone:
 
 
 def _show_curves(found: DefectionAudit) -> Iterator[Part]:
+    from fedaccord.federation.defection.chart import defection_chart
     from fedaccord.report.drawing import picture_of
 
     yield " ".join(explain_shares(found))
@@ -501,7 +499,7 @@ def _show_agents(found: DefectionAudit) -> Iterator[Part]:
     for curve in found.curves:
         said = "Nothing is asked of anybody."
         if any(curve.contributions):
-            worst = worst_off(curve)
+            worst = curve.find_worst_off()
             said = _count_cuts(found, curve) + (f" {worst} fares worst." if worst else "")
         yield Section(curve.algorithm, (said, _list_agents_down(found, curve)))
     if len(found.clients) > 1:
@@ -563,7 +561,7 @@ def _compare_by_then(found: DefectionAudit) -> str:
     if not curves:
         return ""
     point = _find_spoken_level(curves[0])
-    shares = [defector_share(found, _find_spoken_level(curve).by_then).p for curve in curves]
+    shares = [found.defector_share(_find_spoken_level(curve).by_then).p for curve in curves]
     return (
         f"If to have been so at any evaluation counted, the shares at {format_level(point.level)} "
         f"would be {_list_shares(curves, shares)}."
@@ -573,7 +571,7 @@ def _compare_by_then(found: DefectionAudit) -> str:
 def _list_facts(found: DefectionAudit) -> Iterator[tuple[str, str]]:
     stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
     yield "Audit", f"by {found.protocol}; {describe_trials(found, stops)}"
-    yield from ((curve.algorithm, describe_settings(curve.settings)) for curve in found.curves)
+    yield from ((curve.algorithm, format_settings(curve.settings)) for curve in found.curves)
     yield from list_run_facts(found)
 
 
@@ -585,6 +583,8 @@ def describe_trials(found: DefectionAudit | Frontier, stops: str = "") -> str:
 
 def list_run_facts(found: DefectionAudit | Frontier) -> Iterator[tuple[str, str]]:
     """Return the facts of runs: what they are of, with what they were made, how long it took."""
+    from fedaccord.report.facts_games import run_facts
+
     took = (format_duration(s, hedge=True) for s in (found.run_seconds, found.seconds))
     yield "Federation", f"sha256 {found.source}"
     yield "Runs made with", "; ".join(found.versions)
@@ -600,6 +600,7 @@ def plot_defection(audit: DefectionAudit, ax: Axes | None = None) -> Axes:
     audit: what was found.
     ax: where to draw.
     """
+    from fedaccord.federation.defection.chart import defection_chart
     from fedaccord.report.drawing import finish, plot_chart, styled
 
     ax = plot_chart(defection_chart(audit), ax)

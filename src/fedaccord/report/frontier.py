@@ -38,8 +38,13 @@ from fedaccord.report.model import (
     Tone,
 )
 from fedaccord.report.terminal import NO_BREAK, line, shorten_name
-from fedaccord.report.training import describe_settings
-from fedaccord.wording import format_level, format_mean, format_percent, format_percent_tick
+from fedaccord.wording import (
+    format_level,
+    format_mean,
+    format_percent,
+    format_percent_tick,
+    format_settings,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -326,7 +331,7 @@ def frontier_page(found: Frontier, *, command: str = "") -> Page:
         ),
         facts=(
             ("Comparison", f"by P1 and P2; {describe_trials(found)}"),
-            *((one.name, describe_settings(one.p2.settings)) for one in found.contenders),
+            *((one.name, format_settings(one.p2.settings)) for one in found.contenders),
             *list_run_facts(found),
         ),
         command=command,

@@ -27,12 +27,12 @@ from fedaccord.report.model import (
     Section,
     Table,
 )
-from fedaccord.report.training import describe_settings
 from fedaccord.wording import (
     count,
     format_number,
     format_percent,
     format_percent_tick,
+    format_settings,
     format_tick,
 )
 
@@ -65,7 +65,7 @@ def _list_provenance(known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in known.items():
         if name in ("versions", "pool") or value is None:
             continue
-        text = describe_settings(value) if isinstance(value, Mapping) else str(value)
+        text = format_settings(value) if isinstance(value, Mapping) else str(value)
         if isinstance(value, bool):
             text = "yes" if value else "no"
         yield name.replace("_", " ").capitalize(), text

@@ -10,7 +10,7 @@ Figures are drawn on the axes they are given, or on their own, unknown to matplo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
+from fedaccord.report.defection import SATISFIED
 from fedaccord.report.facts_games import run_facts
 from fedaccord.report.model import (
     FEW,
@@ -33,7 +34,7 @@ from fedaccord.report.model import (
     Table,
     name_rows,
 )
-from fedaccord.wording import count, format_duration
+from fedaccord.wording import count, format_duration, format_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
 # With more clients than this a chart of training shows how they spread, not each of them.
 MOST_LINES = 8
-SATISFIED = (
-    "An agent is satisfied if the model is as accurate as the agent wants, on the agent's own "
-    "validation points, at the last evaluation of training; to have been so before is not enough."
-)
 
 
 def show_run(history: History, algorithm: str) -> tuple[Table, Mark]:
@@ -165,19 +162,13 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
             Section("How to read this", (SATISFIED, _explain_one_run(history))),
         ),
         facts=(
-            ("Algorithm", describe_settings(history.algorithm)),
+            ("Algorithm", format_settings(history.algorithm)),
             ("Seed of the run", f"{history.seed}"),
             ("Training took", format_duration(history.seconds, hedge=True)),
             *run_facts(),
         ),
         command=command,
     )
-
-
-def describe_settings(settings: Mapping[str, Any]) -> str:
-    """Write settings with their names, one after the other, without those that are not used."""
-    known = ((name, value) for name, value in settings.items() if value is not None)
-    return ", ".join(f"{name} {value}" for name, value in known)
 
 
 def _show_accuracy(history: History) -> Iterator[Part]:

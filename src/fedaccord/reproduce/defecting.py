@@ -92,7 +92,7 @@ def defection_claim(setting: Setting) -> Finding:
     place = bench(setting, "defection.toml")
     found = place.audited("auditing defection")
     finding = judged_gap(gap(found, setting.expected["level"]), place.data, setting.expected)
-    from fedaccord.federation.charts import defection_chart
+    from fedaccord.federation.defection.chart import defection_chart
 
     return dataclasses.replace(finding, charts=(defection_chart(found.audit),))
 

@@ -137,6 +137,22 @@ class DefectionCurve:
         known = ", ".join(f"{point.level:g}" for point in self.levels)
         raise InputError(f"the curve has no level {level:g}; it has {known}")
 
+    def find_worst_off(self) -> str | None:
+        """Return the client that is satisfied least often over all levels; None if all are alike.
+
+        Only clients of whom something is asked count.
+        """
+        asked = zip(self.levels[0].at_end.clients, self.contributions, strict=True)
+        shares = {
+            name: [own.p for p in self.levels if (own := p.at_end.clients[name]).trials]
+            for name, points in asked
+            if points
+        }
+        means = {name: float(np.mean(found)) for name, found in shares.items() if found}
+        if len(set(means.values())) < 2:
+            return None
+        return min(means, key=lambda name: means[name])
+
     def to_dict(self) -> dict[str, Any]:
         """Give the curve as plain values."""
         ends = {"samples_interval": self.samples_interval, "draws_interval": self.draws_interval}
@@ -235,6 +251,18 @@ class DefectionAudit:
                 return curve
         known = ", ".join(curve.algorithm for curve in self.curves)
         raise InputError(f'the audit has no curve of "{algorithm}"; it has {known}')
+
+    def defector_share(self, found: Satisfaction) -> Proportion:
+        """Return the share of the one who gives less: under P2, of those with something to cut."""
+        return found.random if self.protocol == "P1" else found.contributors
+
+    def describe_defector(self, *curves: DefectionCurve) -> str:
+        """Say who it is that gives less: a random contributor where of some nothing is asked.
+
+        curves: those that are spoken of; all of them where left out.
+        """
+        idle = any(0 in curve.contributions for curve in curves or self.curves)
+        return "a random contributor" if idle and self.protocol == "P2" else "a random agent"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the audit as plain values: the same for the same input, the two times aside."""

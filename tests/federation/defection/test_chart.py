@@ -1,13 +1,9 @@
-"""Charts of audits and runs: what each line shows, and what is said to who cannot see it."""
+"""Charts of audits: what each line shows, and what is said to who cannot see it."""
 
 import pytest
 from training_results import audit, lenient, strict
 
-from fedaccord.federation.charts import (
-    defection_chart,
-    defector,
-    worst_off,
-)
+from fedaccord.federation.defection.chart import defection_chart
 
 NAMES = ("north", "south", "west")
 
@@ -59,12 +55,12 @@ def test_against_a_plan_only_contributors_count():
     assert [line.y for line in chart.lines] == [(0.5, 0.5, 1), (0, 0, 1)]
     assert "a random contributor" in chart.x and "what is asked of it" in chart.x
     assert chart.name == "defection-from-plan"
-    assert worst_off(found.curves[0]) == "south"
+    assert found.curves[0].find_worst_off() == "south"
 
 
 def test_of_whom_nothing_is_asked_nobody_is_the_worst_off():
     found = audit({"FedAvg": lenient}, names=NAMES, protocol="P2", asked=[0, 0, 0])
-    assert worst_off(found.curves[0]) is None
+    assert found.curves[0].find_worst_off() is None
     chart = defection_chart(found)
     assert chart.lines == () and chart.alt == "Nothing is asked of anybody."
 
@@ -84,4 +80,5 @@ def test_where_all_fare_alike_nobody_has_a_line_of_its_own():
     ],
 )
 def test_who_gives_less_is_a_contributor_where_not_all_are(options, who):
-    assert defector(audit({"FedAvg": lenient}, names=NAMES, **options)) == who
+    found = audit({"FedAvg": lenient}, names=NAMES, **options)
+    assert found.describe_defector() == who
