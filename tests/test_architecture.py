@@ -18,7 +18,7 @@ PACKAGE = SOURCE / "fedaccord"
 #     errors < foundation < allocation < games < audit < equilibria;   games < measurement;
 #     {equilibria, measurement} < planning;   {allocation, measurement} < federation;
 #     {planning, federation} < frontier < reproduce < report < cli
-FOUNDATION = {"errors", "_checks", "_closing", "_io", "_lazy", "_machine", "charts", "wording"}
+FOUNDATION = {"errors", "_checks", "_io", "_lazy", "_machine", "charts", "wording"}
 GAMES = FOUNDATION | {"allocation", "games"}
 SOLVED = GAMES | {"audit", "equilibria"}
 COMPARED = SOLVED | {"measurement", "planning", "federation", "frontier"}

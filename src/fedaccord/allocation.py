@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
 from fedaccord._io.atomic import replace_file
-from fedaccord._io.csv import read_number, read_rows, write_csv
 from fedaccord._io.json import read_json
 from fedaccord.errors import InputError
 
@@ -77,6 +76,8 @@ class Allocation:
     def save(self, path: str | Path) -> None:
         """Write ALLOCATION.json or ALLOCATION.csv, replacing the file in one step."""
         if Path(path).suffix == ".csv":
+            from fedaccord._io.csv import write_csv
+
             amounts = [repr(c) for c in self.contributions.tolist()]
             # Without names no column of them: made-up ones would not match any game's.
             columns = [amounts] if self.agents is None else [self.agents, amounts]
@@ -104,6 +105,8 @@ class Allocation:
 
     @classmethod
     def _from_csv(cls, path: str | Path) -> Allocation:
+        from fedaccord._io.csv import read_number, read_rows
+
         read = read_rows(path, "contribution")
         if "contribution" not in read.first:
             raise InputError(

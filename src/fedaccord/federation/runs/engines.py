@@ -26,7 +26,6 @@ import cloudpickle  # type: ignore[import-untyped]
 import torch
 
 from fedaccord._checks import Vector
-from fedaccord._closing import Closing
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError
@@ -97,7 +96,7 @@ Deal: TypeAlias = Callable[[int], Federation]
 Maker: TypeAlias = Callable[[Deal, Run], History]
 
 
-class LocalEngine(Closing):
+class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
     """Makes runs on this machine: one worker is this process, more are processes of their own.
 
     source: deals a federation to each trial.
@@ -116,6 +115,9 @@ class LocalEngine(Closing):
         self._threads: ThreadPoolExecutor | None = None
         self._idle: list[_Worker] = []
         self._all: list[_Worker] = []
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the workers at once; what they are at is lost."""

@@ -25,7 +25,6 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from fedaccord._closing import Closing
 from fedaccord._lazy import EXTRAS
 from fedaccord._machine import checked_workers, cores, whole_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
@@ -60,7 +59,7 @@ PAUSE = 2.0
 SHORT = "/tmp" if os.path.isdir("/tmp") else None
 
 
-class RayEngine(Closing):
+class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
     """Makes runs on the nodes of a Ray cluster, or of a local Ray that it starts and ends.
 
     source: deals a federation to each trial.
@@ -74,6 +73,9 @@ class RayEngine(Closing):
         self._workers, self._address = check_request(workers, address)
         self._source = source
         self._driver: _Driver | None = None
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Leave the cluster, or end the local Ray; runs under way are lost."""

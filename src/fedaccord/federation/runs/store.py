@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._closing import Closing
 from fedaccord._io import sqlite
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
@@ -148,7 +147,7 @@ class Outcome:
         return tuple(passage > 0 and not math.isnan(last) for passage, last in pairs)
 
 
-class RunStore(Closing):
+class RunStore(contextlib.AbstractContextManager["RunStore"]):
     """A SQLite file of finished runs and their histories.
 
     A rollback journal, not a write-ahead log: everything is in one file that can be copied, also
@@ -180,6 +179,9 @@ class RunStore(Closing):
     def __len__(self) -> int:
         with self._explained("read"):
             return int(self._connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the file; everything is in it already."""
