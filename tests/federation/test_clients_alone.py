@@ -15,10 +15,15 @@ from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.layers import Dropout
 from fedaccord.federation.models.networks import model_factory
-from fedaccord.federation.training.loop import client_streams, train
+from fedaccord.federation.training.loop import (
+    client_gradient,
+    client_streams,
+    local_update,
+    new_optimizer,
+    train,
+)
 from fedaccord.federation.training.reference import train_plainly
 from fedaccord.federation.training.rng import Draws
-from fedaccord.federation.training.steps import client_gradient, local_update, new_optimizer
 
 
 def dropped_layers():

@@ -40,7 +40,7 @@ COMMANDS = {
 # What apps import, torch's optimizers on their first step for one.
 PRELOADED = (
     *("torch", "torch._dynamo", "numpy.random", "httpcore", "flwr.serverapp.strategy"),
-    *("fedaccord.federation.flower.client", "fedaccord.federation.training.steps"),
+    *("fedaccord.federation.flower.client", "fedaccord.federation.training.loop"),
     *("fedaccord.federation.flower.server", "sklearn.datasets"),
 )
 

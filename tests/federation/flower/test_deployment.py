@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 from torch.utils.data import TensorDataset
 
 from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
+from fedaccord.federation.training.loop import local_update
 from fedaccord.federation.training.rng import Draws
-from fedaccord.federation.training.steps import local_update
 
 pytestmark = pytest.mark.slow
 

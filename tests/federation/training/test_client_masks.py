@@ -16,8 +16,8 @@ from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models.layers import ClientRows, Dropout, dropouts, ready_dropout
+from fedaccord.federation.training import loop as steps
 from fedaccord.federation.training import loop as training
-from fedaccord.federation.training import steps
 from fedaccord.federation.training.loop import client_streams, give_streams, train
 from fedaccord.federation.training.rng import Draws, stream
 

@@ -21,9 +21,14 @@ from fedaccord._io.npz import load_arrays, save_arrays, wrong_content
 from fedaccord.errors import InputError
 from fedaccord.federation.data.idx import find_file
 from fedaccord.federation.runs.resumable import finish
-from fedaccord.federation.training.loop import give_streams, is_right, reproducibly
+from fedaccord.federation.training.loop import (
+    give_streams,
+    is_right,
+    new_optimizer,
+    reproducibly,
+    take_step,
+)
 from fedaccord.federation.training.rng import stream
-from fedaccord.federation.training.steps import new_optimizer, take_step
 
 # Makes a new model: a `ModelFactory`, or any function.
 ModelMaker: TypeAlias = Callable[[], nn.Module]

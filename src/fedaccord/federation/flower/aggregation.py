@@ -37,7 +37,7 @@ class NextModel:
         self._optimizer: torch.optim.Optimizer | None = None
         self._steps: Any = None
         if algorithm.form == "pooled" or not algorithm.averages:
-            self._steps = imported("fedaccord.federation.training.steps")
+            self._steps = imported("fedaccord.federation.training.loop")
 
     def __call__(
         self, model: Arrays, updates: Mapping[str, Update], *, ledger: Ledger, finite: bool = False

@@ -42,9 +42,14 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
-from fedaccord.federation.training.loop import client_streams, is_right
+from fedaccord.federation.training.loop import (
+    Batch,
+    client_gradient,
+    client_streams,
+    is_right,
+    local_update,
+)
 from fedaccord.federation.training.rng import derived_seed, goal_rows
-from fedaccord.federation.training.steps import Batch, client_gradient, local_update
 
 Points: TypeAlias = Dataset[Any]
 # Takes the network, the samples that were drawn and what the server said; trains the network and

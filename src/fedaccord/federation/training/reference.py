@@ -24,6 +24,7 @@ from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
+    Drawn,
     Pool,
     check_contributions,
     current_weights,
@@ -32,7 +33,6 @@ from fedaccord.federation.training.loop import (
 )
 from fedaccord.federation.training.rng import goal_rows, stream
 from fedaccord.federation.training.session import Course, Notes
-from fedaccord.federation.training.steps import Drawn
 
 
 def train_plainly(
