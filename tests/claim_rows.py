@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from fedaccord.reproduce.claims import Setting
-from fedaccord.reproduce.running import checked, expected_numbers
+from fedaccord.reproduce.run import all_claims, check_claim, expected_numbers
 
 
-def row(claims, id, **expected):
+def row(id, **expected):
     """Check one claim; keywords replace numbers of expected.toml."""
     numbers = {**expected_numbers().get(id, {}), **expected}
-    return checked(claims[id], Setting(False, numbers, Path("unused")))
+    return check_claim(all_claims()[id], Setting(False, numbers, Path("unused")))
 
 
-def verdict(claims, id, **expected):
-    return row(claims, id, **expected).finding.verdict
+def verdict(id, **expected):
+    return row(id, **expected).finding.verdict

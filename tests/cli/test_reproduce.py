@@ -8,7 +8,7 @@ from commands import assert_refused, run, write
 
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import MissingExtraError
-from fedaccord.reproduce import running
+from fedaccord.reproduce import run as running
 from fedaccord.reproduce.claims import Claim, Finding, Setting, Verdict
 
 ROOT = Line("root of k", (4.0, 100.0), (2.0, 10.0), reference=True)

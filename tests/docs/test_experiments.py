@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fedaccord.federation.config.load import Config
-from fedaccord.reproduce import running
-from fedaccord.reproduce.defecting import double_sets
+from fedaccord.reproduce import run
+from fedaccord.reproduce.section_6_defection import double_sets
 
 BLUM = Path(__file__).parents[2] / "experiments" / "blum2021"
 
@@ -96,5 +96,5 @@ def test_a_wheel_has_the_configs_and_the_papers_numbers_where_they_are_looked_fo
 
     packed = hatch_build.packed(BLUM.parents[1])
     assert {Path(place).name for place in packed} == {path.name for path in BLUM.glob("*.toml")}
-    home = running.PACKAGED.relative_to(Path(running.__file__).parents[2])
+    home = run.PACKAGED.relative_to(Path(run.__file__).parents[2])
     assert {str(Path(target).parent) for target in packed.values()} == {str(home)}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from fedaccord.reproduce.claims import Claim, Row
-    from fedaccord.reproduce.running import Reproduction
+    from fedaccord.reproduce.run import Reproduction
 
 # What the files of each scale are called, so that one does not take the other's place.
 STEMS = {False: "reproduction", True: "reproduction-full"}
@@ -58,7 +58,7 @@ def reproduce(
     Exits 0 when no claim that was checked fails, 1 when one does.
     """
     from fedaccord.report.live import show_stages
-    from fedaccord.reproduce import running
+    from fedaccord.reproduce import run as running
     from fedaccord.reproduce.claims import Verdict
 
     if claims:
@@ -172,7 +172,7 @@ def _cost(count: int, minutes: float, folder: Path) -> str:
 
 def _read_earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
     """Read the rows that are there already; a result that was made otherwise is set aside."""
-    from fedaccord.reproduce.running import is_continued
+    from fedaccord.reproduce.run import is_continued
 
     if not path.exists():
         return None

@@ -15,7 +15,7 @@ from fedaccord.wording import format_duration
 
 if TYPE_CHECKING:
     from fedaccord.reproduce.claims import Claim
-    from fedaccord.reproduce.running import Reproduction
+    from fedaccord.reproduce.run import Reproduction
 
 TONES: Mapping[Verdict, Tone] = {
     Verdict.HOLDS: "good",

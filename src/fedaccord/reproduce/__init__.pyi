@@ -6,6 +6,6 @@ from .claims import Finding as Finding
 from .claims import Row as Row
 from .claims import Setting as Setting
 from .claims import Verdict as Verdict
-from .running import Reproduction as Reproduction
-from .running import all_claims as all_claims
-from .running import reproduce as reproduce
+from .run import Reproduction as Reproduction
+from .run import all_claims as all_claims
+from .run import reproduce as reproduce

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,19 +26,18 @@ class Estimate:
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return self.said()
-
-    def said(self, digits: int = 2) -> str:
-        """Write the number and its interval with so many digits after the point."""
-        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+    def __format__(self, spec: str) -> str:
+        """Write the number and its interval, with digits as in f"{estimate:.1f}"."""
+        return "{:{spec}} [{:{spec}}, {:{spec}}]".format(
+            self.value, self.low, self.high, spec=spec or ".2f"
+        )
 
     def holds(self, number: float) -> bool:
-        """Tell whether a number is inside the interval."""
+        """Say whether a number is inside the interval."""
         return self.low <= number <= self.high
 
     def agrees(self, number: float, *, tolerance: float, widest: float) -> bool:
-        """Tell whether it is near a number, seen in enough trials to say so.
+        """Say whether it is near a number, seen in enough trials to say so.
 
         number: what it is compared with.
         tolerance: how far from it still counts as near.
@@ -47,34 +45,30 @@ class Estimate:
         """
         return abs(self.value - number) <= tolerance and self.high - self.low <= widest
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the number and the ends."""
-        return asdict(self)
 
-
-def student(n: int) -> float:
-    """Give Student's quantile for a 95 % interval from so many values."""
+def student_quantile(n: int) -> float:
+    """Return Student's quantile for a 95 % interval from so many values."""
     from scipy.stats import t
 
     return float(t.ppf(0.975, max(1, n - 1)))
 
 
 def normal_share(z: float) -> float:
-    """Give the share of a normal distribution below so many deviations."""
+    """Return the share of a normal distribution below so many deviations."""
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-def mean_of(values: ArrayLike) -> Estimate:
+def estimate_mean(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
     table = np.asarray(values, dtype=np.float64)
     n, mean = len(table), float(table.mean())
     if n < 2:
         return Estimate(mean, -math.inf, math.inf)
-    reach = student(n) * float(table.std(ddof=1)) / math.sqrt(n)
+    reach = student_quantile(n) * float(table.std(ddof=1)) / math.sqrt(n)
     return Estimate(mean, mean - reach, mean + reach)
 
 
-def difference_of_shares(differences: ArrayLike) -> Estimate:
+def estimate_difference(differences: ArrayLike) -> Estimate:
     """Estimate the mean difference of two shares that were seen in the same trials.
 
     Wald's interval for paired shares after half a trial was added to each of the four ways in
@@ -87,12 +81,12 @@ def difference_of_shares(differences: ArrayLike) -> Estimate:
     n = len(table) + 2
     centre = float(table.sum()) / n
     variance = (float((table**2).sum()) + 1) / n - centre**2
-    reach = student(len(table)) * math.sqrt(variance / n)
+    reach = student_quantile(len(table)) * math.sqrt(variance / n)
     return Estimate(float(table.mean()), max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
-def resampled(trials: Vector, statistic: Callable[[Vector], float], *, seed: int = 0) -> Estimate:
-    """Estimate a number that is computed from all trials, by drawing trials anew.
+def resample(trials: Vector, statistic: Callable[[Vector], float], *, seed: int = 0) -> Estimate:
+    """Estimate a number that is computed from all trials, by resampling trials.
 
     Quantiles of what is drawn, taken further out so that the interval of a mean is Student's (the
     expanded percentile interval of Hesterberg, 2015). With a dozen trials it is rough all the same:
@@ -104,6 +98,6 @@ def resampled(trials: Vector, statistic: Callable[[Vector], float], *, seed: int
     """
     random, n = np.random.default_rng(seed), len(trials)
     found = [statistic(trials[random.integers(n, size=n)]) for _ in range(RESAMPLES)]
-    out = normal_share(student(n) * math.sqrt(n / max(1, n - 1)))
+    out = normal_share(student_quantile(n) * math.sqrt(n / max(1, n - 1)))
     low, high = np.quantile(found, (1 - out, out))
     return Estimate(statistic(trials), float(low), float(high))

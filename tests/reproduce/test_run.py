@@ -1,8 +1,10 @@
 """How claims are checked, kept and told, with claims that are made up."""
 
+import dataclasses
 import json
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,18 @@ import pytest
 from fedaccord._io.json import json_text
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
-from fedaccord.reproduce import running
-from fedaccord.reproduce.claims import Claim, Claims, Finding, Row, Setting, Unavailable, Verdict
+from fedaccord.reproduce import claims, run
+from fedaccord.reproduce.claims import (
+    Claim,
+    Claims,
+    Finding,
+    Measured,
+    Row,
+    Setting,
+    Unavailable,
+    Verdict,
+    fill,
+)
 
 CHART = Chart(
     "prices", "Prices", "k", "price", "PoS 2 at 4.", lines=(
@@ -37,8 +49,8 @@ def raising(error: BaseException):
 def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Claim]:
     """Three claims instead of the paper's, and no numbers of the paper."""
     claims = {id: claim(id) for id in ("one", "two", "three")}
-    monkeypatch.setattr(running, "all_claims", lambda: claims)
-    monkeypatch.setattr(running, "expected_numbers", lambda: {"two": {"price": 2}})
+    monkeypatch.setattr(run, "all_claims", lambda: claims)
+    monkeypatch.setattr(run, "expected_numbers", lambda: {"two": {"price": 2}})
     return claims
 
 
@@ -52,7 +64,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Claim]:
     ],
 )
 def test_a_check_that_cannot_run_says_so_and_one_that_breaks_down_fails(error, verdict):
-    row = running.checked(claim("one", raising(error)), Setting(False, {}, Path()))
+    row = run.check_claim(claim("one", raising(error)), Setting(False, {}, Path()))
     assert row.finding.verdict is verdict
     assert str(error) in row.finding.measured
 
@@ -60,12 +72,12 @@ def test_a_check_that_cannot_run_says_so_and_one_that_breaks_down_fails(error, v
 @pytest.mark.parametrize("error", [ZeroDivisionError(), InputError("the disk is full")])
 def test_a_fault_of_the_program_or_the_disk_is_not_taken_for_a_verdict(error):
     with pytest.raises(type(error)):
-        running.checked(claim("one", raising(error)), Setting(False, {}, Path()))
+        run.check_claim(claim("one", raising(error)), Setting(False, {}, Path()))
 
 
 def test_every_row_is_told_when_it_is_finished_with_all_that_is_known(known):
     told = []
-    found = running.reproduce(finished=lambda row, so_far: told.append((row, so_far)))
+    found = run.reproduce(finished=lambda row, so_far: told.append((row, so_far)))
     assert [row.claim.id for row, _ in told] == ["one", "two", "three"]
     assert [so_far.count(Verdict.CORRECTED) for _, so_far in told] == [1, 2, 3]
     assert [so_far.count(Verdict.NOT_RUN) for _, so_far in told] == [2, 1, 0]
@@ -75,7 +87,7 @@ def test_every_row_is_told_when_it_is_finished_with_all_that_is_known(known):
 def test_a_check_gets_its_own_numbers_of_the_paper_and_the_scale(known):
     seen = []
     known["two"] = claim("two", lambda setting: seen.append(setting) or FOUND)
-    running.reproduce(["two"], full=True, folder="here", workers=2)
+    run.reproduce(["two"], full=True, folder="here", workers=2)
     (setting,) = seen
     assert (setting.full, setting.expected) == (True, {"price": 2})
     assert (setting.folder, setting.workers) == (Path("here"), 2)
@@ -83,7 +95,7 @@ def test_a_check_gets_its_own_numbers_of_the_paper_and_the_scale(known):
 
 def test_rows_that_are_not_asked_for_are_not_run(known):
     known["one"] = claim("one", raising(AssertionError("must not be run")))
-    found = running.reproduce(["three"])
+    found = run.reproduce(["three"])
     verdicts = [row.finding.verdict for row in found.rows.values()]
     assert verdicts == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CORRECTED]
     assert found.sentence() == "Of 3 claims of the paper 1 holds with a correction, 2 were not run."
@@ -97,20 +109,20 @@ def test_rows_that_are_not_asked_for_are_not_run(known):
     ],
 )
 def test_an_unknown_id_is_refused_with_those_that_are_near(known, id, words):
-    for ask in (running.reproduce, lambda only: running.minutes(only, full=False)):
+    for ask in (run.reproduce, lambda only: run.minutes(only, full=False)):
         with pytest.raises(InputError, match=re.escape(words)):
             ask([id])
 
 
 def test_the_cost_is_that_of_the_claims_asked_for(known):
-    assert running.minutes(None, full=False) == 3
-    assert running.minutes(["two", "one"], full=True) == 120
+    assert run.minutes(None, full=False) == 3
+    assert run.minutes(["two", "one"], full=True) == 120
 
 
 def test_rows_of_an_earlier_result_stay_until_they_are_run_again(known):
-    earlier = json.loads(json_text(running.reproduce(["one", "two"]).to_dict()))
+    earlier = json.loads(json_text(run.reproduce(["one", "two"]).to_dict()))
     known["two"] = claim("two", lambda setting: Finding(Verdict.FAILS, "Not so."))
-    found = running.reproduce(["two"], earlier=earlier)
+    found = run.reproduce(["two"], earlier=earlier)
     verdicts = [row.finding.verdict for row in found.rows.values()]
     assert verdicts == [Verdict.CORRECTED, Verdict.FAILS, Verdict.NOT_RUN]
 
@@ -119,8 +131,8 @@ def test_rows_of_an_earlier_result_stay_until_they_are_run_again(known):
     ("key", "value"), [("scale", "full"), ("versions", "Python 2"), ("machine", "abacus")]
 )
 def test_rows_made_otherwise_are_not_mixed_in(known, key, value):
-    earlier = {**running.reproduce(["one"]).to_dict(), key: value}
-    assert running.reproduce(["two"], earlier=earlier).count(Verdict.NOT_RUN) == 2
+    earlier = {**run.reproduce(["one"]).to_dict(), key: value}
+    assert run.reproduce(["two"], earlier=earlier).count(Verdict.NOT_RUN) == 2
 
 
 def test_a_row_is_the_same_after_it_was_written_and_read():
@@ -137,13 +149,48 @@ def test_no_two_claims_share_an_id():
     claims.add("one", claim="a", place="b", paper="c")(lambda setting: FOUND)
     with pytest.raises(ValueError, match="one is there already"):
         claims.add("one", claim="a", place="b", paper="c")(lambda setting: FOUND)
-    others = [Claims({id: claim(id) for id in ids}) for ids in (["two"], ["three", "one"])]
-    with pytest.raises(ValueError, match="one is there already"):
-        claims.include_all(*others)
-    assert list(claims) == ["one", "two", "three"]
+    claims.add("two", claim="a", place="b", paper="c")(lambda setting: FOUND)
+    assert list(claims) == ["one", "two"]
 
 
 @pytest.mark.parametrize("wrong", [{"y": (1.0,)}, {"low": (1.0, 1.0)}, {"low": (1,), "high": (2,)}])
 def test_a_line_needs_as_many_of_everything(wrong):
     with pytest.raises(InputError, match="the line PoS needs"):
         Line(**{"name": "PoS", "x": (1.0, 2.0), "y": (1.0, 2.0), **wrong})
+
+
+# The sentences.
+
+
+def test_sentences_are_filled_in_with_evidence_and_words():
+    known = {"games": [1, 2], "left": 0, "gap": 0.25, "prices": {"k4": 1.5, "ring": None}}
+    sentence = "{games:count} games, {left:or none} left, {gap:.0%}; {prices[k4]:.2g or none}"
+    assert fill(sentence, known) == "2 games, none left, 25%; 1.5"
+    assert fill("{prices[ring]:.2g or none}", known) == "none"
+
+
+def test_what_was_measured_decides_the_verdict_and_names_what_is_not_so():
+    evidence = {"share": Fraction(1, 3)}
+    assert Measured({"a": True}, evidence).verdict is Verdict.HOLDS
+    assert Measured({"a": True}, evidence, refuted={"b": True}).verdict is Verdict.CORRECTED
+    assert Measured({"a": True}, evidence, refuted={"b": False}).verdict is Verdict.HOLDS
+    assert Measured({"a": False}, evidence, refuted=True).verdict is Verdict.FAILS
+    assert Measured({}, evidence, refuted=True, unshown=" Not shown.").verdict is Verdict.FAILS
+
+
+def test_a_finding_has_the_words_of_its_claim_and_plain_evidence(monkeypatch):
+    texts = {"one": {"measured": "It is {share}.", "correction": "At most {most:g}."}}
+    monkeypatch.setattr(claims, "read_texts", lambda: texts)
+    measured = Measured({"a": True, "c": False}, {"share": Fraction(1, 3)}, {"most": 2.0})
+    failed = measured.find("one")
+    assert (failed.measured, failed.correction) == ("It is 1/3. Not so: c.", "")
+    assert failed.evidence == {"share": "1/3"}
+    corrected = dataclasses.replace(measured, parts={}, refuted=True).find("one")
+    assert (corrected.measured, corrected.correction) == ("It is 1/3.", "At most 2.")
+
+
+def test_every_claim_of_the_paper_has_its_sentences_and_a_check():
+    known = run.all_claims()
+    assert list(known) == list(claims.read_texts())
+    assert len(known) == 50
+    assert all(texts["measured"] for texts in claims.read_texts().values())

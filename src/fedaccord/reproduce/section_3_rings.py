@@ -18,8 +18,10 @@ from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games import catalog
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
+from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.oracle import (
+    HALF,
+    ONE,
     Amounts,
     Listing,
     Whole,
@@ -31,27 +33,19 @@ from fedaccord.reproduce.oracle import (
 CLAIMS = Claims()
 
 
-@CLAIMS.add(
-    "theorem-3",
-    claim="There is a feasible PAC game without a stable equilibrium",
-    place="Section 3, Theorem 3, and Section 3.3",
-    paper="Three agents in a ring with one sample each: all with a sum of 2 or more are feasible, "
-    "none with less; and from each of them somebody can cut back.",
-    minutes=(0.01, 0.01),
-)
-def theorem_3(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-3")
+def theorem_3(setting: Setting) -> Measured:
     """Go through all eight allocations, by the construction, the printed utility and the audit."""
     game = catalog.build("pac-cycle")
-    needs = (Fraction(1),) * 3
-    learnt = Listing(learnt_utility(cycle_worlds(1)), needs, limits=(1, 1, 1))
-    printed = Listing(_printed_cycle, needs, limits=(1, 1, 1))
+    learnt = Listing.of(game, learnt_utility(cycle_worlds(1)))
+    printed = Listing.of(game, _printed_cycle)
     same = all(learnt.utilities(t) == printed.utilities(t) for t in learnt.allocations)
-    audits = {theta: audit(game, theta) for theta in learnt.allocations}
     agree = all(
         (report.feasible is Answer.TRUE) == learnt.is_feasible(theta)
         and (report.stable is Answer.TRUE) == learnt.is_stable(theta)
         and (report.envy_free is Answer.TRUE) == learnt.is_envy_free(theta)
-        for theta, report in audits.items()
+        for theta in learnt.allocations
+        for report in [audit(game, theta)]
     )
     found = {
         "feasible": len(learnt.list_all(learnt.is_feasible)),
@@ -76,21 +70,13 @@ def theorem_3(setting: Setting) -> Finding:
         "the price of fairness is that expected": fairness == setting.expected["price_of_fairness"],
         "real contributions do not help": real,
     }
-    return judged(
-        all(parts.values()),
-        f"Of all 8 allocations {found['feasible']} are feasible, those with two givers or more, "
-        f"and {found['equilibria']} are stable: so say a list of every world, the printed utility "
-        f"and the audit. An optimum with {found['optimal']} samples and an envy-free allocation "
-        f"with {found['envy_free']} exist, so the price of fairness is {fairness:g}; the price of "
-        "stability is not defined. Real contributions between 0 and 1 do not help: at a "
-        f"requirement of 1 none of them is stable either.{not_so(parts)}",
-        evidence={**found, "audits_agree": agree, "utilities_agree": same, "real_none": real},
-    )
+    evidence = {**found, "audits_agree": agree, "utilities_agree": same, "real_none": real}
+    return Measured(parts, evidence, {"fairness": fairness})
 
 
 def _printed_cycle(agent: int, theta: Amounts) -> Fraction:
-    """Give 1 if the agent or its predecessor gives a sample, else 1/2."""
-    return Fraction(1) if theta[agent] == 1 or theta[agent - 1] == 1 else Fraction(1, 2)
+    """Return 1 if the agent or its predecessor gives a sample, else 1/2."""
+    return ONE if theta[agent] == 1 or theta[agent - 1] == 1 else HALF
 
 
 def _real_cycle_has_none() -> bool:
@@ -126,16 +112,8 @@ class _Tally:
     resting: int = 0
 
 
-@CLAIMS.add(
-    "theorem-3-general",
-    claim="With d points each, the ring has no equilibrium whenever m(mu) is odd",
-    place="Appendix D",
-    paper="u_i = 1 - (1 - 1/d)^(t_i + t_(i-1)) / 2, so i is satisfied from m(mu) samples on; an "
-    "equilibrium needs t_i + t_(i-1) = m for all i, impossible for odd m. If m is even, "
-    "mu -> (1 - 1/d) mu + 1/d makes it odd.",
-    minutes=(0.1, 0.5),
-)
-def theorem_3_general(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-3-general")
+def theorem_3_general(setting: Setting) -> Measured:
     """List all allocations for many d and mu, and compare with the parity of m."""
     cases = _ring_cases(setting)
     searched = setting.expected["solved_up_to"]
@@ -143,29 +121,17 @@ def theorem_3_general(setting: Setting) -> Finding:
     for d, requirement, m in cases:
         _look_at_ring(tally, d, requirement, m, search=m <= searched)
     rounding, tried = _float_errors()
-    odd = sum(m % 2 for _, _, m in cases)
-    parts = {
-        "the printed utility is that of the construction": _construction_agrees(),
-        "equilibria and least totals are as claimed": not tally.listed,
-        "the search agrees": not tally.searched,
-        "the step adds one to m": not tally.steps,
-        "none of those who give nothing is stable": not tally.resting,
-    }
-    return judged(
-        all(parts.values()),
-        "The printed utility is the best classifier's accuracy in the construction with d = 2, by "
-        f"every world and sample. For {len(cases)} pairs of d and mu all allocations were listed "
-        f"in fractions: none of the {odd} with odd m has an equilibrium, and each of the others "
-        f"only m/2 from everybody ({len(tally.listed)} failures); the search, asked up to m = "
-        f"{searched}, agrees ({len(tally.searched)} failures), and the step from mu to (1 - 1/d) "
-        f"mu + 1/d always adds one to m ({len(tally.steps)} failures). The printed proof lets "
-        "whoever has more than it needs give one less, also where it gives nothing: "
-        f"{tally.idle:,} of the allocations are like that, and {tally.resting or 'none'} of them "
-        f"stable. m(mu) must be computed exactly: logarithms in floating point get it wrong at "
-        f"{rounding} of {tried} requirements that are met exactly.{not_so(parts)}",
-        evidence={
+    return Measured(
+        {
+            "the printed utility is that of the construction": _construction_agrees(),
+            "equilibria and least totals are as claimed": not tally.listed,
+            "the search agrees": not tally.searched,
+            "the step adds one to m": not tally.steps,
+            "none of those who give nothing is stable": not tally.resting,
+        },
+        {
             "cases": len(cases),
-            "odd": odd,
+            "odd": sum(m % 2 for _, _, m in cases),
             "failures": {
                 "listed": tally.listed,
                 "searched": tally.searched,
@@ -175,6 +141,7 @@ def theorem_3_general(setting: Setting) -> Finding:
             "givers_of_nothing_stable": tally.resting,
             "float_errors": rounding,
         },
+        {"searched": searched, "tried": tried},
     )
 
 
@@ -200,7 +167,7 @@ def _look_at_ring(tally: _Tally, d: int, requirement: Fraction, m: int, *, searc
 
 
 def threshold(d: int, requirement: Fraction) -> int:
-    """Give m(mu), the least number of samples that satisfies an agent."""
+    """Return m(mu), the least number of samples that satisfies an agent."""
     m = 0
     while ring_utility(d)(0, [m, 0, 0]) < requirement:
         m += 1
@@ -208,7 +175,7 @@ def threshold(d: int, requirement: Fraction) -> int:
 
 
 def _ring_cases(setting: Setting) -> list[tuple[int, Fraction, int]]:
-    """Give (d, mu, m): requirements that m samples meet exactly, and ones between two of these."""
+    """List (d, mu, m): requirements that m samples meet exactly, and ones between two of these."""
     largest_d, largest_m = setting.expected["full" if setting.full else "quick"]
     cases = []
     for d in range(2, largest_d + 1):

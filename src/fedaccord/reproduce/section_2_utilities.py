@@ -15,10 +15,13 @@ from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.games.pac.exact import PacGame
 from fedaccord.games.pac.worlds import World
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
+from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.oracle import (
+    ONE,
+    ZERO,
     Amounts,
     PlainWorld,
+    Rows,
     Utility,
     coverage_utility,
     cycle_worlds,
@@ -42,18 +45,18 @@ def _counts(random: np.random.Generator, agents: int, most: int = 2) -> list[int
     return [int(n) for n in random.integers(0, most + 1, agents)]
 
 
+def _differs(game: Any, agent: int, theta: Amounts, value: Fraction) -> bool:
+    """Say whether a game's utility is not a value: in fractions, or by much in doubles."""
+    given = game.utilities(np.array([float(t) for t in theta]))[agent]
+    exact = game.exact_utility(agent, [Fraction(t) for t in theta])
+    return bool(exact != value or abs(given - float(value)) > 1e-12)
+
+
 # Random discovery.
 
 
-@CLAIMS.add(
-    "random-discovery",
-    claim="Random discovery gives linear utilities u = QQ'theta with a symmetric PSD matrix",
-    place="Section 2.2, Random Discovery",
-    paper="An agent who is rewarded q_ix every time anybody draws x has the expected reward "
-    "q_i Q' theta, so that W = QQ' is symmetric and positive semidefinite.",
-    minutes=(0.01, 0.1),
-)
-def random_discovery(setting: Setting) -> Finding:
+@CLAIMS.measure("random-discovery")
+def random_discovery(setting: Setting) -> Measured:
     """Compare u = QQ'theta with the mean reward over every sample, and look at W."""
     random = np.random.default_rng(SEED)
     wrong, tried, eigenvalues, diagonal = [], 0, [], []
@@ -66,25 +69,17 @@ def random_discovery(setting: Setting) -> Finding:
         diagonal += np.diagonal(matrix).tolist()
         if (matrix != matrix.T).any() or eigenvalues[-1] < -1e-12:
             wrong.append(number)
+        rows = read_rows(table.tolist())
         for _ in range(3):
             theta = _counts(random, agents)
             tried += agents
-            given = game.utilities(np.array(theta, dtype=float))
             for agent in range(agents):
-                mean = _mean_reward(read_rows(table.tolist()), agent, theta)
-                exact = game.exact_utility(agent, [Fraction(t) for t in theta])
-                if exact != mean or abs(given[agent] - float(mean)) > 1e-12:
+                if _differs(game, agent, theta, _mean_reward(rows, agent, theta)):
                     wrong.append(number)
     single = sum(abs(value - 1) < 1e-12 for value in diagonal)
-    return judged(
-        not wrong,
-        f"In {GAMES[setting.full]} random games the mean reward over every sample that could be "
-        f"drawn, in exact fractions, is QQ'theta for all of {tried} utilities ({len(wrong)} "
-        f"differ); QQ' is symmetric and its least eigenvalue {min(eigenvalues):.1g}. Its diagonal "
-        f"is sum of q_ix^2, and so 1 only for agents with a single point ({single} of "
-        f"{len(diagonal)} here): the unit diagonal that the paper goes on to assume is a matter of "
-        "units, and the same for all only if all these sums are equal, as in its flower.",
-        evidence={
+    return Measured(
+        {"no game differs": not wrong},
+        {
             "games": GAMES[setting.full],
             "utilities": tried,
             "differ": wrong,
@@ -95,33 +90,21 @@ def random_discovery(setting: Setting) -> Finding:
     )
 
 
-def _mean_reward(table: Sequence[Sequence[Fraction]], agent: int, theta: Amounts) -> Fraction:
+def _mean_reward(table: Rows, agent: int, theta: Amounts) -> Fraction:
     """Add up q_ix over all that was drawn, for every sample there is, weighted by its chance."""
-    world: PlainWorld = (
-        Fraction(1),
-        [[(x, None, q) for x, q in enumerate(row) if q] for row in table],
+    world: PlainWorld = (ONE, [[(x, None, q) for x, q in enumerate(row) if q] for row in table])
+    rewards = (
+        chance * sum(table[agent][x] for x, _ in drawn)
+        for drawn, chance in list_samples(world, theta)
     )
-    return sum(
-        (
-            chance * sum(table[agent][x] for x, _ in drawn)
-            for drawn, chance in list_samples(world, theta)
-        ),
-        Fraction(0),
-    )
+    return sum(rewards, ZERO)
 
 
 # Random coverage.
 
 
-@CLAIMS.add(
-    "random-coverage",
-    claim="Random coverage has utilities 1 - 1/2 sum_x q_ix prod_j (1 - q_jx)^theta_j",
-    place="Section 2.2, Random Coverage",
-    paper="With labels that are independent coin flips the best classifier is right on every point "
-    "seen and right half of the time elsewhere, which gives this expected accuracy.",
-    minutes=(0.01, 0.3),
-)
-def random_coverage(setting: Setting) -> Finding:
+@CLAIMS.measure("random-coverage")
+def random_coverage(setting: Setting) -> Measured:
     """Compare the formula with every labelling and every sample, and on the flower with draws."""
     random = np.random.default_rng(SEED)
     wrong, tried = [], 0
@@ -132,21 +115,15 @@ def random_coverage(setting: Setting) -> Finding:
         rows = read_rows(table.tolist())
         formula, learnt = coverage_utility(rows), learnt_utility(_coin_flips(rows))
         theta = _counts(random, agents)
-        given = game.utilities(np.array(theta, dtype=float))
         for agent in range(agents):
             tried += 1
             value = learnt(agent, theta)
-            exact = game.exact_utility(agent, [Fraction(t) for t in theta])
-            if not value == formula(agent, theta) == exact or abs(given[agent] - value) > 1e-12:
+            if value != formula(agent, theta) or _differs(game, agent, theta, value):
                 wrong.append(number)
     off = _flower_by_drawing(DRAWS[setting.full])
-    return judged(
-        not wrong and off <= MOST_ERRORS,
-        f"In {GAMES[setting.full]} random games all {tried} utilities equal the accuracy of the "
-        "best classifier over every labelling and every sample, in exact fractions "
-        f"({len(wrong)} differ). On the flower with 16 petals the mean of {DRAWS[setting.full]:,} "
-        f"drawn samples is within {off:.1f} standard errors of the formula for every agent.",
-        evidence={
+    return Measured(
+        {"no game differs": not wrong, "draws agree": off <= MOST_ERRORS},
+        {
             "games": GAMES[setting.full],
             "utilities": tried,
             "differ": wrong,
@@ -157,8 +134,8 @@ def random_coverage(setting: Setting) -> Finding:
     )
 
 
-def _coin_flips(table: Sequence[Sequence[Fraction]]) -> list[PlainWorld]:
-    """Give a world for each labelling of the points, all alike in likelihood."""
+def _coin_flips(table: Rows) -> list[PlainWorld]:
+    """Return a world for each labelling of the points, all alike in likelihood."""
     points = len(table[0])
     return [
         (
@@ -193,48 +170,34 @@ def _flower_by_drawing(count: int) -> float:
 # PAC learning.
 
 
-@CLAIMS.add(
-    "pac-utilities",
-    claim="In PAC learning utility is the expected accuracy of a consistent classifier",
-    place="Section 2.2, General PAC Learning",
-    paper="Labels may depend on each other: with two points that always have the same label, one "
-    "seen point tells both. Utility is the expected accuracy of any consistent function.",
-    minutes=(0.02, 0.3),
-)
-def pac_utilities(setting: Setting) -> Finding:
+@CLAIMS.measure("pac-utilities")
+def pac_utilities(setting: Setting) -> Measured:
     """Check the example and random classes, and whether any consistent function will do."""
-    example = _example_holds()
     wrong, tried, falls = _compare_learners(GAMES[setting.full])
     careless, likeliest, by_point = _careless_function(), _likeliest_function(), _likeliest_labels()
-    steady = by_point[0] <= by_point[1]
-    parts = {
-        "a sample of either agent lifts everybody's accuracy from 1/2 to 1 in the example": example,
-        "the likeliest label of every point is as right after another's sample as before": steady,
-        "the likeliest function loses by another's sample": likeliest[1] < likeliest[0],
-    }
-    return weighed(
-        example and not wrong and not falls and steady,
-        careless[1] < careless[0],
-        f"In the paper's example a sample of either agent lifts everybody's accuracy from 1/2 to "
-        f"1. In {GAMES[setting.full]} random hypothesis classes {tried} utilities of the best "
-        f"classifier equal the mean over every target and every sample ({len(wrong)} differ), and "
-        "they and those of the worst consistent function fell with more samples "
-        f"{falls} times. But Section 2.1 takes utilities that never fall, and then not any "
-        "consistent function will do: when another agent adds a sample, one that picks badly goes "
-        f"from {careless[0]} to {careless[1]}, and even the likeliest function of all may go from "
-        f"{likeliest[0]} to {likeliest[1]}, where the likeliest label of every point is right "
-        f"{by_point[0]} of the time before and {by_point[1]} after.{not_so(parts)}",
-        correction="Give every point the label that is likeliest given the sample (the optimal "
-        "classifier of Theorem 3), or take the worst consistent function; then utility is well "
-        "defined and never falls when anybody gives more.",
-        evidence={
+    return Measured(
+        {
+            "a sample of either agent lifts everybody's accuracy from 1/2 to 1 in the example": (
+                _example_holds()
+            ),
+            "no class differs, and no utility falls": not wrong and not falls,
+            "the likeliest label of every point is as right after another's sample as before": (
+                by_point[0] <= by_point[1]
+            ),
+        },
+        {
             "utilities": tried,
             "differ": wrong,
             "falls": falls,
-            "careless_function": [str(value) for value in careless],
-            "likeliest_function": [str(value) for value in likeliest],
-            "likeliest_labels": [str(value) for value in by_point],
+            "careless_function": careless,
+            "likeliest_function": likeliest,
+            "likeliest_labels": by_point,
             "seed": SEED,
+        },
+        {"games": GAMES[setting.full]},
+        refuted={
+            "a function that picks badly loses by another's sample": careless[1] < careless[0],
+            "the likeliest function loses by another's sample": likeliest[1] < likeliest[0],
         },
     )
 
@@ -305,7 +268,7 @@ Targets: TypeAlias = Mapping[str, Fraction]
 def _before_and_after(
     targets: Targets, rule: Callable[[Targets], str]
 ) -> tuple[Fraction, Fraction]:
-    """Give an agent's accuracy without a sample and with another's, if a rule picks the function.
+    """Return an agent's accuracy without a sample and with another's, if a rule picks the function.
 
     targets: all there are.
     rule: picks one of those that agree with the sample.
@@ -358,29 +321,18 @@ def _likeliest_labels() -> tuple[Fraction, Fraction]:
 # Real contributions.
 
 
-@CLAIMS.add(
-    "randomized-rounding",
-    claim="Randomized rounding extends utilities to real contributions and agrees at whole ones",
-    place="Section 2.2 and Appendix A",
-    paper="A real contribution is rounded to one of the two whole numbers around it with itself as "
-    "the mean, and utility is the expectation; this works for whole contributions too.",
-    minutes=(0.01, 0.1),
-)
-def randomized_rounding(setting: Setting) -> Finding:
+@CLAIMS.measure("randomized-rounding")
+def randomized_rounding(setting: Setting) -> Measured:
     """Compare real utilities with the mean over all roundings, in coverage and PAC games."""
     random = np.random.default_rng(SEED)
-    wrong, tried, whole = [], 0, 0
+    wrong, tried = [], 0
     for number in range(GAMES[setting.full]):
         game, plain = _rounding_case(random, number)
         for quarters in random.integers(0, 11, (4, game.size)).tolist():
             theta = [Fraction(n, 4) for n in quarters]
-            whole += all(t.denominator == 1 for t in theta)
-            given = game.utilities(np.array([float(t) for t in theta]))
             for agent in range(game.size):
                 tried += 1
-                value = round_at_random(plain)(agent, theta)
-                exact = game.exact_utility(agent, theta)
-                if exact != value or abs(given[agent] - float(value)) > 1e-12:
+                if _differs(game, agent, theta, round_at_random(plain)(agent, theta)):
                     wrong.append(number)
         at = _counts(random, game.size)
         for agent in range(game.size):
@@ -388,16 +340,15 @@ def randomized_rounding(setting: Setting) -> Finding:
                 wrong.append(number)
     once, spread = _two_readings()
     linear = LinearGame([[1, 0.5], [0.25, 1]], [1, 1])
-    same = abs(linear.utilities(np.array([0.5, 1.5]))[0] - 1.25) <= 1e-15
-    return judged(
-        not wrong and same and once != spread,
-        f"In {GAMES[setting.full]} coverage and PAC games {tried} utilities at multiples of 1/4 "
-        "equal the mean over all roundings of all agents, in exact fractions, and at whole "
-        f"contributions the utility of the whole-number game ({len(wrong)} differ). Linear "
-        "utilities do not change. As the paper warns, the mean alone does not fix the utility: one "
-        f"sample for sure gives {float(once):.4g}, none or two with equal chances "
-        f"{float(spread):.4g}.",
-        evidence={
+    return Measured(
+        {
+            "no game differs": not wrong,
+            "linear utilities do not change": (
+                abs(linear.utilities(np.array([0.5, 1.5]))[0] - 1.25) <= 1e-15
+            ),
+            "the mean alone does not fix the utility": once != spread,
+        },
+        {
             "games": GAMES[setting.full],
             "utilities": tried,
             "differ": wrong,
@@ -421,6 +372,6 @@ def _rounding_case(random: np.random.Generator, number: int) -> tuple[Any, Utili
 
 
 def _two_readings() -> tuple[Fraction, Fraction]:
-    """Give an agent's utility at one sample, and at none or two with equal chances."""
+    """Return an agent's utility at one sample, and at none or two with equal chances."""
     utility = coverage_utility([[Fraction(1, 2)] * 2])
     return utility(0, [1]), (utility(0, [0]) + utility(0, [2])) / 2

@@ -23,13 +23,16 @@ from fedaccord.federation.defection.solo import SoloCurves
 from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import Finished
-from fedaccord.reproduce import alone, bench, defecting, estimates, preparing, printed
-from fedaccord.reproduce import difficulty as difficulty_rows
-from fedaccord.reproduce.bench import Bench, Data, described
-from fedaccord.reproduce.claims import Setting, Unavailable, Verdict
-from fedaccord.reproduce.estimates import Estimate, difference_of_shares, mean_of, resampled
-from fedaccord.reproduce.experiment import CLAIMS
-from fedaccord.reproduce.running import blum2021, checked, expected_numbers
+from fedaccord.reproduce import estimates, experiment
+from fedaccord.reproduce import section_6_algorithms as algorithms
+from fedaccord.reproduce import section_6_defection as defection
+from fedaccord.reproduce import section_6_difficulty as difficulty_rows
+from fedaccord.reproduce import section_6_preparation as preparation
+from fedaccord.reproduce import section_6_solo as solo_rows
+from fedaccord.reproduce.claims import EXPERIMENT, Setting, Unavailable, Verdict
+from fedaccord.reproduce.estimates import Estimate, estimate_difference, estimate_mean, resample
+from fedaccord.reproduce.experiment import Data, Experiment, describe_data
+from fedaccord.reproduce.run import all_claims, blum2021, check_claim, expected_numbers
 
 EXPECTED = expected_numbers()
 NAMES = ("A", "B", "C", "D")
@@ -39,19 +42,20 @@ MADE_UP = Data("made-up data", " They are made up.")
 def row(id: str, folder: Path, *, full: bool = False, **expected):
     """Check a claim as the command does."""
     setting = Setting(full, {**EXPECTED[id], **expected}, folder)
-    return checked(CLAIMS[id], setting).finding
+    return check_claim(all_claims()[id], setting).finding
 
 
 # What all rows share.
 
 
 def test_every_row_has_numbers_of_the_paper_a_place_and_a_cost() -> None:
-    assert len(CLAIMS) == 15
-    for id, claim in CLAIMS.items():
-        assert EXPECTED[id]["place"]
+    claims = [claim for claim in all_claims().values() if claim.part == EXPERIMENT]
+    assert len(claims) == 15
+    for claim in claims:
+        assert EXPECTED[claim.id]["place"]
         assert claim.place.startswith(("Section 6", "Appendix I"))
         assert all(0 < minutes < 120 for minutes in claim.minutes)
-    assert sum(claim.minutes[0] for claim in CLAIMS.values()) <= 6
+    assert sum(claim.minutes[0] for claim in claims) <= 6
 
 
 @pytest.mark.parametrize("id", ["solo-curves", "defection", "pre-training", "difficulty"])
@@ -66,7 +70,7 @@ def test_without_images_the_full_scale_says_where_to_get_them(
 
 def test_readers_are_told_whether_the_data_are_the_papers() -> None:
     digits, balanced, others = (
-        described(source, points, 131_600)
+        describe_data(source, points, 131_600)
         for source, points in (("digits", 1797), ("emnist", 131_600), ("emnist", 112_373))
     )
     assert str(digits) == "scikit-learn's digits (not the paper's data)"
@@ -80,7 +84,7 @@ def test_the_papers_split_is_known_by_its_size(
 ) -> None:
     made = SimpleNamespace(data=range(47 * 2800))
     monkeypatch.setattr(building, "Building", lambda config, cache: made)
-    found = bench.bench(Setting(True, {}, tmp_path), "defection.toml")
+    found = experiment.set_up(Setting(True, {}, tmp_path), "defection.toml")
     assert found.data == Data("EMNIST's balanced split", "")
 
 
@@ -95,9 +99,9 @@ def test_quick_rows_have_a_seed_of_their_own_and_full_ones_that_of_their_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the quick rows would count the trials of the digits audit again."""
-    monkeypatch.setattr(bench, "_prepared", lambda setting, config: config)
+    monkeypatch.setattr(experiment, "_prepare", lambda setting, config: config)
     quick, full = (
-        bench.bench(Setting(full, {}, tmp_path), "defection.toml") for full in (False, True)
+        experiment.set_up(Setting(full, {}, tmp_path), "defection.toml") for full in (False, True)
     )
     assert (quick.audit.seed, quick.audit.trials) == (2021, 36)
     assert full.audit == Config.load(blum2021() / "defection.toml").audit
@@ -117,7 +121,7 @@ def test_differences_of_paired_shares_hold_the_true_one_as_often_as_promised(
     random = np.random.default_rng(0)
     ways = np.array([0.0, 1.0, -1.0, 0.0])
     parts = [both, first, second, 1 - both - first - second]
-    seen = [difference_of_shares(random.choice(ways, trials, p=parts)) for _ in range(1000)]
+    seen = [estimate_difference(random.choice(ways, trials, p=parts)) for _ in range(1000)]
     assert np.mean([one.holds(first - second) for one in seen]) >= 0.92
     if first == second:
         assert np.mean([one.low > 0 for one in seen]) <= 0.03
@@ -125,25 +129,25 @@ def test_differences_of_paired_shares_hold_the_true_one_as_often_as_promised(
 
 def test_the_interval_of_paired_shares_is_that_of_agresti_and_min() -> None:
     """Nine of 30 pairs differ: 9/32, and 10/32 - (9/32)^2 for the variance of one of 32."""
-    found = difference_of_shares([1.0] * 9 + [0.0] * 21)
+    found = estimate_difference([1.0] * 9 + [0.0] * 21)
     assert found.value == pytest.approx(0.3)
     assert (found.low, found.high) == pytest.approx((0.1066, 0.4559), abs=1e-4)
 
 
 def test_trials_that_all_end_alike_do_not_make_a_difference_certain() -> None:
-    assert difference_of_shares([0.0] * 30).holds(0)
-    assert difference_of_shares([1.0] * 3).low < 0.5
-    assert difference_of_shares([1.0] * 30).low > 0.8
+    assert estimate_difference([0.0] * 30).holds(0)
+    assert estimate_difference([1.0] * 3).low < 0.5
+    assert estimate_difference([1.0] * 30).low > 0.8
 
 
 def test_means_and_resampled_numbers_hold_the_true_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "RESAMPLES", 200)
     random = np.random.default_rng(1)
-    means = [mean_of(random.normal(3, 1, size=8)) for _ in range(500)]
+    means = [estimate_mean(random.normal(3, 1, size=8)) for _ in range(500)]
     assert 0.92 <= np.mean([one.holds(3) for one in means]) <= 0.98
-    assert mean_of([2.0]).holds(100)
+    assert estimate_mean([2.0]).holds(100)
     drawn = [
-        resampled(random.normal(3, 1, size=30), lambda some: float(some.mean()), seed=n)
+        resample(random.normal(3, 1, size=30), lambda some: float(some.mean()), seed=n)
         for n in range(40)
     ]
     assert np.mean([one.holds(3) for one in drawn]) >= 0.85
@@ -155,7 +159,10 @@ def test_the_resampled_interval_of_a_mean_is_students() -> None:
     parts = []
     for n in range(10):
         values = random.normal(size=12)
-        ours, students = resampled(values, lambda some: float(some.mean()), seed=n), mean_of(values)
+        ours, students = (
+            resample(values, lambda some: float(some.mean()), seed=n),
+            estimate_mean(values),
+        )
         parts.append((ours.high - ours.low) / (students.high - students.low))
     assert np.mean(parts) == pytest.approx(1, abs=0.05)
 
@@ -184,7 +191,8 @@ HARD = np.array([True, True, False, False])
 
 
 def judged_curves(curves):
-    return alone.judged_curves(curves, HARD, MADE_UP, EXPECTED["solo-curves"])
+    measured = solo_rows.judge_curves(curves, HARD, MADE_UP, EXPECTED["solo-curves"])
+    return measured.find("solo-curves")
 
 
 def test_curves_of_which_the_hard_ones_take_three_times_as_long_hold() -> None:
@@ -222,14 +230,15 @@ def test_other_curves_do_not(curves, verdict: Verdict, words: str) -> None:
 def test_wide_intervals_do_not_make_it_three_times(
     seen: Estimate, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "resampled", lambda runs, statistic: seen)
+    monkeypatch.setattr(solo_rows, "resample", lambda runs, statistic: seen)
     found = judged_curves(made_curves())
     assert found.verdict is verdict
     assert ("too few runs to tell that from 3" in found.correction) is (found.correction != "")
 
 
 def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
-    found = alone.judged_levels(made_curves(), MADE_UP, EXPECTED["solo-levels"])
+    measured = solo_rows.judge_levels(made_curves(), MADE_UP, EXPECTED["solo-levels"])
+    found = measured.find("solo-levels")
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["highest"]["0.5"]["value"] == pytest.approx(0.7275, abs=0.01)
     assert "chosen, on other deals, so that half misses it" in found.measured
@@ -244,12 +253,12 @@ def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     ],
 )
 def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
-    found = alone.judged_levels(curves, MADE_UP, EXPECTED["solo-levels"])
+    found = solo_rows.judge_levels(curves, MADE_UP, EXPECTED["solo-levels"])
     assert found.verdict is Verdict.FAILS
 
 
 @pytest.mark.parametrize("missing", [(0.5, 0.25), (1.0,)])
-@pytest.mark.parametrize("judge", [alone.judged_levels, alone.judged_half])
+@pytest.mark.parametrize("judge", [solo_rows.judge_levels, solo_rows.judge_half])
 def test_without_the_levels_that_are_compared_nothing_is_judged(judge, missing) -> None:
     curves = made_curves()
     left = {level: runs for level, runs in curves.accuracy.items() if level not in missing}
@@ -267,7 +276,8 @@ def test_without_the_levels_that_are_compared_nothing_is_judged(judge, missing) 
     ],
 )
 def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> None:
-    found = alone.judged_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
+    measured = solo_rows.judge_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
+    found = measured.find("solo-half")
     assert found.verdict is verdict and remarked(found)
     assert "chosen, on other deals, so that half misses it" in found.measured
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
@@ -293,11 +303,11 @@ def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
 
     solo = Solo(rounds=12, batch_size=8, evaluate_every=1)
     config = dataclasses.replace(Config.default(), algorithms={"Solo": solo})
-    config = bench.with_section(config, "audit", trials=3, levels=(1.0,))
+    config = experiment.with_section(config, "audit", trials=3, levels=(1.0,))
     building = SimpleNamespace(source=lambda seed: MadeUpSource())
     monkeypatch.setitem(engines.ENGINES, "local", MadeUpEngine(rule))
     monkeypatch.setattr(
-        alone, "bench", lambda setting, *_: Bench(config, building, MADE_UP, setting)
+        solo_rows, "set_up", lambda setting, *_: Experiment(config, building, MADE_UP, setting)
     )
     found = row("solo-curves", tmp_path)
     assert found.verdict is verdict
@@ -307,12 +317,12 @@ def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
 @pytest.fixture
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digits with fewer trials and levels, which are trained all the same."""
-    whole = alone.digits_alone
+    whole = solo_rows.train_digits_alone
 
     def fewer(config: Config) -> Config:
-        return bench.with_section(whole(config), "audit", trials=3, levels=(1.0, 0.5))
+        return experiment.with_section(whole(config), "audit", trials=3, levels=(1.0, 0.5))
 
-    monkeypatch.setattr(alone, "digits_alone", fewer)
+    monkeypatch.setattr(solo_rows, "train_digits_alone", fewer)
 
 
 def test_digits_trained_alone_miss_the_goal_with_half_and_runs_are_kept(
@@ -399,16 +409,16 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def check(id: str, rule=papers, trials: int = 20):
         engine = MadeUpEngine(rule)
         monkeypatch.setitem(engines.ENGINES, "local", engine)
-        config = bench.with_section(
+        config = experiment.with_section(
             Config.default(), "audit", trials=trials, levels=(1.0, 0.25), defectors="random"
         )
         building = SimpleNamespace(source=lambda seed: MadeUpSource())
 
         def made(setting, file, quick=None):
             check.asked = file, quick
-            return Bench(config, building, MADE_UP, setting)
+            return Experiment(config, building, MADE_UP, setting)
 
-        monkeypatch.setattr(defecting, "bench", made)
+        monkeypatch.setattr(defection, "set_up", made)
         check.engine = engine
         return row(id, tmp_path)
 
@@ -565,15 +575,15 @@ def test_trends_need_a_difference_beyond_chance(planted, id: str, rule, verdict:
     assert found.verdict is verdict
     assert "no number to compare with" in found.measured
     file, quick = {
-        "more-agents": ("more-agents.toml", defecting.eight_agents),
-        "larger-sets": ("larger-sets.toml", defecting.double_sets),
+        "more-agents": ("more-agents.toml", defection.eight_agents),
+        "larger-sets": ("larger-sets.toml", defection.double_sets),
     }[id]
     assert planted.asked == (file, quick)
 
 
 def test_more_agents_and_larger_sets_differ_from_the_built_in_ones_in_nothing_else() -> None:
     plain = Config.default()
-    more, larger = defecting.eight_agents(plain), defecting.double_sets(plain)
+    more, larger = defection.eight_agents(plain), defection.double_sets(plain)
     for other, sections in ((more, ("agents", "audit")), (larger, ("agents", "audit"))):
         for name in ("data", "pools", "difficulty", "model", "pretraining"):
             assert getattr(other, name) == getattr(plain, name)
@@ -591,12 +601,12 @@ def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The built-in audit with four trials at two levels, trained all the same."""
 
     def made(setting, file, quick=lambda config: config):
-        config = bench.with_section(
+        config = experiment.with_section(
             Config.default(), "audit", trials=4, levels=(1.0, 0.25), defectors="random"
         )
-        return bench._prepared(setting, config)
+        return experiment._prepare(setting, config)
 
-    monkeypatch.setattr(defecting, "bench", made)
+    monkeypatch.setattr(defection, "set_up", made)
 
 
 def test_trained_digits_are_satisfied_draw_alike_and_mw_fed_moves_draws(
@@ -679,7 +689,7 @@ def test_pretraining_is_judged_by_what_all_the_epochs_give(
 def test_digits_are_past_55_percent_long_before_40_epochs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "STARTS", 1)
+    monkeypatch.setattr(preparation, "STARTS", 1)
     found = row("pre-training", tmp_path)
     assert found.verdict is Verdict.CORRECTED
     assert found.evidence["epochs_to_accuracy"][0] < 4
@@ -699,7 +709,8 @@ def judged_search(rate_short: dict[int, float], draws=None):
     again = {BEST: list(0.9 + noise)}
     for size in (4, 8, 64, 128, 256, 512):
         again[0.002, size] = list(0.9 - rate_short.get(size, 0.3) - noise)
-    return preparing.judged_search(draws, again, MADE_UP, EXPECTED["hyperparameters"])
+    measured = preparation.judge_search(draws, again, MADE_UP, EXPECTED["hyperparameters"])
+    return measured.find("hyperparameters")
 
 
 @pytest.mark.parametrize(
@@ -738,7 +749,7 @@ def test_the_search_tries_networks_and_keeps_what_it_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "SEEN", 1)
-    monkeypatch.setattr(preparing, "FRESH", (2, 2))
+    monkeypatch.setattr(preparation, "FRESH", (2, 2))
     monkeypatch.setattr(pretraining, "BATCH_SIZES", (64, 256))
     found = row("hyperparameters", tmp_path, draws=3)
     assert len(found.evidence["draws"]) == 3
@@ -789,9 +800,10 @@ def test_trials_that_vary_enough_and_take_as_long_hold() -> None:
     expected = EXPECTED["difficulty"]
 
     def judged(seen, batches):
-        return difficulty_rows.judged_difficulty(
+        measured = difficulty_rows.judge_difficulty(
             seen, batches, difficulty_rows.DIGITS, MADE_UP, expected
         )
+        return measured.find("difficulty")
 
     assert judged(spread, times).verdict is Verdict.HOLDS
     longer = judged(spread, 2 * times)
@@ -829,7 +841,7 @@ def test_networks_are_trained_on_small_pools_and_kept(
     assert row("difficulty", tmp_path) == found
 
 
-# The algorithms as printed.
+# The algorithms as algorithms.
 
 
 def test_the_factor_is_right_for_one_local_batch_only(tmp_path: Path) -> None:
@@ -843,14 +855,14 @@ def test_the_factor_is_right_for_one_local_batch_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "verdict"),
     [
-        ("printed_average", lambda models, b: sum(models) / len(models), Verdict.HOLDS),
-        ("mean_average", lambda models, b: sum(models) / (1 + len(models)), Verdict.FAILS),
+        ("average_as_printed", lambda models, b: sum(models) / len(models), Verdict.HOLDS),
+        ("average_models", lambda models, b: sum(models) / (1 + len(models)), Verdict.FAILS),
     ],
 )
 def test_other_averages_are_told_apart(
     name: str, rule, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printed, name, rule)
+    monkeypatch.setattr(algorithms, name, rule)
     assert row("algorithm-1", tmp_path).verdict is verdict
 
 
@@ -894,4 +906,4 @@ def test_a_floor_that_starved_nobody_would_hold() -> None:
     from fractions import Fraction
 
     equal = {"shares": (Fraction(1, 4),) * 4, "exact": [64] * 4, "printed": [64] * 4}
-    assert printed.judged_counts([equal], 256, 64).verdict is Verdict.HOLDS
+    assert algorithms.judge_counts([equal], 256, 64).verdict is Verdict.HOLDS

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.reproduce.bench import Bench, Data, bench
-from fedaccord.reproduce.claims import Claims, Finding, Setting, Verdict
-from fedaccord.reproduce.estimates import Estimate, mean_of, resampled
+from fedaccord.reproduce.claims import Claims, Measured, Setting
+from fedaccord.reproduce.estimates import Estimate, estimate_mean, resample
+from fedaccord.reproduce.experiment import Data, Experiment, set_up
 
 if TYPE_CHECKING:
     from fedaccord.federation.data.dataset import Dataset
@@ -24,7 +24,7 @@ PERMUTATIONS = 400
 HALVINGS = 50
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Small:
     """The paper's procedure on a pool so small that some hundred trials can tell its points apart.
 
@@ -69,7 +69,7 @@ IMAGES = Small(
 )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Spread:
     """What the scores of a small pool tell.
 
@@ -92,25 +92,17 @@ class Spread:
         return self.seen > self.by_chance.high and self.longer.low > 0
 
 
-@CLAIMS.add(
-    "difficulty",
-    claim="Points differ in how fast networks learn from them, by 21.6 batches around 286",
-    place="Appendix I, Encouraging heterogeneity",
-    paper="Over 10,000 trials of 1,000 of 60,000 points, the mean number of batches to 60 % of the "
-    "trials that a point was in is 286 on average, with deviation 21.6, from 235 to 670; agents "
-    "from the top and the bottom tenth differ in how fast they train.",
-    minutes=(0.6, 18.0),
-)
-def difficulty(setting: Setting) -> Finding:
+@CLAIMS.measure("difficulty")
+def difficulty(setting: Setting) -> Measured:
     """Run the procedure on a small pool; at full scale also as printed, with fewer trials."""
-    place = bench(setting, "difficulty.toml")
+    place = set_up(setting, "difficulty.toml")
     small = IMAGES if setting.full else DIGITS
-    made, spread = _small_pool(place, small)
-    times = _as_printed(place).times if setting.full else made.times
-    return judged_difficulty(spread, times, small, place.data, setting.expected)
+    made, spread = _score_small_pool(place, small)
+    times = _run_as_printed(place).times if setting.full else made.times
+    return judge_difficulty(spread, times, small, place.data, setting.expected)
 
 
-def _as_printed(place: Bench) -> Trials:
+def _run_as_printed(place: Experiment) -> Trials:
     """Run trials as the paper's, on its division of the points."""
     from fedaccord.federation.data.difficulty import run_trials
 
@@ -120,13 +112,13 @@ def _as_printed(place: Bench) -> Trials:
         *(pools.agents, place.building.model),
         holdout=pools.validation,
         seed=place.config.pools.seed,
-        path=place.kept("difficulty"),
+        path=place.keep("difficulty"),
         progress=lambda done, of: place.setting.tell("trials of difficulty", done, of),
         **place.config.difficulty.options,
     )
 
 
-def _small_pool(place: Bench, small: Small) -> tuple[Trials, Spread]:
+def _score_small_pool(place: Experiment, small: Small) -> tuple[Trials, Spread]:
     """Score a small pool, and train fresh networks on its harder and on its easier half."""
     from fedaccord.federation.data.difficulty import Bands, Scores, mean_by_point, run_trials
 
@@ -138,7 +130,7 @@ def _small_pool(place: Bench, small: Small) -> tuple[Trials, Spread]:
         trials=small.trials,
         points=small.points,
         seed=0,
-        path=place.kept("difficulty-small"),
+        path=place.keep("difficulty-small"),
         progress=lambda done, of: place.setting.tell("trials on a small pool", done, of),
         **small.options,
     )
@@ -146,16 +138,18 @@ def _small_pool(place: Bench, small: Small) -> tuple[Trials, Spread]:
     scores = Scores(values, counts, pool.sha256, {})
     hard, easy = Bands(hard=(50, 100), easy=(0, 50)).pools(scores)
     slow, quick = (
-        _times_on(place, pool.take(part), others, small, name)
+        _measure_times(place, pool.take(part), others, small, name)
         for part, name in ((hard, "harder"), (easy, "easier"))
     )
     # Both were trained from the same starts, one by one.
-    longer = mean_of(slow - quick)
-    return made, spread_of(made, small.pool, longer, float(quick.mean()))
+    longer = estimate_mean(slow - quick)
+    return made, measure_spread(made, small.pool, longer, float(quick.mean()))
 
 
-def _times_on(place: Bench, part: Dataset, holdout: Dataset, small: Small, name: str) -> Vector:
-    """Give the batches that fresh networks take to learn from all points of a part."""
+def _measure_times(
+    place: Experiment, part: Dataset, holdout: Dataset, small: Small, name: str
+) -> Vector:
+    """Return the batches that fresh networks take to learn from all points of a part."""
     from fedaccord.federation.data.difficulty import run_trials
 
     return run_trials(
@@ -164,13 +158,13 @@ def _times_on(place: Bench, part: Dataset, holdout: Dataset, small: Small, name:
         trials=small.fresh,
         points=len(part),
         seed=1,
-        path=place.kept(f"difficulty-{name}"),
+        path=place.keep(f"difficulty-{name}"),
         progress=lambda done, of: place.setting.tell(f"learning the {name} points", done, of),
         **small.options,
     ).times
 
 
-def spread_of(made: Trials, pool: int, longer: Estimate, easier: float) -> Spread:
+def measure_spread(made: Trials, pool: int, longer: Estimate, easier: float) -> Spread:
     """Compare the spread of the scores with what it is when times are dealt to trials at random.
 
     made: the trials.
@@ -204,9 +198,9 @@ def spread_of(made: Trials, pool: int, longer: Estimate, easier: float) -> Sprea
     )
 
 
-def judged_difficulty(
+def judge_difficulty(
     spread: Spread, times: Vector, small: Small, data: Data, expected: Mapping[str, Any]
-) -> Finding:
+) -> Measured:
     """Judge whether the score is about points, and whether it can spread as the paper says.
 
     A score is the mean of the n trials that a point is in, each of m points:
@@ -219,54 +213,47 @@ def judged_difficulty(
     spread: what the small pool tells.
     times: batches of single trials.
     small: how large the small pool was.
-    data: what is learnt.
-    expected: the paper's numbers.
     """
     each = expected["trials"] * expected["points"] / expected["pool"]
     factor = math.sqrt(1 / each + 1 / expected["points"])
-    varied = resampled(times, lambda some: float(some.std(ddof=1) / some.mean()))
+    varied = resample(times, lambda some: float(some.std(ddof=1) / some.mean()))
     # In the paper's unit: what scores could spread by, around its own mean.
     most = Estimate(
         *(factor * expected["mean"] * v for v in (varied.value, varied.low, varied.high))
     )
-    mean = mean_of(times)
-    low, high = (expected[end] / expected["mean"] for end in ("least", "most"))
-    shortest, longest = (float(end / mean.value) for end in (times.min(), times.max()))
-    measured = (
-        f"On {data}, {small.trials} trials of {small.points} of {small.pool} points: scores spread "
-        f"by {spread.seen:.2f} batches, where chance alone gives {spread.by_chance} (halves of the "
-        f"trials correlate at {spread.halves:.2f}), and networks take {spread.longer.said(1)} "
-        "batches longer to learn from the harder half of the points than from the easier, "
-        f"{spread.easier:.0f}. Single trials ({len(times)}) take {mean.said(0)} batches and vary "
-        f"by {varied.said(2)} of that (roughly); so means over {each:.0f} of them, around the "
-        f"paper's {expected['mean']}, could spread by {most.said(1)} at most, if trials there vary "
-        f"as here. It has {expected['sd']:g}. Its scores go from {low:.2g} to {high:.2g} times "
-        f"their mean; single trials here, which go further than means over them, from "
-        f"{shortest:.2g} to {longest:.2g} times theirs."
-    )
-    evidence = {
-        **dataclasses.asdict(spread),
-        "trials": {"count": len(times), "mean": mean.to_dict(), "variation": varied.to_dict()},
-        "range_of_single_trials": [float(times.min()), float(times.max())],
-        "range_of_the_papers_scores": [expected["least"], expected["most"]],
-        "scores_could_spread_by": most.to_dict(),
-        "pool": dataclasses.asdict(small),
-    }
-    if not spread.shown:
-        measured += " That the score is about the points is not shown."
-        return Finding(Verdict.FAILS, measured, evidence=evidence)
+    mean = estimate_mean(times)
     enough = {name: expected[name] for name in ("tolerance", "widest")}
-    if most.value >= expected["sd"] and mean.agrees(expected["mean"], **enough):
-        return Finding(Verdict.HOLDS, measured, evidence=evidence)
-    correction = f"Points do differ; on these data trials take {mean.said(0)} batches."
+    how = f"; on these data trials take {mean:.0f} batches."
     if mean.holds(expected["mean"]):
-        correction += " They are too few to tell these from the paper's."
+        how += " They are too few to tell these from the paper's."
     if most.high < expected["sd"]:
-        correction = (
-            f"Points do differ. But for means over {each:.0f} trials to spread by "
-            f"{expected['sd']:g}, single trials would have to vary by "
-            f"{expected['sd'] / factor:.0f} batches around {expected['mean']}; if they vary as on "
-            f"these data, it is by {varied.value * expected['mean']:.0f}, and scores by "
-            f"{most.said(1)} at most."
+        how = (
+            f". But for means over {each:.0f} trials to spread by {expected['sd']:g}, single "
+            f"trials would have to vary by {expected['sd'] / factor:.0f} batches around "
+            f"{expected['mean']}; if they vary as on these data, it is by "
+            f"{varied.value * expected['mean']:.0f}, and scores by {most:.1f} at most."
         )
-    return Finding(Verdict.CORRECTED, measured, correction + data.remark, evidence)
+    return Measured(
+        {},
+        {
+            **vars(spread),
+            "trials": {"count": len(times), "mean": mean, "variation": varied},
+            "range_of_single_trials": [float(times.min()), float(times.max())],
+            "range_of_the_papers_scores": [expected["least"], expected["most"]],
+            "scores_could_spread_by": most,
+            "pool": small,
+        },
+        {
+            "data": data,
+            "each": each,
+            "mean": expected["mean"],
+            "sd": expected["sd"],
+            "low": expected["least"] / expected["mean"],
+            "high": expected["most"] / expected["mean"],
+            "shortest": float(times.min() / mean.value),
+            "longest": float(times.max() / mean.value),
+            "how": how,
+        },
+        refuted=most.value < expected["sd"] or not mean.agrees(expected["mean"], **enough),
+        unshown="" if spread.shown else " That the score is about the points is not shown.",
+    )

@@ -19,17 +19,15 @@ from fedaccord.games import catalog
 from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.reproduce import behaviour, draws, rings
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
+from fedaccord.reproduce import draws
+from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.oracle import (
     ExactGame,
     Listing,
     Whole,
-    coverage_utility,
-    linear_utility,
     pad,
-    read_rows,
     solve_exactly,
+    utility_of,
 )
 
 CLAIMS = Claims()
@@ -43,69 +41,53 @@ ROUNDS = 3000
 # Theorem 1.
 
 
-def levelled(theta: Vector, limits: Vector) -> Vector:
+def level(theta: Vector, limits: Vector) -> Vector:
     """Let everybody give what the largest contributor gives, or as much of it as it can."""
     return np.asarray(np.minimum(np.full(len(theta), theta.max()), limits))
 
 
-@CLAIMS.add(
-    "theorem-1",
-    claim="An envy-free allocation exists whenever a feasible one does",
-    place="Section 3, Theorem 1",
-    paper="Any feasible allocation becomes envy-free when all give what its largest contributor "
-    "gives; all but the largest could then give less, so it is not an equilibrium.",
-    minutes=(0.03, 0.3),
-)
-def theorem_1(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-1")
+def theorem_1(setting: Setting) -> Measured:
     """Level feasible allocations of random games, with and without limits; try a common budget."""
     games = GAMES[setting.full]
     free = _levelled_games(games)
     limited, wrong, unequal = _limited_games(games)
     envious = _budget_of_one(60)
-    counter = envious == [((1, 0), True), ((0, 1), True)]
-    parts = {
-        "levelling works without limits": not free,
-        "levelling up to the limits works": not wrong,
-        "with that budget whoever gives envies the other": counter,
-    }
-    return weighed(
-        not free and not wrong,
-        counter,
-        f"In {games} random games without limits the levelled allocation satisfies everybody, "
-        f"nobody envies anybody, and all but the largest contributors could give less "
-        f"({len(free)} failures). Where limits differ, all that the level exceeds give their "
-        f"limit: in {limited} games every swap was tried in exact fractions, from every feasible "
-        f"allocation ({len(wrong)} failures; {unequal} of the levelled ones are unequal). But if "
-        "the equal allocation is not among the strategies there may be none: the two agents of "
-        "Theorem 7 with a budget of one sample for both have just two feasible allocations, all by "
-        f"one of them, and that one envies the other.{not_so(parts)}",
-        correction="The equal allocation must lie in the strategy space. If that is a box, with "
-        "limits that may differ, let everybody give the common level or its limit, whichever is "
-        "less: that is feasible and envy-free.",
-        evidence={
+    return Measured(
+        {
+            "levelling works without limits": not free,
+            "levelling up to the limits works": not wrong,
+        },
+        {
             "games": games,
             "failures": free,
             "limited_games": limited,
             "limited_failures": wrong,
-            "budget_of_one": [list(theta) for theta, _ in envious],
+            "budget_of_one": [theta for theta, _ in envious],
             "seed": SEED,
+        },
+        {"unequal": unequal},
+        refuted={
+            "with that budget whoever gives envies the other": (
+                envious == [((1, 0), True), ((0, 1), True)]
+            )
         },
     )
 
 
 def _levelled_games(count: int) -> list[int]:
-    """Level a random feasible allocation of each game; give those where the claim fails."""
+    """Level a random feasible allocation of each game; return those where the claim fails."""
     random, failures = np.random.default_rng(SEED), []
     for number in range(count):
         agents, whole = int(random.integers(2, 6)), number % 4 > 1
         draw = draws.linear_game if number % 2 else draws.coverage_game
         game: Game = draw(random, agents, strategies="integer" if whole else "real")
         theta = _feasible(game, random)
-        level = levelled(theta, game.limits)
-        report = audit(game, level)
+        given = level(theta, game.limits)
+        report = audit(game, given)
         right = report.feasible is Answer.TRUE and report.envy_free is Answer.TRUE
         # Whoever was lifted could go back to what it gave.
-        lifted = level > theta
+        lifted = given > theta
         right = right and bool((report.needed[lifted] <= theta[lifted] + 1e-9).all())
         if not right:
             failures.append(number)
@@ -126,23 +108,19 @@ def _limited_games(count: int) -> tuple[int, list[int], int]:
     random = np.random.default_rng(SEED)
     games, failures, unequal = 0, [], 0
     for number in range(count):
-        limits = tuple(int(n) for n in random.integers(0, 5, 3))
+        limits = [int(n) for n in random.integers(0, 5, 3)]
         game = draws.linear_game(random, 3, strategies="integer", limits=limits)
-        needs = tuple(Fraction(n) for n in game.requirements.tolist())
-        listing = Listing(
-            linear_utility(read_rows(game.dense_benefits.tolist())), needs, limits=limits
-        )
+        listing = Listing.of(game)
         feasible = listing.list_all(listing.is_feasible)
         if not feasible:
             continue
         games += 1
         levels = {
-            tuple(int(t) for t in levelled(np.array(theta, dtype=float), game.limits))
+            tuple(int(t) for t in level(np.array(theta, dtype=float), game.limits))
             for theta in feasible
         }
-        unequal += sum(len(set(level)) > 1 for level in levels)
-        least = listing.least(listing.is_envy_free)
-        found = solve_envy_free(game)
+        unequal += sum(len(set(theta)) > 1 for theta in levels)
+        least, found = listing.least(listing.is_envy_free), solve_envy_free(game)
         if not all(map(listing.is_envy_free, levels)) or found.total != least:
             failures.append(number)
     return games, failures, unequal
@@ -156,9 +134,7 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
     are no more.
     """
     game = catalog.build("two-agents")
-    assert isinstance(game, CoverageGame)
-    utility = coverage_utility(read_rows(game.distributions.toarray().tolist()))
-    needs = [Fraction(need) for need in game.requirements.tolist()]
+    utility, needs = utility_of(game), [Fraction(need) for need in game.requirements.tolist()]
     found: list[tuple[Whole, bool]] = []
     for first, second in product(range(steps, -1, -1), repeat=2):
         theta = [Fraction(first, steps), Fraction(second, steps)]
@@ -168,9 +144,6 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
         envies = first != second and utility(giver, theta[::-1]) >= needs[giver]
         found.append(((first // steps, second // steps), envies))
     return found
-
-
-CLAIMS.include_all(behaviour.CLAIMS)
 
 
 # Theorem 2.
@@ -190,40 +163,22 @@ class _Tally:
     failures: list[str] = field(default_factory=list)
 
 
-@CLAIMS.add(
-    "theorem-2",
-    claim="Well-behaved utilities have a stable equilibrium",
-    place="Section 3, Theorem 2",
-    paper="If utilities are well-behaved on the box of stand-alone needs, the best-response map "
-    "has a fixed point there, and that is an equilibrium.",
-    minutes=(0.1, 2),
-)
-def theorem_2(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-2")
+def theorem_2(setting: Setting) -> Measured:
     """Certify games, find an equilibrium of each by best response, and prove it."""
     tally = _Tally()
     for name, game in _certified_games(GAMES[setting.full]).items():
         _look_for_equilibrium(tally, name, game)
     capped = LinearGame([[1, 0.6], [0.6, 1]], [1440, 1440], limits=[None, 800])
     control = solve_stable(capped).status
-    parts = {
-        "each game is certified and has an equilibrium": not tally.failures,
-        "the small linear ones have it exactly": tally.exact == tally.linear,
-        "nobody could cut by more than a millionth": tally.worst <= 1e-6,
-        "with that limit there is none": control is Status.NONE_EXISTS,
-    }
-    return judged(
-        all(parts.values()),
-        f"All {tally.games} games, linear (symmetric or not), coverage, and the paper's own, are "
-        "certified well-behaved, and in each best response led to an equilibrium that the audit "
-        f"proves ({len(tally.failures)} failures): {tally.exact} of {tally.linear} small linear "
-        "ones exactly, in fractions, and all so that no agent is short or could cut by more than "
-        f"{tally.worst:.0e} of the largest contribution. The map itself need not lead there: from "
-        f"zero, everybody at once, it cycles in {len(tally.cycles)} of them, the paper's flower "
-        f"{'' if 'flower' in tally.cycles else 'not '}among them, while half steps settle within "
-        f"{ROUNDS:,} rounds in {tally.settled.get('half steps', 0)}. The theorem needs agents who "
-        "can satisfy themselves: with a limit below that, a linear game of two has no equilibrium."
-        f"{not_so(parts)}",
-        evidence={
+    return Measured(
+        {
+            "each game is certified and has an equilibrium": not tally.failures,
+            "the small linear ones have it exactly": tally.exact == tally.linear,
+            "nobody could cut by more than a millionth": tally.worst <= 1e-6,
+            "with that limit there is none": control is Status.NONE_EXISTS,
+        },
+        {
             "games": tally.games,
             "exact": [tally.exact, tally.linear],
             "cycles": len(tally.cycles),
@@ -232,6 +187,11 @@ def theorem_2(setting: Setting) -> Finding:
             "failures": tally.failures,
             "with_limits": control.key,
             "seed": SEED,
+        },
+        {
+            "flower": "" if "flower" in tally.cycles else "not ",
+            "rounds": ROUNDS,
+            "halves": tally.settled.get("half steps", 0),
         },
     )
 
@@ -289,7 +249,7 @@ def _look_for_equilibrium(tally: _Tally, name: str, game: Game) -> None:
 
 
 def _regret(game: Game, theta: Vector) -> float:
-    """Give the largest distance at which an agent is short, or could cut, found by trying.
+    """Return the largest distance at which an agent is short, or could cut, found by trying.
 
     Utilities are asked directly: whether a cut of some size leaves an agent satisfied.
     """
@@ -319,7 +279,3 @@ def _is_exact(game: LinearGame, theta: Vector) -> bool:
     rows = [[exact.benefits[i][j] for j in giving] for i in giving]
     amounts = solve_exactly(rows, [exact.requirements[i] for i in giving])
     return amounts is not None and exact.is_stable(pad(amounts, giving, game.size))
-
-
-# Theorem 3.
-CLAIMS.include_all(rings.CLAIMS)

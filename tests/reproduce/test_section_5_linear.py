@@ -12,11 +12,13 @@ from fedaccord.audit import Answer
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.stable import solve_stable
-from fedaccord.reproduce import draws, linear, structure, weights
+from fedaccord.reproduce import appendix_weights as weights
+from fedaccord.reproduce import draws
+from fedaccord.reproduce import section_5_linear as linear
+from fedaccord.reproduce import section_5_structure as structure
 from fedaccord.reproduce.claims import Verdict
 from fedaccord.reproduce.oracle import ExactGame
 
-CLAIMS = linear.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
 
 EXPECTED = {
@@ -39,7 +41,7 @@ NEEDS = {"cp-1": "cvxpy"}
 def rows():
     for module in NEEDS.values():
         pytest.importorskip(module)
-    return {id: row(CLAIMS, id) for id in CLAIMS}
+    return {id: row(id) for id in EXPECTED}
 
 
 @pytest.fixture
@@ -51,9 +53,9 @@ def few(monkeypatch):
     return monkeypatch
 
 
-def verdict(claims, id):
+def verdict(id):
     """The verdict of a row, which says what failed if it fails, and corrects only what it must."""
-    finding = row(claims, id).finding
+    finding = row(id).finding
     assert bool(finding.correction) == (finding.verdict is CORRECTED)
     assert ("Not so: " in finding.measured) == (finding.verdict is FAILS)
     return finding.verdict
@@ -99,7 +101,7 @@ def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) ->
 def test_a_few_games_suffice_so_that_planted_faults_are_what_changes_verdicts(few, id) -> None:
     if id in NEEDS:
         pytest.importorskip(NEEDS[id])
-    assert verdict(CLAIMS, id) is EXPECTED[id]
+    assert verdict(id) is EXPECTED[id]
 
 
 def test_charts_have_as_many_points_as_there_are_measurements(rows) -> None:
@@ -112,12 +114,12 @@ def test_charts_have_as_many_points_as_there_are_measurements(rows) -> None:
 
 def test_the_same_seed_gives_the_same_evidence(few) -> None:
     for id in ("lp-1", "corollary-1", "multiplicative-weights"):
-        assert row(CLAIMS, id).to_dict()["evidence"] == row(CLAIMS, id).to_dict()["evidence"]
+        assert row(id).to_dict()["evidence"] == row(id).to_dict()["evidence"]
 
 
 def test_a_row_without_its_extra_is_not_run(few) -> None:
     few.setitem(sys.modules, "cvxpy", None)
-    found = row(CLAIMS, "cp-1").finding
+    found = row("cp-1").finding
     assert found.verdict is Verdict.NOT_RUN
     assert "cvxpy" in found.measured
 
@@ -143,7 +145,7 @@ def test_the_example_of_an_optimum_without_zeros_is_right_by_hand() -> None:
 
 def test_all_who_are_short_rise_alike_until_they_have_enough() -> None:
     # All rise to 5/9, where the first has (1 + 2 * 0.4) * 5/9 = 1; then the others to 1 - 2/9.
-    assert weights.equal_rise(weights.EARLY) == (Fraction(5, 9), Fraction(7, 9), Fraction(7, 9))
+    assert weights.rise_equally(weights.EARLY) == (Fraction(5, 9), Fraction(7, 9), Fraction(7, 9))
 
 
 # LP 1.
@@ -151,19 +153,19 @@ def test_all_who_are_short_rise_alike_until_they_have_enough() -> None:
 
 def test_lp_1_is_not_said_to_find_totals_that_are_a_thousandth_too_large(few) -> None:
     few.setattr(linear, "solve_optimal", more(1.001))
-    assert verdict(CLAIMS, "lp-1") is FAILS
+    assert verdict("lp-1") is FAILS
 
 
 def test_lp_1_is_not_said_to_find_totals_that_leave_somebody_short(few) -> None:
     few.setattr(linear, "solve_optimal", more(1 - 1e-6))
-    assert verdict(CLAIMS, "lp-1") is FAILS
+    assert verdict("lp-1") is FAILS
 
 
 def test_prices_that_prove_nothing_do_not_prove_totals_of_larger_games(few) -> None:
-    few.setattr(linear, "small_games", lambda count: draws.equal_games(2, seed=1))
-    assert verdict(CLAIMS, "lp-1") is HOLDS
+    few.setattr(linear, "draw_small_games", lambda count: draws.equal_games(2, seed=1))
+    assert verdict("lp-1") is HOLDS
     few.setattr(linear, "solve_optimal", altered(solve_optimal, certificate=other_prices))
-    assert verdict(CLAIMS, "lp-1") is FAILS
+    assert verdict("lp-1") is FAILS
 
 
 # CP 1 and the stable set.
@@ -179,7 +181,7 @@ def test_cp_1_is_not_said_to_find_the_cheapest_where_it_finds_the_costliest(few)
         return dataclasses.replace(found, certificate={"regret": 0.0})
 
     few.setattr(linear, "solve_stable", costliest)
-    assert verdict(CLAIMS, "cp-1") is FAILS
+    assert verdict("cp-1") is FAILS
 
 
 def test_cp_1_with_half_the_square_is_another_program(few) -> None:
@@ -189,8 +191,8 @@ def test_cp_1_with_half_the_square_is_another_program(few) -> None:
         parts = zip(theta, exact.utilities(theta), exact.requirements, strict=True)
         return sum(t * u / 2 - need * t for t, u, need in parts)
 
-    few.setattr(linear, "added_constraint", halved)
-    assert verdict(CLAIMS, "cp-1") is FAILS
+    few.setattr(linear, "evaluate_constraint", halved)
+    assert verdict("cp-1") is FAILS
 
 
 def test_a_conic_solver_that_always_gives_up_fails_the_row_and_raises_nothing(few) -> None:
@@ -205,17 +207,17 @@ def test_a_conic_solver_that_always_gives_up_fails_the_row_and_raises_nothing(fe
         )
 
     few.setattr(linear, "solve_stable", lost)
-    assert verdict(CLAIMS, "cp-1") is FAILS
+    assert verdict("cp-1") is FAILS
 
 
 def test_the_stable_set_is_not_said_to_be_convex_where_w_is_indefinite(few) -> None:
-    few.setattr(linear, "games_with_choice", lambda count: [linear.INDEFINITE])
-    assert verdict(CLAIMS, "linear-stable-set") is FAILS
+    few.setattr(linear, "draw_games_with_choice", lambda count: [linear.INDEFINITE])
+    assert verdict("linear-stable-set") is FAILS
 
 
 def test_an_audit_that_calls_a_mixture_unstable_is_heard(few) -> None:
-    few.setattr(linear, "audited_stable", lambda exact, theta: theta[0] > 0)
-    assert verdict(CLAIMS, "linear-stable-set") is FAILS
+    few.setattr(linear, "is_audited_stable", lambda exact, theta: theta[0] > 0)
+    assert verdict("linear-stable-set") is FAILS
 
 
 # Theorem 5 and its corollary.
@@ -223,7 +225,7 @@ def test_an_audit_that_calls_a_mixture_unstable_is_heard(few) -> None:
 
 def test_theorem_5_does_not_hold_for_unequal_requirements(few) -> None:
     few.setattr(structure, "equal_games", draws.unequal_games)
-    assert verdict(CLAIMS, "theorem-5") is FAILS
+    assert verdict("theorem-5") is FAILS
 
 
 def test_theorem_5_is_not_confirmed_by_a_solver_that_gives_the_optimum(few) -> None:
@@ -231,7 +233,7 @@ def test_theorem_5_is_not_confirmed_by_a_solver_that_gives_the_optimum(few) -> N
         return dataclasses.replace(solve_optimal(game), concept="stable")
 
     few.setattr(structure, "solve_stable", optimum)
-    assert verdict(CLAIMS, "theorem-5") is FAILS
+    assert verdict("theorem-5") is FAILS
 
 
 def test_theorem_5_is_not_confirmed_where_those_who_give_have_no_choice(few) -> None:
@@ -241,44 +243,46 @@ def test_theorem_5_is_not_confirmed_where_those_who_give_have_no_choice(few) -> 
         "equal_games",
         lambda count, seed: [g for g in drawn(count, seed=seed) if len(g.equilibria) == 1],
     )
-    assert verdict(CLAIMS, "theorem-5") is FAILS
+    assert verdict("theorem-5") is FAILS
 
 
 def test_the_corollary_needs_no_correction_where_its_counter_example_is_none(few) -> None:
     equal = ExactGame.of(structure.UNEQUAL.benefits, [1, 1, 1])
     few.setattr(structure, "UNEQUAL", equal)
-    assert verdict(CLAIMS, "corollary-1") is HOLDS
+    assert verdict("corollary-1") is HOLDS
 
 
 def test_the_corrected_corollary_fails_for_unequal_requirements(few) -> None:
-    few.setattr(structure, "equal_games", lambda count, seed: structure.giving_games(count))
-    assert verdict(CLAIMS, "corollary-1") is FAILS
+    few.setattr(structure, "equal_games", lambda count, seed: structure.draw_giving_games(count))
+    assert verdict("corollary-1") is FAILS
 
 
 def test_prices_that_always_exist_do_not_decide_what_is_optimal(few) -> None:
-    few.setattr(structure, "prices_exist", lambda exact: True)
-    assert verdict(CLAIMS, "corollary-1") is FAILS
+    few.setattr(structure, "has_prices", lambda exact: True)
+    assert verdict("corollary-1") is FAILS
 
 
 # Diagonal dominance and Theorem 6.
 
 
 def test_dominance_as_printed_does_not_pass_for_dominance_in_the_right_units(few) -> None:
-    few.setattr(structure, "dominant_games", lambda count, **kind: structure.printed_games(count))
-    assert verdict(CLAIMS, "diagonal-dominance") is FAILS
+    few.setattr(
+        structure, "draw_dominant_games", lambda count, **kind: structure.draw_printed_games(count)
+    )
+    assert verdict("diagonal-dominance") is FAILS
 
 
 def test_dominance_needs_no_correction_where_the_diagonal_is_one(few) -> None:
     unit = ExactGame.of([["1", "0.45", "0.45"], ["0.45", "1", 0], ["0.45", 0, "1"]], [1, 1, 1])
     few.setattr(structure, "DOMINANT", unit)
-    assert verdict(CLAIMS, "diagonal-dominance") is HOLDS
+    assert verdict("diagonal-dominance") is HOLDS
 
 
 def test_a_test_of_dominance_that_misses_games_is_noticed(few) -> None:
     few.setattr(
         structure, "everyone_must_contribute", lambda game: bool((game.own_benefits == 1).all())
     )
-    assert verdict(CLAIMS, "diagonal-dominance") is FAILS
+    assert verdict("diagonal-dominance") is FAILS
 
 
 def test_dominance_with_a_unit_diagonal_is_seen_to_need_equal_requirements(rows) -> None:
@@ -288,10 +292,10 @@ def test_dominance_with_a_unit_diagonal_is_seen_to_need_equal_requirements(rows)
 
 
 def test_theorem_6_fails_where_another_sample_is_worth_as_much_as_an_own_one(few) -> None:
-    drawn = structure.own_games
-    few.setattr(structure, "own_games", lambda count: [*drawn(count), structure.TWINS])
+    drawn = structure.draw_own_games
+    few.setattr(structure, "draw_own_games", lambda count: [*drawn(count), structure.TWINS])
     few.setattr(structure, "strictly_dominant_own_benefits", lambda game: True)
-    assert verdict(CLAIMS, "theorem-6") is FAILS
+    assert verdict("theorem-6") is FAILS
 
 
 def test_theorem_6_is_not_confirmed_by_an_audit_that_sees_envy(few) -> None:
@@ -299,12 +303,12 @@ def test_theorem_6_is_not_confirmed_by_an_audit_that_sees_envy(few) -> None:
         envy_free = Answer.BORDERLINE
 
     few.setattr(structure, "audit", lambda game, theta: Envious())
-    assert verdict(CLAIMS, "theorem-6") is FAILS
+    assert verdict("theorem-6") is FAILS
 
 
 def test_theorem_6_is_not_confirmed_if_its_condition_is_idle(few) -> None:
     few.setattr(structure, "ENVIOUS", ExactGame.of([["1", "0.6"], ["0.6", "1"]], ["0.5", "0.2"]))
-    assert verdict(CLAIMS, "theorem-6") is FAILS
+    assert verdict("theorem-6") is FAILS
 
 
 # LP 1's equilibria and multiplicative weights.
@@ -313,22 +317,22 @@ def test_theorem_6_is_not_confirmed_if_its_condition_is_idle(few) -> None:
 def test_lp_1_needs_no_correction_where_neither_reading_has_a_counter_example(few) -> None:
     with few.context() as one:
         one.setattr(weights, "UNEQUAL", weights.EARLY)
-        assert verdict(CLAIMS, "lp-1-equilibrium") is CORRECTED
+        assert verdict("lp-1-equilibrium") is CORRECTED
     few.setattr(weights, "SPARE", weights.EARLY)
     few.setattr(weights, "POSITIVE", weights.EARLY.equilibria[0])
-    assert verdict(CLAIMS, "lp-1-equilibrium") is CORRECTED
+    assert verdict("lp-1-equilibrium") is CORRECTED
     few.setattr(weights, "UNEQUAL", weights.EARLY)
-    assert verdict(CLAIMS, "lp-1-equilibrium") is HOLDS
+    assert verdict("lp-1-equilibrium") is HOLDS
 
 
 def test_optima_are_no_equilibria_where_somebody_gives_nothing(few) -> None:
-    few.setattr(weights, "all_give", lambda exact: True)
-    assert verdict(CLAIMS, "lp-1-equilibrium") is FAILS
+    few.setattr(weights, "has_all_giving", lambda exact: True)
+    assert verdict("lp-1-equilibrium") is FAILS
 
 
 def test_a_solver_that_leaves_something_to_spare_finds_no_equilibrium(few) -> None:
     few.setattr(weights, "solve_optimal", more(1.03))
-    assert verdict(CLAIMS, "lp-1-equilibrium") is FAILS
+    assert verdict("lp-1-equilibrium") is FAILS
 
 
 def test_weights_that_stop_early_do_not_solve_lp_1(few) -> None:
@@ -336,18 +340,18 @@ def test_weights_that_stop_early_do_not_solve_lp_1(few) -> None:
         return solve_optimal(game, method=method, tolerance=max(tolerance, 0.05))
 
     few.setattr(weights, "solve_optimal", early)
-    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
+    assert verdict("multiplicative-weights") is FAILS
 
 
 def test_wrong_prices_prove_no_gap(few) -> None:
     few.setattr(weights, "solve_optimal", altered(solve_optimal, certificate=other_prices))
-    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
+    assert verdict("multiplicative-weights") is FAILS
 
 
 def test_a_program_in_which_all_may_give_nothing_would_pack(few) -> None:
     few.setattr(ExactGame, "is_feasible", lambda exact, theta: min(theta) >= 0)
-    few.setattr(weights, "weights_gap", lambda *arguments: 0.0)
-    assert verdict(CLAIMS, "multiplicative-weights") is HOLDS
+    few.setattr(weights, "measure_gap", lambda *arguments: 0.0)
+    assert verdict("multiplicative-weights") is HOLDS
 
 
 def test_a_program_in_which_nobody_may_give_much_more_would_not_cover(few) -> None:
@@ -358,16 +362,16 @@ def test_a_program_in_which_nobody_may_give_much_more_would_not_cover(few) -> No
         return real(exact, theta) and max(theta) <= Fraction(3, 2) * max(alone)
 
     few.setattr(ExactGame, "is_feasible", capped)
-    few.setattr(weights, "weights_gap", lambda *arguments: 0.0)
-    assert verdict(CLAIMS, "multiplicative-weights") is FAILS
+    few.setattr(weights, "measure_gap", lambda *arguments: 0.0)
+    assert verdict("multiplicative-weights") is FAILS
 
 
 # MW-FED's rule.
 
 
 def test_equal_shares_do_not_pass_for_mw_fed(few) -> None:
-    few.setattr(weights, "mw_fed", weights.equal_shares)
-    assert verdict(CLAIMS, "mw-fed-linear") is FAILS
+    few.setattr(weights, "follow_mw_fed", weights.share_equally)
+    assert verdict("mw-fed-linear") is FAILS
 
 
 def test_weights_that_never_fall_do_not_end_at_an_equilibrium(few) -> None:
@@ -377,11 +381,11 @@ def test_weights_that_never_fall_do_not_end_at_an_equilibrium(few) -> None:
             theta = theta * np.where(benefits @ theta < needs, 1.01, 1.0)
         return theta
 
-    few.setattr(weights, "up_and_down", up_only)
-    assert verdict(CLAIMS, "mw-fed-linear") is FAILS
+    few.setattr(weights, "follow_up_and_down", up_only)
+    assert verdict("mw-fed-linear") is FAILS
 
 
 def test_mw_fed_needs_no_correction_where_all_have_enough_at_once(few) -> None:
     alike = ExactGame.of([["1", "0.4", "0.4"], ["0.4", "1", "0.4"], ["0.4", "0.4", "1"]], [1] * 3)
     few.setattr(weights, "EARLY", alike)
-    assert verdict(CLAIMS, "mw-fed-linear") is HOLDS
+    assert verdict("mw-fed-linear") is HOLDS

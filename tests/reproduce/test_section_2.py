@@ -13,10 +13,11 @@ from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.reproduce import canonical, definitions, oracle
+from fedaccord.reproduce import oracle
+from fedaccord.reproduce import section_2_definitions as definitions
+from fedaccord.reproduce import section_2_utilities as models
 from fedaccord.reproduce.claims import Verdict
 
-CLAIMS = definitions.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
 
 EXPECTED = {
@@ -34,7 +35,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def rows():
-    return {id: row(CLAIMS, id) for id in CLAIMS}
+    return {id: row(id) for id in EXPECTED}
 
 
 @pytest.fixture
@@ -42,8 +43,8 @@ def few(monkeypatch):
     """The first few of the games that the rows are about: enough to see a fault."""
     monkeypatch.setattr(definitions, "GAMES", (2, 2))
     monkeypatch.setattr(definitions, "AUDITED", (10, 10))
-    monkeypatch.setattr(canonical, "GAMES", (4, 4))
-    monkeypatch.setattr(canonical, "DRAWS", (2000, 2000))
+    monkeypatch.setattr(models, "GAMES", (4, 4))
+    monkeypatch.setattr(models, "DRAWS", (2000, 2000))
     return monkeypatch
 
 
@@ -58,7 +59,7 @@ def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) ->
 
 
 def test_the_same_seed_gives_the_same_evidence(few) -> None:
-    first, second = (row(CLAIMS, "random-coverage").to_dict()["evidence"] for _ in range(2))
+    first, second = (row("random-coverage").to_dict()["evidence"] for _ in range(2))
     assert first == second
 
 
@@ -89,30 +90,30 @@ def one_more(solve):
 )
 def test_a_solver_that_asks_one_sample_too_much_is_noticed(id, name, few) -> None:
     few.setattr(definitions, name, one_more(getattr(definitions, name)))
-    assert verdict(CLAIMS, id) is FAILS
+    assert verdict(id) is FAILS
 
 
 def test_a_total_that_the_paper_does_not_have_is_noticed(few) -> None:
     totals = {"pac-cycle": 2, "two-agents": 1, "k4": 3, "flower-linear": 2, "flower-coverage": 3}
-    assert verdict(CLAIMS, "definition-optimal", totals=totals) is FAILS
+    assert verdict("definition-optimal", totals=totals) is FAILS
 
 
 def test_an_equilibrium_that_the_cycle_does_not_have_is_noticed(few) -> None:
     totals = {"pac-cycle": 2, "two-agents": 1, "k4": 2, "flower-linear": 4, "flower-coverage": 4}
-    found = row(CLAIMS, "definition-stable", totals=totals).finding
+    found = row("definition-stable", totals=totals).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the totals of pac-cycle are those expected.")
 
 
 def test_a_total_that_nobody_expects_or_that_is_missing_is_noticed() -> None:
     found = {"one": 2.0, "two": None, "three": None}
-    assert definitions._unlike(found, {"one": 2, "two": 0, "four": 0}) == ["three", "four"]
-    assert definitions._unlike(found, {"one": 1, "two": 1, "three": 0}) == ["one", "two"]
+    assert definitions._list_unlike(found, {"one": 2, "two": 0, "four": 0}) == ["three", "four"]
+    assert definitions._list_unlike(found, {"one": 1, "two": 1, "three": 0}) == ["one", "two"]
 
 
 def test_a_price_that_the_paper_does_not_have_is_noticed_and_told(few) -> None:
     prices = {"pac-cycle": 0, "two-agents": 1, "k4": 1, "flower-linear": 2, "flower-coverage": 1}
-    found = row(CLAIMS, "price-of-stability", prices=prices, real_flower=2.0).finding
+    found = row("price-of-stability", prices=prices, real_flower=2.0).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(
         " Not so: the prices of flower-coverage are those expected; over the reals the flower's is "
@@ -128,7 +129,7 @@ def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(f
         return report if game.is_integer else dataclasses.replace(report, stable=report.feasible)
 
     few.setattr(definitions, "audit", lenient)
-    found = row(CLAIMS, "definition-stable").finding
+    found = row("definition-stable").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the audit finds the optimal allocation unstable.")
     assert sum(found.evidence["real_flower"].values()) == 4
@@ -150,7 +151,7 @@ def test_a_response_that_rounds_ties_up_is_noticed(few) -> None:
     # Ties are rare: all the random games of a quick check.
     few.setattr(definitions, "GAMES", (12, 12))
     few.setattr(Game, "_whole_response", careless)
-    assert verdict(CLAIMS, "definition-stable") is FAILS
+    assert verdict("definition-stable") is FAILS
 
 
 def test_an_audit_that_overlooks_what_an_agent_could_spare_is_noticed(few) -> None:
@@ -161,7 +162,7 @@ def test_an_audit_that_overlooks_what_an_agent_could_spare_is_noticed(few) -> No
         return dataclasses.replace(report, stable=report.feasible)
 
     few.setattr(definitions, "audit", lenient)
-    assert verdict(CLAIMS, "definition-stable") is FAILS
+    assert verdict("definition-stable") is FAILS
 
 
 def test_a_swap_that_leaves_the_other_as_it_was_is_noticed(few) -> None:
@@ -174,7 +175,7 @@ def test_a_swap_that_leaves_the_other_as_it_was_is_noticed(few) -> None:
         return np.array(result)
 
     few.setattr(CoverageGame, "swapped_utilities", half_a_swap)
-    assert verdict(CLAIMS, "definition-envy-free") is FAILS
+    assert verdict("definition-envy-free") is FAILS
 
 
 @pytest.mark.parametrize("name", ["stability", "fairness"])
@@ -186,7 +187,7 @@ def test_a_price_that_is_a_little_off_is_noticed(name, few) -> None:
         return Price(found.lower * 1.001, found.upper * 1.001)
 
     few.setattr(definitions, f"price_of_{name}", dearer)
-    assert verdict(CLAIMS, f"price-of-{name}") is FAILS
+    assert verdict(f"price-of-{name}") is FAILS
 
 
 def test_the_price_of_the_costliest_equilibrium_is_noticed(few) -> None:
@@ -197,7 +198,7 @@ def test_the_price_of_the_costliest_equilibrium_is_noticed(few) -> None:
         return dataclasses.replace(solve(game, select="costliest"), options={})
 
     few.setattr(definitions, "solve_stable", costliest)
-    assert verdict(CLAIMS, "price-of-stability") is FAILS
+    assert verdict("price-of-stability") is FAILS
 
 
 def test_a_solver_that_says_that_the_bound_is_attained_is_noticed(few) -> None:
@@ -209,12 +210,12 @@ def test_a_solver_that_says_that_the_bound_is_attained_is_noticed(few) -> None:
         return dataclasses.replace(solution, status=Status.OPTIMAL) if attained else solution
 
     few.setattr(definitions, "solve_envy_free", certain)
-    assert verdict(CLAIMS, "price-of-fairness") is FAILS
+    assert verdict("price-of-fairness") is FAILS
 
 
 def test_fairness_needs_no_correction_if_a_least_total_exists(few) -> None:
     few.setattr(definitions, "_least_on_grid", lambda steps: Fraction(3))
-    found = row(CLAIMS, "price-of-fairness").finding
+    found = row("price-of-fairness").finding
     assert found.verdict is HOLDS
     assert found.measured.endswith(" Not so: ever finer steps come nearer, and none arrives.")
 
@@ -222,7 +223,7 @@ def test_fairness_needs_no_correction_if_a_least_total_exists(few) -> None:
 def test_benefits_that_are_a_little_off_are_noticed(few) -> None:
     apply = DiscoveryGame.apply
     few.setattr(DiscoveryGame, "apply", lambda self, theta: (1 + 1e-9) * apply(self, theta))
-    assert verdict(CLAIMS, "random-discovery") is FAILS
+    assert verdict("random-discovery") is FAILS
 
 
 def test_points_that_are_added_up_instead_of_covered_are_noticed(few) -> None:
@@ -232,23 +233,23 @@ def test_points_that_are_added_up_instead_of_covered_are_noticed(few) -> None:
         return Fraction(str(round(0.5 + 0.5 * float(table[agent] @ seen), 12)))
 
     few.setattr(CoverageGame, "exact_utility", added)
-    assert verdict(CLAIMS, "random-coverage") is FAILS
+    assert verdict("random-coverage") is FAILS
 
 
 def test_the_flower_by_drawing_notices_a_utility_that_is_off(few) -> None:
-    few.setattr(canonical, "DRAWS", (20_000, 20_000))
+    few.setattr(models, "DRAWS", (20_000, 20_000))
     utilities = CoverageGame.utilities
-    assert canonical._flower_by_drawing(20_000) < canonical.MOST_ERRORS
+    assert models._flower_by_drawing(20_000) < models.MOST_ERRORS
     few.setattr(CoverageGame, "utilities", lambda self, theta: utilities(self, theta) + 2e-3)
-    assert canonical._flower_by_drawing(20_000) > canonical.MOST_ERRORS
+    assert models._flower_by_drawing(20_000) > models.MOST_ERRORS
 
 
 def test_the_worst_classifier_in_place_of_the_best_is_noticed(few) -> None:
-    game = canonical._game
+    game = models._game
     few.setattr(
-        canonical, "_game", lambda worlds, agents, **_: game(worlds, agents, classifier="worst")
+        models, "_game", lambda worlds, agents, **_: game(worlds, agents, classifier="worst")
     )
-    assert verdict(CLAIMS, "pac-utilities") is FAILS
+    assert verdict("pac-utilities") is FAILS
 
 
 def test_a_utility_that_falls_with_more_samples_is_noticed(few) -> None:
@@ -259,12 +260,12 @@ def test_a_utility_that_falls_with_more_samples_is_noticed(few) -> None:
         return value - Fraction(1, 1000) if sum(contributions) > 4 else value
 
     few.setattr(PacGame, "exact_utility", tired)
-    assert verdict(CLAIMS, "pac-utilities") is FAILS
+    assert verdict("pac-utilities") is FAILS
 
 
 def test_any_classifier_would_do_if_the_careless_one_did_not_lose(few) -> None:
-    few.setattr(canonical, "_careless_function", lambda: (Fraction(1, 10), Fraction(9, 10)))
-    assert verdict(CLAIMS, "pac-utilities") is HOLDS
+    few.setattr(models, "_careless_function", lambda: (Fraction(1, 10), Fraction(9, 10)))
+    assert verdict("pac-utilities") is HOLDS
 
 
 def test_the_likeliest_function_may_lose_and_the_likeliest_label_does_not(rows) -> None:
@@ -275,15 +276,15 @@ def test_the_likeliest_function_may_lose_and_the_likeliest_label_does_not(rows) 
 
 
 def test_the_likeliest_function_in_place_of_the_likeliest_labels_is_noticed(few) -> None:
-    few.setattr(canonical, "_likeliest_labels", canonical._likeliest_function)
-    found = row(CLAIMS, "pac-utilities").finding
+    few.setattr(models, "_likeliest_labels", models._likeliest_function)
+    found = row("pac-utilities").finding
     assert found.verdict is FAILS
     assert "Not so: the likeliest label of every point" in found.measured
 
 
 def test_the_smooth_reading_of_fractions_is_noticed(few) -> None:
     few.setattr(CoverageGame, "utilities", CoverageGame.smooth_utilities)
-    assert verdict(CLAIMS, "randomized-rounding") is FAILS
+    assert verdict("randomized-rounding") is FAILS
 
 
 # The lists themselves, by hand.

@@ -16,16 +16,17 @@ from fedaccord.games.base import Certified, Game, Refuted
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so, weighed
+from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.oracle import (
     HALF,
+    ONE,
+    ZERO,
     Utility,
-    coverage_utility,
     cycle_worlds,
     learnt_utility,
-    linear_utility,
-    read_rows,
+    replace_amount,
     round_at_random,
+    utility_of,
 )
 
 CLAIMS = Claims()
@@ -33,6 +34,8 @@ SEED = 20210306
 # How many random games, and places in each, quick and full.
 GAMES = (24, 240)
 PLACES = (20, 100)
+# What measured rates may be off from the constants certified.
+NEAR = 1e-5
 
 # Everybody's utility under real contributions.
 Utilities: TypeAlias = Callable[[Vector], Vector]
@@ -41,68 +44,51 @@ Utilities: TypeAlias = Callable[[Vector], Vector]
 # The definition, on the paper's games.
 
 
-@CLAIMS.add(
-    "definition-well-behaved",
-    claim="Utilities are well-behaved if own samples always help and others' help boundedly",
-    place="Section 3, Definition 6",
-    paper="On the box an own sample adds at a rate of at least some c2 > 0, another's at a rate "
-    "between 0 and some finite c1.",
-    minutes=(0.02, 0.2),
-)
-def definition_well_behaved(setting: Setting) -> Finding:
+@CLAIMS.measure("definition-well-behaved")
+def definition_well_behaved(setting: Setting) -> Measured:
     """Compare the verdict and its constants with difference quotients in fractions."""
-    count = 60 if setting.full else 6
     wrong, slopes, constants = [], 0, {}
     for name, (game, utility) in _behaving_games().items():
         verdict = game.well_behaved()
         if not isinstance(verdict, Certified):
             wrong.append(name)
             continue
-        own, cross, tried = _slopes(utility, verdict.box, count)
+        own, cross, tried = _slopes(utility, verdict.box, 60 if setting.full else 6)
         slopes += tried
         constants[name] = [float(verdict.own.min()), float(verdict.cross.max())]
         # At least and at most as certified, and the least and the greatest are attained.
         if np.abs(own - verdict.own).max() > 1e-9 or np.abs(cross - verdict.cross).max() > 1e-9:
             wrong.append(name)
     refuted = catalog.build("pac-cycle", strategies="real").well_behaved()
-    flat = isinstance(refuted, Refuted) and _adds_nothing(refuted)
-    k4 = constants.get("k4", [0.0, 0.0])
-    return judged(
-        not wrong and flat,
-        f"On {len(constants)} games of the paper {slopes:,} difference quotients in exact "
-        "fractions, at corners of the box and at random places in it, have the least own and the "
-        f"greatest other rate that the package certifies ({len(wrong)} differ): for K4 {k4[0]:.3g} "
-        f"and {k4[1]:.3g}. The cycle of Theorem 3 at a requirement of 1 is refuted by a place "
-        "where an own sample adds nothing. At whole numbers, where a rate may jump, the one-sided "
-        f"rates are meant.{not_so({'such a place refutes the cycle': flat})}",
-        evidence={"constants": constants, "quotients": slopes, "differ": wrong, "seed": SEED},
+    return Measured(
+        {
+            "all have the constants certified": not wrong,
+            "such a place refutes the cycle": isinstance(refuted, Refuted)
+            and _adds_nothing(refuted),
+        },
+        {"constants": constants, "quotients": slopes, "differ": wrong, "seed": SEED},
+        {"k4": constants.get("k4", [0.0, 0.0])},
     )
 
 
+def _learn_cycle() -> Utility:
+    """Return the utility of the cycle of Theorem 3, by every world, rounded at random."""
+    return round_at_random(learnt_utility(cycle_worlds(1)))
+
+
 def _behaving_games() -> dict[str, tuple[Game, Utility]]:
-    k4, two = catalog.build("k4"), catalog.build("two-agents")
-    flower = catalog.build("flower", petals=4)
-    assert isinstance(k4, CoverageGame) and isinstance(two, CoverageGame)
-    assert isinstance(flower, LinearGame)
-    return {
-        "k4": (k4, coverage_utility(_exact_rates(k4))),
-        "two-agents": (two, coverage_utility(_exact_rates(two))),
-        "flower-linear": (flower, linear_utility(read_rows(flower.dense_benefits.tolist()))),
-        "pac-cycle": (
-            catalog.build("pac-cycle", strategies="real", requirement="9/10"),
-            round_at_random(learnt_utility(cycle_worlds(1))),
-        ),
+    games = {
+        "k4": catalog.build("k4"),
+        "two-agents": catalog.build("two-agents"),
+        "flower-linear": catalog.build("flower", petals=4),
     }
-
-
-def _exact_rates(game: CoverageGame) -> list[list[Fraction]]:
-    """Give the distributions in fractions; all are halves or thirds."""
-    rows = game.distributions.toarray().tolist()
-    return [[Fraction(q).limit_denominator(100) for q in row] for row in rows]
+    cycle = catalog.build("pac-cycle", strategies="real", requirement="9/10")
+    made = {name: (game, utility_of(game)) for name, game in games.items()}
+    return {**made, "pac-cycle": (cycle, _learn_cycle())}
 
 
 def _slopes(utility: Utility, box: Vector, count: int) -> tuple[Vector, Vector, int]:
-    """Give each agent's least own and greatest other rate at the box's corners and inside it."""
+    """Return each agent's least own and greatest other rate at the box's corners and inside it."""
     sides = [Fraction(side).limit_denominator(10**9) for side in box.tolist()]
     agents, random = len(sides), np.random.default_rng(SEED)
     inside = [
@@ -124,23 +110,22 @@ def _slopes(utility: Utility, box: Vector, count: int) -> tuple[Vector, Vector, 
 def _quotient(
     utility: Utility, agent: int, giver: int, place: Sequence[Fraction], side: Fraction
 ) -> float:
-    """Give what a thousandth of the giver's side adds to the agent, a difference within the box."""
+    """Return what a thousandth of the giver's side adds to the agent, within the box."""
     step = side / 1000
     low = min(place[giver], side - step)
-    at = [[*place[:giver], low + more, *place[giver + 1 :]] for more in (Fraction(0), step)]
-    return float((utility(agent, at[1]) - utility(agent, at[0])) / step)
+    before, after = (replace_amount(place, giver, low + more) for more in (ZERO, step))
+    return float((utility(agent, after) - utility(agent, before)) / step)
 
 
 def _adds_nothing(refuted: Refuted) -> bool:
     """Say whether at the witness more of the agent's own samples leave its utility as it is."""
-    utility = round_at_random(learnt_utility(cycle_worlds(1)))
+    utility, agent = _learn_cycle(), refuted.agent
     place = [Fraction(t) for t in refuted.witness.tolist()]
-    more = list(place)
-    more[refuted.agent] = Fraction(1) if place[refuted.agent] < 1 else HALF
-    return utility(refuted.agent, more) == utility(refuted.agent, place)
+    more = replace_amount(place, agent, ONE if place[agent] < 1 else HALF)
+    return utility(agent, more) == utility(agent, place)
 
 
-# Utilities in floats, written anew, and their rates.
+# Utilities in floats, written a second time, and their rates.
 
 
 def _linear(game: LinearGame) -> Utilities:
@@ -161,14 +146,14 @@ def _coverage(table: Matrix) -> Utilities:
 
 
 def _rates(utilities: Utilities, place: Vector, giver: int, step: float) -> Vector:
-    """Give what everybody gains from one giver's samples, per sample."""
+    """Return what everybody gains from one giver's samples, per sample."""
     more = np.array(place)
     more[giver] += step
     return np.asarray((utilities(more) - utilities(place)) / step)
 
 
 def _in_last_cell(box: Vector, agent: int) -> tuple[Vector, float]:
-    """Give the box's corner with one agent just below its side, and a step that reaches it."""
+    """Return the box's corner with one agent just below its side, and a step that reaches it."""
     place = np.array(box)
     below = max(np.ceil(box[agent]) - 1, 0.0)
     step = (box[agent] - below) / 2
@@ -177,7 +162,7 @@ def _in_last_cell(box: Vector, agent: int) -> tuple[Vector, float]:
 
 
 def _extremes(utilities: Utilities, box: Vector, random: np.random.Generator, count: int) -> Any:
-    """Give the least own and the greatest other rates found, and the least other rate."""
+    """Return the least own and the greatest other rates found, and the least other rate."""
     agents = len(box)
     own, cross, least = np.full(agents, np.inf), np.zeros(agents), 0.0
     for number in range(count + 2):
@@ -198,21 +183,23 @@ def _extremes(utilities: Utilities, box: Vector, random: np.random.Generator, co
 
 
 def _apart(found: Vector, certified: Vector) -> float:
-    """Give the largest relative difference; rates near a millionth are as good as differences."""
+    """Return the largest relative difference; rates near a millionth are as good as differences."""
     return float((np.abs(found - certified) / (certified + 1e-6)).max())
+
+
+def _compare_rates(
+    utilities: Utilities, verdict: Certified, random: np.random.Generator, places: int
+) -> float:
+    """Return how far measured rates are from the constants certified, or below zero."""
+    own, cross, least = _extremes(utilities, verdict.box, random, places)
+    return float(max(_apart(own, verdict.own), _apart(cross, verdict.cross), -least))
 
 
 # The canonical examples.
 
 
-@CLAIMS.add(
-    "well-behaved-linear",
-    claim="Linear utilities are well-behaved on every box",
-    place="Section 3.1 and Appendix B, Linear Utilities",
-    paper="An own sample adds W_ii = 1 everywhere, another's W_ij <= 1.",
-    minutes=(0.01, 0.2),
-)
-def well_behaved_linear(setting: Setting) -> Finding:
+@CLAIMS.measure("well-behaved-linear")
+def well_behaved_linear(setting: Setting) -> Measured:
     """Compare the constants with rates at random places, on random boxes."""
     random, off, games = np.random.default_rng(SEED), 0.0, GAMES[setting.full]
     for number in range(games):
@@ -222,27 +209,13 @@ def well_behaved_linear(setting: Setting) -> Finding:
         if not isinstance(verdict, Certified):
             off = np.inf
             break
-        own, cross, least = _extremes(_linear(game), verdict.box, random, PLACES[setting.full] // 4)
-        off = max(off, _apart(own, verdict.own), _apart(cross, verdict.cross), -least)
-    return judged(
-        off <= 1e-5,
-        f"In {games} random games, half of them with a unit diagonal, and on random boxes all "
-        "rates measured lie between the constants certified, c2 = W_ii and c1 = max of W_ij, and "
-        f"attain them to within {100 * off:.1g} %.{not_so({'they attain them': off <= 1e-5})}",
-        evidence={"games": games, "worst": off, "seed": SEED},
-    )
+        off = max(off, _compare_rates(_linear(game), verdict, random, PLACES[setting.full] // 4))
+    evidence = {"games": games, "worst": off, "seed": SEED}
+    return Measured({"they attain them": off <= NEAR}, evidence, {"percent": 100 * off})
 
 
-@CLAIMS.add(
-    "well-behaved-coverage",
-    claim="Coverage utilities are well-behaved where a further own sample still helps",
-    place="Section 3.1 and Appendix B, Random Coverage",
-    paper="They are on [0, C] if u_i(C_i + 1, C) - u_i(C) is above 0, as it is at stand-alone "
-    "needs for requirements in [1/2, C'] with C' < 1; another's sample adds at most half of "
-    "q_i q_j. Appendix B adds that they are so over any bounded convex set.",
-    minutes=(0.01, 0.4),
-)
-def well_behaved_coverage(setting: Setting) -> Finding:
+@CLAIMS.measure("well-behaved-coverage")
+def well_behaved_coverage(setting: Setting) -> Measured:
     """Compare the constants with rates, and look for a box that is not well-behaved."""
     random, games = np.random.default_rng(SEED), GAMES[setting.full]
     off, weakest, wrong = 0.0, np.inf, []
@@ -254,40 +227,28 @@ def well_behaved_coverage(setting: Setting) -> Finding:
             wrong.append(number)
             continue
         utilities = _coverage(game.distributions.toarray())
-        own, cross, least = _extremes(utilities, verdict.box, random, PLACES[setting.full])
-        off = max(off, _apart(own, verdict.own), _apart(cross, verdict.cross), -least)
+        off = max(off, _compare_rates(utilities, verdict, random, PLACES[setting.full]))
         weakest = min(weakest, float(verdict.own.min()))
-        printed = [_further(utilities, verdict.box, i) for i in range(agents)]
+        # u_i(C_i + 1, C) - u_i(C), what one more own sample adds at the corner.
+        printed = [_rates(utilities, verdict.box, i, 1.0)[i] for i in range(agents)]
         if (np.array(printed) > verdict.own + 1e-12).any() or min(printed) <= 0:
             wrong.append(number)
     flat, steep = _sure_points()
-    parts = {
-        "all are certified and within the paper's bound": not wrong,
-        "measured rates attain the constants": off <= 1e-5,
-        "at stand-alone needs an own sample helps those two": steep > 0,
-    }
-    told = not_so({**parts, "on [0, 2] x [0, 2] it does not": flat})
-    return weighed(
-        all(parts.values()),
-        flat,
-        f"In {games} random games, on the box of stand-alone needs or, where no point is certain, "
-        f"on any box, all are certified ({len(wrong)} are not); measured rates lie within the "
-        f"constants c1 and c2 and attain them to within {100 * off:.1g} %, and the paper's bound, "
-        f"the gain from a sample beyond the box, is below c2 and above 0 (least c2 {weakest:.1g}, "
-        "as c2 shrinks with every agent who shares one's points). But "
-        "two agents who both own one and the same point gain nothing from an own sample once the "
-        "other gives a whole one: on [0, 2] x [0, 2] their utilities are not well-behaved, "
-        f"while at their stand-alone needs of 1/2 an own sample adds {steep:.3g}.{told}",
-        correction="Over any bounded box only if no point is drawn with certainty (all q below 1); "
-        "otherwise on boxes where u_i(C_i + 1, C) > u_i(C), such as the least stand-alone needs "
-        "for requirements below 1.",
-        evidence={
+    return Measured(
+        {
+            "all are certified and within the paper's bound": not wrong,
+            "measured rates attain the constants": off <= NEAR,
+            "at stand-alone needs an own sample helps those two": steep > 0,
+        },
+        {
             "games": games,
             "not_certified": wrong,
             "worst": off,
             "least_own_rate": weakest,
             "seed": SEED,
         },
+        {"percent": 100 * off, "steep": steep},
+        refuted={"on [0, 2] x [0, 2] it does not": flat},
     )
 
 
@@ -304,11 +265,6 @@ def _coverage_case(
     return CoverageGame(table, needs), box
 
 
-def _further(utilities: Utilities, box: Vector, agent: int) -> float:
-    """Give u_i(C_i + 1, C) - u_i(C), what one more own sample adds at the corner."""
-    return float(_rates(utilities, box, agent, 1.0)[agent])
-
-
 def _sure_points() -> tuple[bool, float]:
     """Say whether two agents on one point are refuted on [0, 2]^2; give c2 at their needs."""
     game = CoverageGame([[1.0], [1.0]], [0.75, 0.75])
@@ -322,24 +278,15 @@ def _sure_points() -> tuple[bool, float]:
     return flat, float(own) if abs(own - measured) < 1e-12 else 0.0
 
 
-@CLAIMS.add(
-    "well-behaved-pac",
-    claim="PAC utilities need not be well-behaved: the cycle is on [0, C]^3 only for C below 1",
-    place="Section 3.1 and Appendix B, General PAC Learning",
-    paper="With u_i = (1 + t_i + t_(i-1) - t_i t_(i-1))/2 an own sample adds nothing where "
-    "t_(i-1) = 1; on [0, C]^3 with C < 1 all is well.",
-    minutes=(0.01, 0.02),
-)
-def well_behaved_pac(setting: Setting) -> Finding:
+@CLAIMS.measure("well-behaved-pac")
+def well_behaved_pac(setting: Setting) -> Measured:
     """Compare verdicts on boxes up to 1 with rates in fractions, and with the printed utility."""
-    game = catalog.build("pac-cycle", strategies="real")
-    learnt = round_at_random(learnt_utility(cycle_worlds(1)))
-    sides = [Fraction(side) for side in setting.expected["sides"]]
+    game, learnt = catalog.build("pac-cycle", strategies="real"), _learn_cycle()
     wrong, constants = [], {}
-    for side in sides:
+    for side in map(Fraction, setting.expected["sides"]):
         verdict = game.well_behaved([float(side)] * 3)
         least = _quotient(learnt, 0, 0, [side, side, side], side)
-        most = _quotient(learnt, 0, 2, [Fraction(0)] * 3, side)
+        most = _quotient(learnt, 0, 2, [ZERO] * 3, side)
         if side == 1:
             right = isinstance(verdict, Refuted) and least == 0 and _adds_nothing(verdict)
         else:
@@ -353,14 +300,10 @@ def well_behaved_pac(setting: Setting) -> Finding:
         for theta in product([Fraction(n, 4) for n in range(5)], repeat=3)
         for i in range(3)
     )
-    return judged(
-        printed and not wrong,
-        "At all 125 allocations in steps of 1/4 the best classifier's accuracy, by listing every "
-        "world, is the printed utility. On [0, C]^3 the cycle is certified with c2 = (1 - C)/2 and "
-        f"c1 = 1/2 for C = {', '.join(constants)}, and refuted for C = 1 by a place where an own "
-        f"sample adds nothing ({len(wrong)} boxes differ)."
-        f"{not_so({'the accuracy is the printed utility': printed})}",
-        evidence={"least_own_rates": constants, "differ": wrong, "printed_utility": printed},
+    return Measured(
+        {"boxes are as claimed": not wrong, "the accuracy is the printed utility": printed},
+        {"least_own_rates": constants, "differ": wrong, "printed_utility": printed},
+        {"sides": ", ".join(constants)},
     )
 
 
@@ -373,15 +316,8 @@ def _fits(verdict: Certified, least: float, most: float) -> bool:
 # What it does to best responses.
 
 
-@CLAIMS.add(
-    "fixed-point-lemma",
-    claim="Best responses to well-behaved utilities are continuous and have a fixed point",
-    place="Section 3.2, Lemma 1, and Appendix C",
-    paper="If the others' contributions change by e in all, a best response changes by at most "
-    "(c1/c2) e; so the map has a fixed point in the box of stand-alone needs.",
-    minutes=(0.03, 1),
-)
-def fixed_point_lemma(setting: Setting) -> Finding:
+@CLAIMS.measure("fixed-point-lemma")
+def fixed_point_lemma(setting: Setting) -> Measured:
     """Measure how far responses move, whether they stay in the box, and find the fixed point."""
     random, games = np.random.default_rng(SEED), GAMES[setting.full]
     worst, largest, wrong, pairs = 0.0, 0.0, [], 0
@@ -394,9 +330,8 @@ def fixed_point_lemma(setting: Setting) -> Finding:
         for _ in range(PLACES[setting.full]):
             one, other = _pair(random, verdict.box)
             ratio, inside = _moved(game, verdict, one, other)
-            right = inside and _is_least(utilities, game, one)
             worst, pairs = max(worst, ratio), pairs + 1
-            if not right:
+            if not (inside and _is_least(utilities, game, one)):
                 wrong.append(number)
         fixed = _fixed_point(game)
         off = np.abs(game.best_responses(fixed) - fixed).max() / fixed.max()
@@ -404,21 +339,14 @@ def fixed_point_lemma(setting: Setting) -> Finding:
         if (fixed > verdict.box + 1e-9).any():
             wrong.append(number)
     jump = _jump()
-    parts = {
-        "responses are the least that satisfies, and stay in the box": not wrong,
-        "no response moves further": worst <= 1 + 1e-6,
-        "there is a fixed point": largest <= 1e-9,
-        "the bound fails in the cycle": jump > 1e5,
-    }
-    return judged(
-        all(parts.values()),
-        f"In {games} random linear and coverage games {pairs:,} pairs of allocations were "
-        f"compared: no response moves further than (c1/c2) e, the longest move is {worst:.4f} of "
-        f"it, and all stay in the box ({len(wrong)} failures). Following them leads to a fixed "
-        f"point in every game, to within {largest:.1g} of the largest contribution. Where "
-        "utilities are not well-behaved the bound fails: in the cycle of Theorem 3 a response "
-        f"moves {jump:,.0f} times as far as the other's contribution.{not_so(parts)}",
-        evidence={
+    return Measured(
+        {
+            "responses are the least that satisfies, and stay in the box": not wrong,
+            "no response moves further": worst <= 1 + 1e-6,
+            "there is a fixed point": largest <= 1e-9,
+            "the bound fails in the cycle": jump > 1e5,
+        },
+        {
             "games": games,
             "pairs": pairs,
             "share_of_bound": worst,
@@ -462,7 +390,7 @@ def _pair(random: np.random.Generator, box: Vector) -> tuple[Vector, Vector]:
 
 
 def _moved(game: Game, verdict: Certified, one: Vector, other: Vector) -> tuple[float, bool]:
-    """Give the largest share of (c1/c2) e that a response moves, and whether all stay inside."""
+    """Return the largest share of (c1/c2) e that a response moves, and whether all stay inside."""
     first, second = game.best_responses(one), game.best_responses(other)
     change = np.abs(one - other)
     allowed = verdict.cross / verdict.own * (change.sum() - change)
@@ -487,7 +415,7 @@ def _is_least(utilities: Utilities, game: Game, theta: Vector) -> bool:
 
 
 def _jump() -> float:
-    """Give how far a response in the cycle moves when its neighbour gives a millionth less."""
+    """Return how far a response in the cycle moves when its neighbour gives a millionth less."""
     game = catalog.build("pac-cycle", strategies="real")
     step = 2.0**-20
     moved = [game.best_response(0, np.array([0.0, 0.0, amount])) for amount in (1.0, 1.0 - step)]

@@ -26,16 +26,23 @@ from fedaccord.reproduce.claims import (
     Setting,
     Unavailable,
     Verdict,
+    read_texts,
 )
 
-# The parts of the paper, in its order: the module that has their CLAIMS, and what they are called.
+# The parts of the paper, in its order, and the modules that have their CLAIMS.
 PARTS = {
-    "definitions": "What the words mean",
-    "existence": "When equilibria exist",
-    "prices": "What stability and fairness cost",
-    "linear": "Linear utilities",
-    "coverage": "Coverage utilities",
-    "experiment": EXPERIMENT,
+    "What the words mean": ("section_2_definitions", "section_2_utilities"),
+    "When equilibria exist": ("section_3_existence", "section_3_well_behaved", "section_3_rings"),
+    "What stability and fairness cost": ("section_4_prices",),
+    "Linear utilities": ("section_5_linear", "section_5_structure", "appendix_weights"),
+    "Coverage utilities": ("section_5_coverage", "appendix_rounding"),
+    EXPERIMENT: (
+        "section_6_solo",
+        "section_6_defection",
+        "section_6_preparation",
+        "section_6_difficulty",
+        "section_6_algorithms",
+    ),
 }
 PACKAGED = Path(__file__).parent / "blum2021"
 CHECKOUT = Path(__file__).parents[3] / "experiments" / "blum2021"
@@ -64,7 +71,7 @@ class Reproduction:
         return f"Reproduction({self.sentence()})"
 
     def count(self, verdict: Verdict) -> int:
-        """Tell how many rows ended so."""
+        """Return how many rows ended so."""
         return sum(row.finding.verdict is verdict for row in self.rows.values())
 
     def sentence(self) -> str:
@@ -80,7 +87,7 @@ class Reproduction:
         return f"Of {len(self.rows)} claims of the paper {', '.join(said)}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values."""
+        """Return everything as plain values."""
         return {
             "scale": _scale(self.full),
             "sentence": self.sentence(),
@@ -93,16 +100,17 @@ class Reproduction:
 
 @cache
 def all_claims() -> Mapping[str, Claim]:
-    """Give every claim that can be checked, by its id, in the order of the paper."""
+    """Return every claim that can be checked, by its id, in the order of the paper."""
     found = Claims()
-    for module, part in PARTS.items():
-        for claim in import_module(f"fedaccord.reproduce.{module}").CLAIMS.values():
-            found.include(replace(claim, part=part))
-    return found
+    for part, modules in PARTS.items():
+        for module in modules:
+            for claim in import_module(f"fedaccord.reproduce.{module}").CLAIMS.values():
+                found.include(replace(claim, part=part))
+    return {id: found[id] for id in read_texts()}
 
 
 def blum2021() -> Path:
-    """Give the folder of the paper's numbers and the experiments' configs."""
+    """Return the folder of the paper's numbers and the experiments' configs."""
     return PACKAGED if PACKAGED.is_dir() else CHECKOUT
 
 
@@ -154,14 +162,14 @@ def reproduce(
         if only and claim.id not in only:
             continue
         setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell)
-        rows[claim.id] = checked(claim, setting)
+        rows[claim.id] = check_claim(claim, setting)
         so_far = replace(so_far, rows=dict(rows), seconds=time.perf_counter() - started)
         finished(rows[claim.id], so_far)
     return so_far
 
 
 def is_continued(earlier: Mapping[str, Any], *, full: bool) -> bool:
-    """Tell whether rows of an earlier result may stand beside rows that are made now.
+    """Say whether rows of an earlier result may stand beside rows that are made now.
 
     earlier: what Reproduction.to_dict gave.
     full: the scale now.
@@ -190,7 +198,7 @@ def _scale(full: bool) -> str:
     return "full" if full else "quick"
 
 
-def checked(claim: Claim, setting: Setting) -> Row:
+def check_claim(claim: Claim, setting: Setting) -> Row:
     """Check one claim. A solver that gives up is no proof, so the claim fails.
 
     Any other fault, such as a full disk, says nothing of the claim, and ends the work.

@@ -12,10 +12,12 @@ from fedaccord.games.base import Certified, Game, Refuted, Unknown
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.exact import PacGame
-from fedaccord.reproduce import behaviour, existence, rings
+from fedaccord.reproduce import section_3_existence as existence
+from fedaccord.reproduce import section_3_rings as rings
+from fedaccord.reproduce import section_3_well_behaved as well_behaved
 from fedaccord.reproduce.claims import Verdict
+from fedaccord.reproduce.oracle import coverage_utility
 
-CLAIMS = existence.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
 
 EXPECTED = {
@@ -33,14 +35,14 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def rows():
-    return {id: row(CLAIMS, id) for id in CLAIMS}
+    return {id: row(id) for id in EXPECTED}
 
 
 @pytest.fixture
 def few(monkeypatch):
     """The first few of the games that the rows are about: enough to see a fault."""
     monkeypatch.setattr(existence, "GAMES", (4, 4))
-    monkeypatch.setattr(behaviour, "GAMES", (8, 8))
+    monkeypatch.setattr(well_behaved, "GAMES", (8, 8))
     return monkeypatch
 
 
@@ -61,7 +63,7 @@ def test_the_map_of_the_proof_cycles_in_some_games_that_have_an_equilibrium(rows
 
 
 def test_the_same_seed_gives_the_same_evidence(few) -> None:
-    first, second = (row(CLAIMS, "fixed-point-lemma").to_dict()["evidence"] for _ in range(2))
+    first, second = (row("fixed-point-lemma").to_dict()["evidence"] for _ in range(2))
     assert first == second
 
 
@@ -73,9 +75,9 @@ def test_shares_at_the_mean_of_a_feasible_allocation_are_noticed(few) -> None:
         whole = (theta == np.floor(theta)).all()
         return np.full(len(theta), np.floor(theta.mean()) if whole else theta.mean())
 
-    few.setattr(existence, "levelled", mean)
+    few.setattr(existence, "level", mean)
     few.setattr(existence, "_limited_games", lambda count: (count, [], 0))
-    assert verdict(CLAIMS, "theorem-1") is FAILS
+    assert verdict("theorem-1") is FAILS
 
 
 def test_leaving_those_with_limits_as_they_were_is_noticed(few) -> None:
@@ -83,18 +85,18 @@ def test_leaving_those_with_limits_as_they_were_is_noticed(few) -> None:
         return np.where(limits < theta.max(), np.minimum(theta, limits), theta.max())
 
     few.setattr(existence, "GAMES", (40, 40))
-    few.setattr(existence, "levelled", timid)
-    assert verdict(CLAIMS, "theorem-1") is FAILS
+    few.setattr(existence, "level", timid)
+    assert verdict("theorem-1") is FAILS
 
 
 def test_theorem_1_needs_no_correction_if_the_budget_leaves_a_fair_allocation(few) -> None:
     few.setattr(existence, "_budget_of_one", lambda steps: [((1, 0), True), ((0, 1), False)])
-    assert verdict(CLAIMS, "theorem-1") is HOLDS
+    assert verdict("theorem-1") is HOLDS
 
 
 def test_with_a_budget_of_two_the_two_agents_can_share_alike() -> None:
     assert existence._budget_of_one(10) == [((1, 0), True), ((0, 1), True)]
-    utility = existence.coverage_utility([[Fraction(1, 2)] * 2] * 2)
+    utility = coverage_utility([[Fraction(1, 2)] * 2] * 2)
     assert utility(0, [Fraction(3, 5)] * 2) >= Fraction(3, 4)
 
 
@@ -131,7 +133,7 @@ def altered(verdict_of, **changes):
 )
 def test_constants_that_are_one_per_cent_off_are_noticed(id, model, changes, few) -> None:
     few.setattr(model, "well_behaved", altered(model.well_behaved, **changes))
-    assert verdict(CLAIMS, id) is FAILS
+    assert verdict(id) is FAILS
 
 
 @pytest.mark.parametrize("id", ["definition-well-behaved", "well-behaved-pac"])
@@ -144,7 +146,7 @@ def test_a_cycle_that_is_called_well_behaved_up_to_1_is_noticed(id, few) -> None
         return Certified(some, some, found.witness) if isinstance(found, Refuted) else found
 
     few.setattr(PacGame, "well_behaved", blind)
-    assert verdict(CLAIMS, id) is FAILS
+    assert verdict(id) is FAILS
 
 
 def test_a_witness_where_own_samples_do_help_is_noticed(few) -> None:
@@ -157,12 +159,12 @@ def test_a_witness_where_own_samples_do_help_is_noticed(few) -> None:
         return found
 
     few.setattr(PacGame, "well_behaved", elsewhere)
-    assert verdict(CLAIMS, "well-behaved-pac") is FAILS
+    assert verdict("well-behaved-pac") is FAILS
 
 
 def test_coverage_needs_no_correction_if_certain_points_do_no_harm(few) -> None:
-    few.setattr(behaviour, "_sure_points", lambda: (False, 0.25))
-    found = row(CLAIMS, "well-behaved-coverage").finding
+    few.setattr(well_behaved, "_sure_points", lambda: (False, 0.25))
+    found = row("well-behaved-coverage").finding
     assert found.verdict is HOLDS
     assert found.measured.endswith(" Not so: on [0, 2] x [0, 2] it does not.")
 
@@ -172,14 +174,14 @@ def test_a_game_that_is_not_certified_is_noticed(few) -> None:
         CoverageGame, "well_behaved", lambda self, box=None: Unknown("it was not looked at")
     )
     for id in ("definition-well-behaved", "well-behaved-coverage", "fixed-point-lemma"):
-        assert verdict(CLAIMS, id) is FAILS
+        assert verdict(id) is FAILS
 
 
 @pytest.mark.parametrize("share", [0.999, 1.001])
 def test_responses_that_are_not_the_least_that_satisfies_are_noticed(share, few) -> None:
     respond = Game.best_responses
     few.setattr(Game, "best_responses", lambda self, theta: share * respond(self, theta))
-    assert verdict(CLAIMS, "fixed-point-lemma") is FAILS
+    assert verdict("fixed-point-lemma") is FAILS
 
 
 # Theorem 2.
@@ -193,7 +195,7 @@ def test_an_equilibrium_that_is_a_thousandth_off_is_noticed(few) -> None:
         return dataclasses.replace(path, contributions=path.contributions * 1.001)
 
     few.setattr(existence, "best_response_dynamics", stray)
-    assert verdict(CLAIMS, "theorem-2") is FAILS
+    assert verdict("theorem-2") is FAILS
 
 
 def test_responses_that_never_settle_are_noticed(few) -> None:
@@ -203,7 +205,7 @@ def test_responses_that_never_settle_are_noticed(few) -> None:
         return dataclasses.replace(follow(game, **options), ending=existence.Ending.LIMIT)
 
     few.setattr(existence, "best_response_dynamics", restless)
-    assert verdict(CLAIMS, "theorem-2") is FAILS
+    assert verdict("theorem-2") is FAILS
 
 
 def test_an_equilibrium_where_limits_leave_none_is_noticed(few) -> None:
@@ -213,7 +215,7 @@ def test_an_equilibrium_where_limits_leave_none_is_noticed(few) -> None:
         return dataclasses.replace(solve(game, **options), status=Status.LIMIT)
 
     few.setattr(existence, "solve_stable", hopeful)
-    found = row(CLAIMS, "theorem-2").finding
+    found = row("theorem-2").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: with that limit there is none.")
 
@@ -226,7 +228,7 @@ def test_a_sample_that_tells_the_predecessor_is_noticed(few) -> None:
         return Fraction(1) if theta[agent] or theta[(agent + 1) % 3] else Fraction(1, 2)
 
     few.setattr(rings, "_printed_cycle", backwards)
-    assert verdict(CLAIMS, "theorem-3") is FAILS
+    assert verdict("theorem-3") is FAILS
 
 
 def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
@@ -236,7 +238,7 @@ def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
         return dataclasses.replace(solve(game, **options), status=Status.FAILED)
 
     few.setattr(rings, "solve_stable", tired)
-    assert verdict(CLAIMS, "theorem-3") is FAILS
+    assert verdict("theorem-3") is FAILS
 
 
 def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
@@ -247,13 +249,13 @@ def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
         return dataclasses.replace(report, stable=report.feasible)
 
     few.setattr(rings, "audit", lenient)
-    found = row(CLAIMS, "theorem-3").finding
+    found = row("theorem-3").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the audit agrees.")
 
 
 def test_another_number_of_feasible_allocations_is_noticed() -> None:
-    assert verdict(CLAIMS, "theorem-3", feasible=3) is FAILS
+    assert verdict("theorem-3", feasible=3) is FAILS
 
 
 def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
@@ -262,7 +264,7 @@ def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
         return theta in {(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)}
 
     few.setattr(rings.Listing, "is_feasible", feasible)
-    found = row(CLAIMS, "theorem-3").finding
+    found = row("theorem-3").finding
     assert found.verdict is FAILS
     assert "Not so: those with two givers or more" in found.measured
 
@@ -271,7 +273,7 @@ SMALL = {"quick": [2, 3], "solved_up_to": 2}
 
 
 def test_a_small_ring_with_more_points_is_as_claimed() -> None:
-    assert verdict(CLAIMS, "theorem-3-general", **SMALL) is HOLDS
+    assert verdict("theorem-3-general", **SMALL) is HOLDS
 
 
 def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
@@ -279,7 +281,7 @@ def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
         return [game.alone // 2]
 
     monkeypatch.setattr(rings, "all_equilibria", rounded)
-    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the search agrees.")
 
@@ -291,7 +293,7 @@ def test_a_stable_allocation_with_a_giver_of_nothing_is_noticed(monkeypatch) -> 
         return stable(self, theta) or (0 in theta and self.is_feasible(theta))
 
     monkeypatch.setattr(rings.Listing, "is_stable", lenient)
-    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert "none of those who give nothing is stable" in found.measured
 
@@ -304,7 +306,7 @@ def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
         return lambda i, theta: forwards(d)(0, [theta[i], 0, theta[(i + 1) % 3]])
 
     monkeypatch.setattr(rings, "ring_utility", backwards)
-    found = row(CLAIMS, "theorem-3-general", **SMALL).finding
+    found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the printed utility is that of the construction.")
 

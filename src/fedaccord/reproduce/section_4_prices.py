@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,8 +23,8 @@ from fedaccord.games import catalog
 from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.reproduce.claims import Claims, Finding, Setting, judged, not_so
-from fedaccord.reproduce.oracle import Listing, linear_utility, read_rows
+from fedaccord.reproduce.claims import Claims, Measured, Setting
+from fedaccord.reproduce.oracle import Listing, utility_of
 
 CLAIMS = Claims()
 # Square roots of the numbers of petals, quick and more in full.
@@ -60,8 +60,18 @@ class Flower:
         return self.petals + 1
 
     def price(self, concept: str) -> Interval:
-        """Give the price of a concept."""
+        """Return the price of a concept."""
         return self.stability if concept == "stable" else self.fairness
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values."""
+        return {
+            "petals": self.petals,
+            **self.totals,
+            "price_of_stability": [self.stability.lower, self.stability.upper],
+            "price_of_fairness": [self.fairness.lower, self.fairness.upper],
+            "sound": self.sound,
+        }
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class Exponent:
 # Measuring.
 
 
-def measured_flower(model: str, root: int) -> Flower:
+def measure_flower(model: str, root: int) -> Flower:
     """Solve a flower for all three concepts, and have the answers audited."""
     game = catalog.build("flower", petals=root * root, model=model)
     optimal = solve_optimal(game, time_limit=300)
@@ -99,7 +109,7 @@ def measured_flower(model: str, root: int) -> Flower:
     fairness: Interval = price_of_fairness(fair, optimal)
     possible = True
     if model == "linear":
-        bound = fair_bound(game) / optimal.bounds.upper
+        bound = bound_fairness(game) / optimal.bounds.upper
         # Rounding may put what was found a hair below what is proved, and only a hair.
         possible = bool(bound <= fairness.upper * (1 + 1e-9))
         lower = min(max(fairness.lower, bound), fairness.upper)
@@ -139,7 +149,7 @@ def _as_described(game: Game, root: int) -> bool:
     return bool(uniform and np.abs(game.weights.sum(axis=1) - 1).max() < 1e-9)
 
 
-def fair_bound(game: Game) -> float:
+def bound_fairness(game: Game) -> float:
     """Bound from below what any envy-free allocation of the linear flower costs.
 
     The matrix must have the flower's form: a core, whose samples give v to each petal and who gains
@@ -183,7 +193,7 @@ def fair_bound(game: Game) -> float:
 # Fitting.
 
 
-def fitted(flowers: Sequence[Flower], concept: str) -> Exponent:
+def fit_exponent(flowers: Sequence[Flower], concept: str) -> Exponent:
     """Fit price ~ k^exponent by least squares on logarithms.
 
     The slope is a weighted sum of the log prices, so that the ends of the proved intervals give the
@@ -207,7 +217,7 @@ def fitted(flowers: Sequence[Flower], concept: str) -> Exponent:
 
 
 def _differ(flowers: Sequence[Flower], model: str, expected: Sequence[Sequence[float]]) -> float:
-    """Give the largest relative difference of totals from closed forms and expected numbers."""
+    """Return the largest relative difference of totals from closed forms and expected numbers."""
     worst = 0.0
     for flower in flowers:
         known = catalog.answers("flower", petals=flower.petals, model=model)
@@ -223,11 +233,6 @@ def _off(flower: Flower, known: Sequence[float | None]) -> float:
         abs(flower.totals[concept] / total - 1) if total else np.inf
         for concept, total in zip(CONCEPTS, known, strict=True)
     )
-
-
-def _gap(flowers: Sequence[Flower]) -> float:
-    """Give the largest relative width of a price's interval."""
-    return max(max(f.stability.relative_gap, f.fairness.relative_gap) for f in flowers)
 
 
 def _chart(flowers: Sequence[Flower], model: str, exponents: dict[str, Exponent]) -> Chart:
@@ -254,48 +259,55 @@ def _chart(flowers: Sequence[Flower], model: str, exponents: dict[str, Exponent]
     )
 
 
-def _judge(
-    setting: Setting, model: str, more: str, parts: Mapping[str, bool], **evidence: Any
-) -> Finding:
-    """Measure the flowers of a model, and judge their prices.
+def _measure_flowers(
+    setting: Setting,
+    model: str,
+    parts: Mapping[str, bool],
+    words: Mapping[str, Any],
+    **evidence: Any,
+) -> Measured:
+    """Measure the flowers of a model and their prices.
 
-    more: what else was measured, and parts: what of it must be so.
+    parts, words, evidence: more that must be so, that is said, and that was measured.
     """
     quick, late = ROOTS[model]
-    flowers = [measured_flower(model, root) for root in (*quick, *(late if setting.full else ()))]
-    exponents = {concept: fitted(flowers, concept) for concept in ("stable", "envy_free")}
-    stable, fair = exponents.values()
+    flowers = [measure_flower(model, root) for root in (*quick, *(late if setting.full else ()))]
+    exponents = {concept: fit_exponent(flowers, concept) for concept in ("stable", "envy_free")}
     expected = setting.expected
-    off, gap = _differ(flowers, model, expected["totals"]), _gap(flowers)
+    off = _differ(flowers, model, expected["totals"])
+    gap = max(max(f.stability.relative_gap, f.fairness.relative_gap) for f in flowers)
     least = min(min(f.stability.lower, f.fairness.lower) / math.sqrt(f.agents) for f in flowers)
-    last, unsound = flowers[-1], sum(not flower.sound for flower in flowers)
-    parts = {
-        "every flower stands the audit and its bounds": not unsound,
-        "totals are those expected": off <= expected["total_tolerance"],
-        "prices are proved closely enough": gap <= expected["largest_gap"],
-        f"both prices are at least {expected['least_share']} sqrt(k)": least
-        >= expected["least_share"],
-        f"exponents are near {expected['exponent']}": _near_expected(exponents.values(), expected),
-        **parts,
-    }
-    return judged(
-        all(parts.values()),
-        f"In {len(flowers)} flowers of up to k = {last.agents:,} agents both prices are at least "
-        f"{least:.3f} sqrt(k), proved to within {_percent(gap)}; with {last.petals:,} petals "
-        f"stability costs {last.stability.upper:.4g} and fairness {last.fairness.upper:.4g} times "
-        f"the optimum. Fitted from {FITTED_FROM} petals on they grow like k to the power of "
-        f"{stable.value:.3f} and {fair.value:.3f} ({max(map(_spread, exponents.values())):.1g} "
-        "more or less for what is not proved of the prices), between the two largest flowers "
-        f"{stable.last:.4f} and {fair.last:.4f}; with a term in 1/sqrt(k), which dies out, "
-        f"{stable.limit:.4f} and {fair.limit:.4f}. Totals agree with the closed forms to "
-        f"{off:.1g}; {unsound} flowers did not stand the audit. {more}{not_so(parts)}",
-        evidence={
-            "flowers": [_plain(flower) for flower in flowers],
-            "exponents": {name: asdict(exponent) for name, exponent in exponents.items()},
+    unsound = sum(not flower.sound for flower in flowers)
+    share = expected["least_share"]
+    return Measured(
+        {
+            "every flower stands the audit and its bounds": not unsound,
+            "totals are those expected": off <= expected["total_tolerance"],
+            "prices are proved closely enough": gap <= expected["largest_gap"],
+            f"both prices are at least {share} sqrt(k)": least >= share,
+            f"exponents are near {expected['exponent']}": (
+                _near_expected(exponents.values(), expected)
+            ),
+            **parts,
+        },
+        {
+            "flowers": [flower.to_dict() for flower in flowers],
+            "exponents": exponents,
             "least_share_of_root": least,
             "largest_gap": gap,
             "worst_total": off,
             **evidence,
+        },
+        {
+            "count": len(flowers),
+            "last": flowers[-1],
+            "percent": 100 * gap,
+            "fitted_from": FITTED_FROM,
+            "stable": exponents["stable"],
+            "fair": exponents["envy_free"],
+            "spread": max((e.high - e.low) / 2 for e in exponents.values()),
+            "unsound": unsound,
+            **words,
         },
         charts=(_chart(flowers, model, exponents),),
     )
@@ -311,53 +323,24 @@ def _near_expected(exponents: Iterable[Exponent], expected: Mapping[str, Any]) -
     )
 
 
-def _spread(exponent: Exponent) -> float:
-    return (exponent.high - exponent.low) / 2
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1g} %"
-
-
-def _plain(flower: Flower) -> dict[str, Any]:
-    return {
-        "petals": flower.petals,
-        **flower.totals,
-        "price_of_stability": [flower.stability.lower, flower.stability.upper],
-        "price_of_fairness": [flower.fairness.lower, flower.fairness.upper],
-        "sound": flower.sound,
-    }
-
-
 # Theorem 4.
 
 
-@CLAIMS.add(
-    "theorem-4-linear",
-    claim="Linear utilities: stability and fairness can cost sqrt(k) times the optimum",
-    place="Section 4, Theorem 4(b), and Appendix E",
-    paper="In the flower with b = k - 1 petals, W_ii = 1 and W_ij at most 1/sqrt(b), the optimum "
-    "is at most sqrt(b), while stable and envy-free allocations take at least b/2: both "
-    "prices are of order sqrt(k) at least.",
-    minutes=(0.1, 1),
-)
-def theorem_4_linear(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-4-linear")
+def theorem_4_linear(setting: Setting) -> Measured:
     """Measure linear flowers; prove the envy-free totals by symmetry, and small ones by MILP."""
     roots = range(2, 13) if setting.full else (2, 3, 4, 5, 7, 10)
     proofs: Vector = np.array([_program_and_symmetry(root) for root in roots])
     listed = _least_listed(4)
     agree = bool(np.abs(proofs[:, 0] - proofs[:, 1]).max() <= 1e-6 * proofs[:, 1].max())
-    return _judge(
+    return _measure_flowers(
         setting,
         "linear",
-        "Fairness of the large ones is proved by symmetry: petals must give alike and the core no "
-        f"more, which leaves two numbers. For {len(proofs)} flowers of up to {max(roots) ** 2} "
-        "petals a mixed-integer program proves the same least totals, and of all allocations with "
-        f"4 petals in steps of 1/4 the cheapest that is envy-free takes {listed:g}.",
         {
             "the program proves the totals that symmetry does": agree,
             "the cheapest in steps of 1/4 is what symmetry proves": bool(listed == proofs[0, 1]),
         },
+        {"largest": max(roots) ** 2},
         by_program=proofs[:, 0].tolist(),
         by_symmetry=proofs[:, 1].tolist(),
         by_listing=listed,
@@ -369,42 +352,22 @@ def _least_listed(steps: int) -> float:
 
     Contributions are counted in steps, and so is the requirement.
     """
-    game = catalog.build("flower", petals=4)
-    assert isinstance(game, LinearGame)
-    utility = linear_utility(read_rows(game.dense_benefits.tolist()))
-    needs = (Fraction(steps),) * 5
-    listing = Listing(utility, needs, up_to=5 * steps // 2)
+    utility = utility_of(catalog.build("flower", petals=4))
+    listing = Listing(utility, (Fraction(steps),) * 5, up_to=5 * steps // 2)
     least = listing.least(listing.is_envy_free)
     return math.inf if least is None else float(least / steps)
 
 
 def _program_and_symmetry(root: int) -> tuple[float, float]:
-    """Give two proved lower bounds on the envy-free total: by mixed-integer program, by hand."""
+    """Return two proved lower bounds on the envy-free total: by mixed-integer program, by hand."""
     game = catalog.build("flower", petals=root * root)
-    return solve_envy_free(game).bounds.lower, fair_bound(game)
+    return solve_envy_free(game).bounds.lower, bound_fairness(game)
 
 
-@CLAIMS.add(
-    "theorem-4-coverage",
-    claim="Coverage utilities: stability and fairness can cost sqrt(k) times the optimum",
-    place="Section 4, Theorem 4(a), and Appendix E",
-    paper="In the same flower with uniform sets of b points and requirements 1/2 + 1/(2b), the "
-    "core satisfies all with about sqrt(b) samples, while stable and envy-free allocations take a "
-    "number of order k: both prices are of order sqrt(k) at least.",
-    minutes=(0.2, 1.5),
-)
-def theorem_4_coverage(setting: Setting) -> Finding:
+@CLAIMS.measure("theorem-4-coverage")
+def theorem_4_coverage(setting: Setting) -> Measured:
     """Measure coverage flowers over the reals, and a small one over whole numbers."""
-    whole = [
-        solve(catalog.build("flower", petals=16, model="coverage", strategies="integer")).total
-        for solve in (solve_optimal, solve_stable, solve_envy_free)
-    ]
-    return _judge(
-        setting,
-        "coverage",
-        "Over the reals the equilibrium takes about k/2 samples; the k of the paper's outline is "
-        f"that of whole numbers, where 16 petals take {whole[1]:.0f} (optimal {whole[0]:.0f}, "
-        f"envy-free {whole[2]:.0f}).",
-        {"totals over whole numbers are those expected": whole == setting.expected["whole"]},
-        whole_numbers=whole,
-    )
+    flower = catalog.build("flower", petals=16, model="coverage", strategies="integer")
+    whole = [solve(flower).total for solve in (solve_optimal, solve_stable, solve_envy_free)]
+    parts = {"totals over whole numbers are those expected": whole == setting.expected["whole"]}
+    return _measure_flowers(setting, "coverage", parts, {}, whole_numbers=whole)

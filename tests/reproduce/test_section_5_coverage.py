@@ -10,11 +10,11 @@ from claim_rows import row
 
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.coverage import CoverageGame
-from fedaccord.reproduce import coverage, envy_sets, rounding
+from fedaccord.reproduce import appendix_rounding as rounding
+from fedaccord.reproduce import section_5_coverage as coverage
 from fedaccord.reproduce.claims import Verdict
-from fedaccord.reproduce.oracle import ExactGame, round_at_random
+from fedaccord.reproduce.oracle import ExactGame, is_stable_when_rounded, round_at_random
 
-CLAIMS = coverage.CLAIMS
 HOLDS, CORRECTED, FAILS = Verdict.HOLDS, Verdict.CORRECTED, Verdict.FAILS
 
 EXPECTED = {
@@ -28,20 +28,20 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def rows():
-    return {id: row(CLAIMS, id) for id in CLAIMS}
+    return {id: row(id) for id in EXPECTED}
 
 
 @pytest.fixture
 def few(monkeypatch):
     """The first few of the games that the rows are about: enough to see a fault."""
-    for module in (coverage, envy_sets, rounding):
+    for module in (coverage, coverage, rounding):
         monkeypatch.setattr(module, "GAMES", (6, 6))
     return monkeypatch
 
 
-def verdict(claims, id, **expected):
+def verdict(id, **expected):
     """The verdict of a row, which says what failed if it fails, and corrects only what it must."""
-    finding = row(claims, id, **expected).finding
+    finding = row(id, **expected).finding
     assert bool(finding.correction) == (finding.verdict is CORRECTED)
     assert ("Not so: " in finding.measured) == (finding.verdict is FAILS)
     return finding.verdict
@@ -61,12 +61,12 @@ def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) ->
 
 @pytest.mark.parametrize("id", EXPECTED)
 def test_a_few_games_suffice_so_that_planted_faults_are_what_changes_verdicts(few, id) -> None:
-    assert verdict(CLAIMS, id) is EXPECTED[id]
+    assert verdict(id) is EXPECTED[id]
 
 
 def test_the_same_seed_gives_the_same_evidence(few) -> None:
     for id in ("linear-envy-free-set", "coverage-hardness", "rounding-derivatives"):
-        assert row(CLAIMS, id).to_dict()["evidence"] == row(CLAIMS, id).to_dict()["evidence"]
+        assert row(id).to_dict()["evidence"] == row(id).to_dict()["evidence"]
 
 
 def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it(rows) -> None:
@@ -81,7 +81,7 @@ def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it(row
 
 
 def test_accuracies_by_listing_draws_are_those_worked_out_by_hand() -> None:
-    utility = coverage.drawn_accuracy([(0, 1), (1, 2)])
+    utility = coverage.list_accuracy([(0, 1), (1, 2)])
     # Nobody draws: half right. One draw of the first agent: one of its points is seen for sure,
     # and the second agent's point 1 in half of the cases.
     assert [utility(i, (0, 0)) for i in (0, 1)] == [Fraction(1, 2)] * 2
@@ -89,15 +89,15 @@ def test_accuracies_by_listing_draws_are_those_worked_out_by_hand() -> None:
 
 
 def test_stable_in_fractions_sees_who_could_give_less() -> None:
-    utility = round_at_random(coverage.drawn_accuracy(coverage.TWO))
-    need = Fraction(3, 4)
-    assert coverage.is_stable(utility, (Fraction(1), Fraction(0)), need)
-    assert not coverage.is_stable(utility, (Fraction(1), Fraction(1, 8)), need)
-    assert not coverage.is_stable(utility, (Fraction(1), Fraction(0)), need + Fraction(1, 99))
+    utility = round_at_random(coverage.list_accuracy(coverage.TWO))
+    needs, one, none = [Fraction(3, 4)] * 2, Fraction(1), Fraction(0)
+    assert is_stable_when_rounded(utility, needs, (one, none))
+    assert not is_stable_when_rounded(utility, needs, (one, Fraction(1, 8)))
+    assert not is_stable_when_rounded(utility, [needs[0] + Fraction(1, 99)] * 2, (one, none))
     # One point only: a second sample adds nothing, so that one of two can go.
-    level = round_at_random(coverage.drawn_accuracy([(0,)]))
-    assert coverage.is_stable(level, (Fraction(1),), Fraction(1))
-    assert not coverage.is_stable(level, (Fraction(2),), Fraction(1))
+    level = round_at_random(coverage.list_accuracy([(0,)]))
+    assert is_stable_when_rounded(level, [one], (one,))
+    assert not is_stable_when_rounded(level, [one], (Fraction(2),))
 
 
 # Theorem 7.
@@ -115,12 +115,12 @@ def together(utility):
 
 def test_theorem_7_needs_agents_who_round_independently(few) -> None:
     few.setattr(coverage, "round_at_random", together)
-    assert verdict(CLAIMS, "theorem-7") is FAILS
+    assert verdict("theorem-7") is FAILS
 
 
 def test_theorem_7_is_judged_by_the_printed_number(few) -> None:
-    assert verdict(CLAIMS, "theorem-7", drop="1/4") is FAILS
-    assert verdict(CLAIMS, "theorem-7", middle="3/4") is FAILS
+    assert verdict("theorem-7", drop="1/4") is FAILS
+    assert verdict("theorem-7", middle="3/4") is FAILS
 
 
 def test_theorem_7_is_not_confirmed_by_utilities_without_rounding(few) -> None:
@@ -129,7 +129,7 @@ def test_theorem_7_is_not_confirmed_by_utilities_without_rounding(few) -> None:
         return Fraction(value).limit_denominator(1000)
 
     few.setattr(CoverageGame, "exact_utility", smooth)
-    assert verdict(CLAIMS, "theorem-7") is FAILS
+    assert verdict("theorem-7") is FAILS
 
 
 # Theorem 8.
@@ -137,13 +137,13 @@ def test_theorem_7_is_not_confirmed_by_utilities_without_rounding(few) -> None:
 
 def test_theorem_8_needs_the_points_in_the_middle_of_edges(few) -> None:
     few.setattr(coverage, "K4", coverage.EDGES)
-    assert verdict(CLAIMS, "theorem-8") is FAILS
+    assert verdict("theorem-8") is FAILS
 
 
 def test_theorem_8_needs_its_edges_in_the_order_of_the_figure(few) -> None:
     order = (0, 4, 2, 3, 1, 5)
     few.setattr(coverage, "K4", tuple(coverage.K4[edge] for edge in order))
-    assert verdict(CLAIMS, "theorem-8") is FAILS
+    assert verdict("theorem-8") is FAILS
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_theorem_8_needs_its_edges_in_the_order_of_the_figure(few) -> None:
     [("matched", "3/4"), ("idle", "0.6111"), ("swapped", "3/5"), ("mixed", "0.6133")],
 )
 def test_theorem_8_is_judged_by_the_printed_numbers(few, key, value) -> None:
-    assert verdict(CLAIMS, "theorem-8", **{key: value}) is FAILS
+    assert verdict("theorem-8", **{key: value}) is FAILS
 
 
 def test_theorem_8_is_not_confirmed_by_swaps_in_which_the_other_keeps_its_amount(few) -> None:
@@ -159,7 +159,7 @@ def test_theorem_8_is_not_confirmed_by_swaps_in_which_the_other_keeps_its_amount
         return [theta[j] if agent == i else amount for agent, amount in enumerate(theta)]
 
     few.setattr(coverage, "swap", one_sided)
-    assert verdict(CLAIMS, "theorem-8") is FAILS
+    assert verdict("theorem-8") is FAILS
 
 
 def test_theorem_8_hears_an_audit_that_sees_other_envy(few) -> None:
@@ -170,22 +170,22 @@ def test_theorem_8_hears_an_audit_that_sees_other_envy(few) -> None:
         return dataclasses.replace(found, envy=found.envy[1:])
 
     few.setattr(coverage, "audit", blind)
-    assert verdict(CLAIMS, "theorem-8") is FAILS
+    assert verdict("theorem-8") is FAILS
 
 
 # Envy-free sets of linear games.
 
 
 def test_the_linear_case_needs_no_correction_if_the_example_has_no_envy(few) -> None:
-    real = envy_sets.is_gap
-    few.setattr(envy_sets, "is_gap", lambda exact, *ends: exact.size > 2 and real(exact, *ends))
-    assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
+    real = coverage.is_gap
+    few.setattr(coverage, "is_gap", lambda exact, *ends: exact.size > 2 and real(exact, *ends))
+    assert verdict("linear-envy-free-set") is HOLDS
 
 
 def test_mixtures_of_equal_allocations_have_no_envy(few) -> None:
     alike = ExactGame.of([["1", "0.5"], ["0.5", "1"]], [1, 1])
-    few.setattr(envy_sets, "unequal_equilibria", lambda count: [alike])
-    assert verdict(CLAIMS, "linear-envy-free-set") is FAILS
+    few.setattr(coverage, "draw_unequal_equilibria", lambda count: [alike])
+    assert verdict("linear-envy-free-set") is FAILS
 
 
 def test_swaps_in_which_the_other_keeps_its_amount_are_another_notion(few) -> None:
@@ -197,28 +197,28 @@ def test_swaps_in_which_the_other_keeps_its_amount_are_another_notion(few) -> No
             if theta[i] > theta[1 - i] and exact.utilities(kept[i])[i] >= exact.requirements[i]
         ]
 
-    few.setattr(envy_sets, "unequal_equilibria", lambda count: [])
-    assert verdict(CLAIMS, "linear-envy-free-set") is CORRECTED
+    few.setattr(coverage, "draw_unequal_equilibria", lambda count: [])
+    assert verdict("linear-envy-free-set") is CORRECTED
     few.setattr(ExactGame, "envy", one_sided)
-    assert verdict(CLAIMS, "linear-envy-free-set") is HOLDS
+    assert verdict("linear-envy-free-set") is HOLDS
 
 
 # Convex minimisation.
 
 
 def test_a_convex_function_with_half_the_price_has_other_minima(few) -> None:
-    real = coverage.minimised
+    real = coverage.minimise
     few.setattr(
         coverage,
-        "minimised",
+        "minimise",
         lambda incidence, needs, start: real(incidence, (1 + needs) / 2, start),
     )
-    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+    assert verdict("coverage-hardness") is FAILS
 
 
 def test_amounts_that_forget_rounding_are_no_equilibrium(few) -> None:
-    few.setattr(coverage, "amounts_of", lambda logs, sizes: logs / -np.log(1 - 1 / sizes))
-    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+    few.setattr(coverage, "find_amounts", lambda logs, sizes: logs / -np.log(1 - 1 / sizes))
+    assert verdict("coverage-hardness") is FAILS
 
 
 def test_a_solver_that_is_a_thousandth_off_is_noticed(few) -> None:
@@ -227,18 +227,18 @@ def test_a_solver_that_is_a_thousandth_off_is_noticed(few) -> None:
         return dataclasses.replace(found, contributions=np.array(found.contributions) * 1.001)
 
     few.setattr(coverage, "solve_stable", off)
-    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+    assert verdict("coverage-hardness") is FAILS
 
 
 def test_starts_that_end_apart_show_that_sets_are_dependent(few) -> None:
     same = np.array([[1.0, 1, 0], [1, 1, 0], [0, 1, 1]]), np.array([0.75, 0.75, 0.75])
-    few.setattr(coverage, "set_game", lambda number: same)
-    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+    few.setattr(coverage, "draw_set_game", lambda number: same)
+    assert verdict("coverage-hardness") is FAILS
 
 
 def test_a_convex_set_would_not_refute_that_other_sets_make_games_hard(few) -> None:
     # At a share of one the mixture is a matching, which nobody envies.
-    assert verdict(CLAIMS, "coverage-hardness", share="1") is HOLDS
+    assert verdict("coverage-hardness", share="1") is HOLDS
 
 
 def test_k4_and_the_flower_have_independent_sets_and_theorem_7_has_not() -> None:
@@ -251,15 +251,15 @@ def test_a_step_without_a_solution_fails_the_row_and_raises_nothing(few) -> None
     def singular(*arguments):
         raise np.linalg.LinAlgError("Singular matrix")
 
-    few.setattr(coverage, "minimised", singular)
-    assert verdict(CLAIMS, "coverage-hardness") is FAILS
+    few.setattr(coverage, "minimise", singular)
+    assert verdict("coverage-hardness") is FAILS
 
 
 def test_with_rounding_left_out_who_gives_half_as_much_has_too_little() -> None:
-    game = coverage.coverage_entry("two-agents")
-    assert coverage.smooth_stable(game, np.array([0.25, 0.75]))
-    assert not coverage.smooth_stable(game, np.array([0.25, 0.8]))
-    assert not coverage.smooth_stable(game, np.array([0.25, 0.7]))
+    game = coverage.build_entry("two-agents")
+    assert coverage.is_smooth_stable(game, np.array([0.25, 0.75]))
+    assert not coverage.is_smooth_stable(game, np.array([0.25, 0.8]))
+    assert not coverage.is_smooth_stable(game, np.array([0.25, 0.7]))
 
 
 # Derivatives.
@@ -274,7 +274,7 @@ def test_derivatives_of_the_smooth_form_are_not_those_of_rounding(few) -> None:
         return -0.5 * (rows * unseen) @ logs.T
 
     few.setattr(CoverageGame, "jacobian", smooth)
-    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+    assert verdict("rounding-derivatives") is FAILS
 
 
 def test_left_derivatives_in_place_of_right_ones_are_noticed(few) -> None:
@@ -282,17 +282,17 @@ def test_left_derivatives_in_place_of_right_ones_are_noticed(few) -> None:
     few.setattr(
         CoverageGame, "jacobian", lambda game, theta: real(game, np.maximum(theta - 1e-9, 0))
     )
-    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+    assert verdict("rounding-derivatives") is FAILS
 
 
 def test_a_power_one_too_high_is_not_the_printed_formula(few) -> None:
-    real = rounding.marginal
+    real = rounding.compute_marginal
     few.setattr(
         rounding,
-        "marginal",
+        "compute_marginal",
         lambda rows, theta, i, j, whole: real(rows, theta, i, j, whole + 1),
     )
-    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+    assert verdict("rounding-derivatives") is FAILS
 
 
 def test_utilities_rounded_by_one_coin_have_other_derivatives(few) -> None:
@@ -312,4 +312,4 @@ def test_utilities_rounded_by_one_coin_have_other_derivatives(few) -> None:
         return expected
 
     few.setattr(rounding, "round_at_random", one_coin)
-    assert verdict(CLAIMS, "rounding-derivatives") is FAILS
+    assert verdict("rounding-derivatives") is FAILS

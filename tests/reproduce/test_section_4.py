@@ -12,18 +12,17 @@ from fedaccord.games import catalog
 from fedaccord.games.base import Unknown
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.reproduce import prices
+from fedaccord.reproduce import section_4_prices as prices
 from fedaccord.reproduce.claims import Verdict
-from fedaccord.reproduce.running import expected_numbers
+from fedaccord.reproduce.run import expected_numbers
 
-CLAIMS = prices.CLAIMS
 HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 LINEAR, COVERAGE = "theorem-4-linear", "theorem-4-coverage"
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return {id: row(CLAIMS, id) for id in CLAIMS}
+    return {id: row(id) for id in (LINEAR, COVERAGE)}
 
 
 SOLVERS = ("solve_optimal", "solve_stable", "solve_envy_free")
@@ -59,7 +58,7 @@ def small(monkeypatch, remembered):
 def small_row(id, **changes):
     """Judge the small flowers by the numbers expected of them, and a looser fit."""
     totals = [entry for entry in expected_numbers()[id]["totals"] if entry[0] == 16]
-    return row(CLAIMS, id, **{"totals": totals, "limit_tolerance": 0.01, **changes})
+    return row(id, **{"totals": totals, "limit_tolerance": 0.01, **changes})
 
 
 def small_verdict(id, **changes):
@@ -121,20 +120,20 @@ def test_a_solver_whose_total_is_a_thousandth_off_is_noticed(id, name, small) ->
 
 def test_an_envy_free_total_that_is_not_proved_is_noticed(small) -> None:
     small.setattr(prices, "PAIRS_LIMIT", 0)
-    small.setattr(prices, "fair_bound", lambda game: 0.0)
+    small.setattr(prices, "bound_fairness", lambda game: 0.0)
     small.setattr(prices, "_program_and_symmetry", lambda root: (2.5, 2.5))
     assert small_verdict(LINEAR) is FAILS
 
 
 def test_a_bound_by_symmetry_above_what_the_program_proves_is_noticed(small) -> None:
-    bound = prices.fair_bound
-    small.setattr(prices, "fair_bound", lambda game: 1.001 * bound(game))
+    bound = prices.bound_fairness
+    small.setattr(prices, "bound_fairness", lambda game: 1.001 * bound(game))
     assert small_verdict(LINEAR) is FAILS
 
 
 def test_a_bound_above_what_was_found_is_noticed_even_if_nothing_else_contradicts_it(small) -> None:
-    bound = prices.fair_bound
-    small.setattr(prices, "fair_bound", lambda game: 1.001 * bound(game))
+    bound = prices.bound_fairness
+    small.setattr(prices, "bound_fairness", lambda game: 1.001 * bound(game))
     small.setattr(prices, "_program_and_symmetry", lambda root: (2.5, 2.5))
     assert small_verdict(LINEAR) is FAILS
 
@@ -165,7 +164,7 @@ def test_utilities_that_are_not_well_behaved_are_noticed(id, model, small) -> No
 
 @pytest.mark.parametrize("id", [LINEAR, COVERAGE])
 def test_prices_that_grow_more_slowly_than_the_root_are_noticed(id, small) -> None:
-    measure = prices.measured_flower
+    measure = prices.measure_flower
 
     def flatter(model, root):
         flower = measure(model, root)
@@ -176,7 +175,7 @@ def test_prices_that_grow_more_slowly_than_the_root_are_noticed(id, small) -> No
         ]
         return dataclasses.replace(flower, stability=slow[0], fairness=slow[1])
 
-    small.setattr(prices, "measured_flower", flatter)
+    small.setattr(prices, "measure_flower", flatter)
     assert small_verdict(id, least_share=0.1) is FAILS
 
 
@@ -189,7 +188,7 @@ def test_other_whole_numbers_are_noticed(small) -> None:
 
 @pytest.mark.parametrize("petals", [4, 9, 400])
 def test_the_bound_by_symmetry_is_half_of_all_agents(petals) -> None:
-    bound = prices.fair_bound(catalog.build("flower", petals=petals))
+    bound = prices.bound_fairness(catalog.build("flower", petals=petals))
     assert bound == pytest.approx((petals + 1) / 2, rel=1e-14)
 
 
@@ -197,12 +196,12 @@ def test_no_bound_is_claimed_of_games_that_are_no_flower() -> None:
     flower = catalog.build("flower", petals=9)
     benefits = np.array(flower.dense_benefits)
     benefits[4, 5] += 0.01
-    assert prices.fair_bound(LinearGame(benefits, np.ones(10))) == 0
-    assert prices.fair_bound(flower.replace(requirements=[1.0] * 9 + [1.1])) == 0
-    assert prices.fair_bound(LinearGame(np.eye(10), np.ones(10))) > 0
+    assert prices.bound_fairness(LinearGame(benefits, np.ones(10))) == 0
+    assert prices.bound_fairness(flower.replace(requirements=[1.0] * 9 + [1.1])) == 0
+    assert prices.bound_fairness(LinearGame(np.eye(10), np.ones(10))) > 0
     generous = np.array(flower.dense_benefits)
     generous[1:, 0] = 0.5  # the core's samples are worth more to petals than theirs to it
-    assert prices.fair_bound(LinearGame(generous, np.ones(10))) == 0
+    assert prices.bound_fairness(LinearGame(generous, np.ones(10))) == 0
 
 
 def made_flowers(power, width=0.0):
@@ -221,7 +220,7 @@ def made_flowers(power, width=0.0):
 
 @pytest.mark.parametrize("power", [0.3, 0.5])
 def test_the_fit_finds_a_power(power) -> None:
-    found = prices.fitted(made_flowers(power), "stable")
+    found = prices.fit_exponent(made_flowers(power), "stable")
     assert found.value == pytest.approx(power, abs=1e-12)
     assert found.limit == pytest.approx(power, abs=1e-9)
     assert found.last == pytest.approx(power, abs=1e-12)
@@ -235,13 +234,13 @@ def test_a_curve_makes_no_interval_and_shows_in_the_slope_of_the_largest() -> No
         x = np.log(flower.agents)
         price = float(np.exp(0.3 * x + 0.02 * x**2))
         curved.append(dataclasses.replace(flower, stability=Interval(price, price)))
-    found = prices.fitted(curved, "stable")
+    found = prices.fit_exponent(curved, "stable")
     assert found.low == found.value == found.high
     assert found.last == pytest.approx(0.3 + 0.02 * np.log(2501 * 10_001), rel=1e-9)
 
 
 def test_what_is_not_proved_of_prices_widens_the_interval_of_the_exponent() -> None:
-    found = prices.fitted(made_flowers(0.5, width=0.05), "stable")
+    found = prices.fit_exponent(made_flowers(0.5, width=0.05), "stable")
     # The steepest line goes from the lower ends of small flowers to the upper ends of large ones.
     assert 0.02 < found.high - 0.5 < 0.06
     assert found.high - 0.5 == pytest.approx(0.5 - found.low, rel=1e-6)

@@ -1,0 +1,396 @@
+"""Section 5.2: who gives in a stable equilibrium of a linear game, and whether anybody envies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.structure import (
+    core_set,
+    everyone_must_contribute,
+    is_diagonally_dominant,
+    strictly_dominant_own_benefits,
+)
+from fedaccord.reproduce.claims import Claims, Measured, Setting
+from fedaccord.reproduce.draws import (
+    equal_games,
+    equal_requirements,
+    psd_benefits,
+    tight_requirements,
+    unequal_requirements,
+)
+from fedaccord.reproduce.oracle import (
+    HALF,
+    ZERO,
+    ExactGame,
+    Fractions,
+    Listing,
+    average,
+    linear_utility,
+    list_givers,
+    mix,
+    pad,
+    solve_exactly,
+    to_floats,
+    write_amounts,
+)
+
+CLAIMS = Claims()
+SEED = 52
+GAMES = (60, 600)
+
+OVERLAP = (("1", "0.7", "0.7"), ("0.7", "1", "0.2"), ("0.7", "0.2", "1"))
+UNEQUAL = ExactGame.of(OVERLAP, ["2.4", "1.9", "1.9"])
+DOMINANT = ExactGame.of(
+    [["1", "0.45", "0.45"], ["0.45", "0.5", 0], ["0.45", 0, "0.5"]], ["0.5"] * 3
+)
+# Q = (0.6, 0.4; 1, 0): the second agent's samples are worth more to the first than its own.
+ENVIOUS = ExactGame.of([["0.52", "0.6"], ["0.6", "1"]], ["0.5", "0.2"])
+TWINS = ExactGame.of([[1, 1], [1, 1]], [1, 1])
+HALVES = ExactGame.of([["1", "0.5"], ["0.5", "1"]], ["0.5", "0.5"])
+
+
+def is_solved_wrong(exact: ExactGame, *, tolerance: float = 1e-9) -> bool:
+    """Say whether the solver's equilibrium is not one, or costs more than the cheapest."""
+    solution = solve_stable(exact.game())
+    given = solution.allocation.contributions
+    slack = exact.game().apply(given) - exact.game().requirements
+    wrong = float(np.abs(np.minimum(given, slack)).max())
+    total = float(exact.stable_total)
+    return wrong > tolerance or abs(solution.total - total) > tolerance * total
+
+
+# Theorem 5.
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What Theorem 5 says of one game, in fractions.
+
+    optimal: whether every equilibrium is socially optimal among those who give.
+    padded: whether every optimum of those who give is, with zeros for the others, the cheapest
+        equilibrium of all.
+    idle: whether somebody gives nothing.
+    several: whether those who give have several optima.
+    """
+
+    optimal: bool
+    padded: bool
+    idle: bool
+    several: bool
+
+
+def measure_structure(exact: ExactGame) -> Structure:
+    """Take the cheapest equilibria, corners and their mean, and list the optima of who gives."""
+    cheapest = [theta for theta in exact.equilibria if sum(theta) == exact.stable_total]
+    optimal = extended = True
+    several = False
+    # At the mean all give who do so in some cheapest equilibrium, and have a choice if several do.
+    for theta in (*cheapest, average(cheapest)):
+        core = list_givers(theta)
+        part = exact.restrict(core)
+        optimal &= part.optimal_total == sum(theta)
+        wide = [pad(best, core, exact.size) for best in part.optima]
+        extended &= all(exact.is_stable(w) and sum(w) == exact.stable_total for w in wide)
+        several |= len(wide) > 1
+    return Structure(optimal, extended, len(list_givers(cheapest[0])) < exact.size, several)
+
+
+@CLAIMS.measure("theorem-5")
+def theorem_5(setting: Setting) -> Measured:
+    """List equilibria and optima of games with equal requirements in fractions; one without."""
+    games = equal_games(GAMES[setting.full], seed=SEED)
+    found = [measure_structure(game) for game in games]
+    evidence = {
+        "games": len(games),
+        "optimal_among_givers": sum(s.optimal for s in found),
+        "optima_are_equilibria": sum(s.padded for s in found),
+        "somebody_idle": sum(s.idle for s in found),
+        "several_optima": sum(s.several for s in found),
+        "one_total": sum(len({sum(theta) for theta in game.equilibria}) == 1 for game in games),
+        "solver_disagrees": sum(is_solved_wrong(game) for game in games),
+        "core_set_agrees": sum(
+            core_set(solve_stable(game.game())).socially_optimal for game in games
+        ),
+        "unequal_game_optimal": measure_structure(UNEQUAL).optimal,
+        "seed": SEED,
+    }
+    of_all = {
+        "givers of all games are socially optimal": "optimal_among_givers",
+        "all optima of givers are equilibria": "optima_are_equilibria",
+        "all equilibria of a game have one total": "one_total",
+        "the solver's givers are socially optimal": "core_set_agrees",
+    }
+    optimal = UNEQUAL.stable_total == UNEQUAL.optimal_total
+    return Measured(
+        {
+            **{part: evidence[name] == len(games) for part, name in of_all.items()},
+            "the solver finds the cheapest equilibria": not evidence["solver_disagrees"],
+            "givers have several optima somewhere": evidence["several_optima"] > 0,
+            "somebody gives nothing somewhere": evidence["somebody_idle"] > 0,
+        },
+        evidence,
+        {
+            "unequal": UNEQUAL,
+            "equilibrium": write_amounts(UNEQUAL.equilibria[0]),
+            "says": "socially optimal" if optimal else "not socially optimal",
+        },
+    )
+
+
+# The corollary.
+
+
+@CLAIMS.measure("corollary-1")
+def corollary_1(setting: Setting) -> Measured:
+    """Try equilibria in which all give, with equal and with unequal requirements."""
+    equal = [
+        game for game in equal_games(3 * GAMES[setting.full], seed=SEED) if has_all_giving(game)
+    ]
+    drawn = draw_giving_games(GAMES[setting.full])
+    right, optimal = (
+        [game.stable_total == game.optimal_total for game in games] for games in (equal, drawn)
+    )
+    agrees = sum(best == has_prices(game) for best, game in zip(optimal, drawn, strict=True))
+    positive, ratio = solve_price(UNEQUAL)
+    wrong = sum(is_solved_wrong(game) for game in equal)
+    return Measured(
+        {
+            "all are optimal with equal requirements": sum(right) == len(equal) > 0,
+            "prices decide what is optimal": agrees == len(drawn),
+            "the solver finds the cheapest equilibria": not wrong,
+        },
+        {
+            "equal_games": len(equal),
+            "equal_optimal": sum(right),
+            "unequal_games": len(drawn),
+            "unequal_optimal": sum(optimal),
+            "worst_ratio": max(float(g.stable_total / g.optimal_total) for g in drawn),
+            "prices_decide": agrees,
+            "example_ratio": ratio,
+            "solver_disagrees": wrong,
+            "seed": SEED,
+        },
+        {
+            "dear": len(optimal) - sum(optimal),
+            "unequal": UNEQUAL,
+            "equilibrium": write_amounts(UNEQUAL.equilibria[0]),
+        },
+        refuted=positive and ratio > 1 + 1e-9,
+    )
+
+
+def has_all_giving(exact: ExactGame) -> bool:
+    """Say whether some equilibrium that is a corner has no zeros."""
+    return any(min(theta) > 0 for theta in exact.equilibria)
+
+
+def draw_giving_games(count: int) -> list[ExactGame]:
+    """Draw games with a positive equilibrium planted and W regular, so that it is the only one."""
+    rng = np.random.default_rng(SEED)
+    games: list[ExactGame] = []
+    while len(games) < count:
+        benefits = psd_benefits(rng, len(games))
+        if solve_exactly(benefits, equal_requirements(len(benefits))) is None:
+            continue
+        needs = tight_requirements(rng, benefits, least=1)
+        games.append(ExactGame.of(benefits, needs))
+    return games
+
+
+def has_prices(exact: ExactGame) -> bool:
+    """Say whether W y = 1 has a solution y >= 0, for regular W."""
+    prices = solve_exactly(exact.benefits, equal_requirements(exact.size))
+    return prices is not None and min(prices) >= 0
+
+
+def solve_price(exact: ExactGame) -> tuple[bool, float]:
+    """Solve for the equilibrium and the optimum; give whether all give, and the price."""
+    stable, optimal = solve_stable(exact.game()), solve_optimal(exact.game())
+    given = stable.allocation.contributions
+    exactly = float(exact.stable_total / exact.optimal_total)
+    ratio = stable.total / optimal.total
+    return bool(given.min() > 0) and has_all_giving(exact), min(ratio, exactly)
+
+
+# Diagonal dominance.
+
+
+@CLAIMS.measure("diagonal-dominance")
+def diagonal_dominance(setting: Setting) -> Measured:
+    """Try dominance as printed and in the right units, with equal and unequal requirements."""
+    count = GAMES[setting.full]
+    equal = list(draw_dominant_games(count, equal=True))
+    unequal = list(draw_dominant_games(count, equal=False))
+    unit = list(draw_dominant_games(count, equal=False, unit=True))
+    giving = sum(all(min(theta) > 0 for theta in game.equilibria) for game in equal)
+    free, cheap = (sum(map(is_costless, games)) for games in (equal + unequal, unit))
+    said = sum(everyone_must_contribute(game.game()) for game in equal)
+    dear = [
+        float(g.stable_total / g.optimal_total)
+        for g in draw_printed_games(count)
+        if not is_costless(g)
+    ]
+    ratio = solve_price(DOMINANT)[1]
+    refuted = is_diagonally_dominant(DOMINANT.game()) and ratio > 1 and not has_all_giving(DOMINANT)
+    wrong = sum(is_solved_wrong(game) for game in equal + unequal)
+    return Measured(
+        {
+            "all give where requirements are equal": giving == count,
+            "the package says beforehand that they will": said == count,
+            "stability costs nothing": free == 2 * count and cheap == count,
+            "the solver finds the cheapest equilibria": not wrong,
+        },
+        {
+            "games": count,
+            "all_give": giving,
+            "costless": free,
+            "of": 2 * count,
+            "recognised": said,
+            "unit_diagonal_costless": cheap,
+            "unit_diagonal_somebody_idle": sum(not has_all_giving(game) for game in unit),
+            "printed_condition_dear": len(dear),
+            "printed_condition_worst": max(dear, default=1.0),
+            "example_ratio": ratio,
+            "solver_disagrees": wrong,
+            "seed": SEED,
+        },
+        {
+            "verdict": "Without the unit diagonal it fails"
+            if refuted
+            else "The example bears it out",
+            "dominant": DOMINANT,
+            "equilibrium": write_amounts(DOMINANT.equilibria[0]),
+            "alone": HALVES.game().alone[0],
+        },
+        refuted=refuted,
+    )
+
+
+def is_costless(exact: ExactGame) -> bool:
+    """Say whether every equilibrium is socially optimal."""
+    return all(sum(theta) == exact.optimal_total for theta in exact.equilibria)
+
+
+def make_symmetric(own: list[Fraction], others: Iterator[Fraction]) -> list[list[Fraction]]:
+    """Return a symmetric matrix with a diagonal, and above it numbers row by row."""
+    rows = [[own[i] if i == j else ZERO for j in range(len(own))] for i in range(len(own))]
+    for i, j in combinations(range(len(own)), 2):
+        rows[i][j] = rows[j][i] = next(others)
+    return rows
+
+
+def draw_dominant_games(count: int, *, equal: bool, unit: bool = False) -> Iterator[ExactGame]:
+    """Draw games with W_ij/W_jj, j other than i, of sums below one.
+
+    equal: whether all require the same.
+    unit: whether own benefits are one, as against unlike.
+    """
+    random = np.random.default_rng([SEED, 2 * unit + equal])
+    for _ in range(count):
+        size = int(random.integers(3, 5))
+        own = [Fraction(4 if unit else int(n), 4) for n in random.integers(1, 5, size)]
+        # Eight parts are shared among size - 1 others, of whom none gets all.
+        parts = (
+            min(pair) * Fraction(int(random.integers(0, 8)), 8 * (size - 1))
+            for pair in combinations(own, 2)
+        )
+        rows = make_symmetric(own, parts)
+        needs = equal_requirements(size) if equal else unequal_requirements(random, size)
+        yield ExactGame.of(rows, needs)
+
+
+def draw_printed_games(count: int) -> Iterator[ExactGame]:
+    """Draw positive definite games that are dominant as printed and not in the right units."""
+    random = np.random.default_rng(SEED)
+    while count:
+        own = [Fraction(int(n), 8) for n in random.integers(1, 9, 3)]
+        rows = make_symmetric(own, (Fraction(int(random.integers(0, 8)), 16) for _ in range(3)))
+        sums = [sum(row) - row[i] for i, row in enumerate(rows)]
+        right = [sum(w / own[j] for j, w in enumerate(row)) - 1 for row in rows]
+        if all(s < w for s, w in zip(sums, own, strict=True)) and max(right) >= 1:
+            count -= 1
+            yield ExactGame.of(rows, equal_requirements(3))
+
+
+# Theorem 6.
+
+
+@CLAIMS.measure("theorem-6")
+def theorem_6(setting: Setting) -> Measured:
+    """Look for envy in the equilibria of games with W_ij < W_ii, and of some without."""
+    games = [*draw_own_games(GAMES[setting.full])]
+    points = [(game, theta) for game in games for theta in list_stable_points(game)]
+    envious = sum(bool(game.envy(theta)) for game, theta in points)
+    audits = (audit(game.game(), to_floats(theta)) for game, theta in points)
+    audited = sum(report.envy_free is Answer.TRUE for report in audits)
+    said = sum(strictly_dominant_own_benefits(game.game()) is True for game in games)
+    wrong = sum(is_solved_wrong(game) for game in games if is_symmetric(game))
+    whole = Listing(linear_utility(HALVES.benefits), HALVES.requirements, limits=(2, 2))
+    without = {
+        "discovery": any(ENVIOUS.envy(theta) for theta in ENVIOUS.equilibria),
+        "twins": any(TWINS.envy(theta) for theta in TWINS.equilibria),
+        "whole": any(whole.envy(theta) for theta in whole.list_all(whole.is_stable)),
+    }
+    return Measured(
+        {
+            "no equilibrium has envy": envious == 0,
+            "the audit says the same": audited == len(points),
+            "the package sees that own samples are worth most": said == len(games),
+            "the solver finds the cheapest equilibria": not wrong,
+            "random discovery without the condition has envy": without["discovery"],
+            "agents with the same data have envy": without["twins"],
+            "there is envy over whole numbers": without["whole"],
+        },
+        {
+            "games": len(games),
+            "equilibria": len(points),
+            "envious": envious,
+            "audited_envy_free": audited,
+            "condition_recognised": said,
+            "solver_disagrees": wrong,
+            "envy_without_the_condition": without,
+            "seed": SEED,
+        },
+        {
+            "free": len(points) - envious,
+            "envious_game": ENVIOUS,
+            "equilibrium": write_amounts(ENVIOUS.equilibria[0]),
+            "halves": HALVES,
+        },
+    )
+
+
+def draw_own_games(count: int) -> Iterator[ExactGame]:
+    """Draw games with W_ij < W_ii, every other one symmetric."""
+    rng = np.random.default_rng(SEED)
+    for number in range(count):
+        size = int(rng.integers(3, 5))
+        entries = rng.integers(0, 8, (size, size))
+        if number % 2:
+            entries = np.tril(entries) + np.tril(entries, -1).T
+            np.fill_diagonal(entries, rng.integers(8, 10, size))
+        else:
+            np.fill_diagonal(entries, entries.max(axis=1) + 1)
+        yield ExactGame.of(
+            [[Fraction(int(w), 16) for w in row] for row in entries],
+            unequal_requirements(rng, size),
+        )
+
+
+def is_symmetric(exact: ExactGame) -> bool:
+    """Say whether W is its own transpose."""
+    return exact.benefits == tuple(zip(*exact.benefits, strict=True))
+
+
+def list_stable_points(exact: ExactGame) -> list[Fractions]:
+    """Return the equilibria that are corners, and the middles of two that are equilibria too."""
+    middles = [mix(a, b, HALF) for a, b in combinations(exact.equilibria, 2)]
+    return exact.equilibria + [theta for theta in middles if exact.is_stable(theta)]
