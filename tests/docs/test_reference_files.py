@@ -41,7 +41,7 @@ def usage(name, text=PAGE):
 
 
 def test_the_columns_of_a_table_of_pilots_are_on_the_page():
-    assert columns("PILOT.csv") == [*pilots.NEEDED, *pilots.CONSTANT]
+    assert columns("PILOT.csv") == [*pilots.NEEDED, *pilots.OWN]
 
 
 def test_the_columns_of_histograms_are_on_the_page():
