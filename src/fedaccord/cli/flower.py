@@ -12,6 +12,7 @@ from fedaccord._lazy import imported
 from fedaccord.cli.app import app
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text, plain
+from fedaccord.wording import count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ def init(
     """
     made: App = imported("fedaccord.federation.flower.templates").write_app(folder)
     emit_text(
-        plain_lines(
+        _join_lines(
             f"The app {made.project} is in {folder}; its Python package is {made.package}.",
             "README.md there has the commands that run it.",
         )
@@ -73,78 +74,83 @@ def keys(
             f"the folder {folder!r} could not be typed again; name one of letters that can be seen"
         )
     made: Keys = imported("fedaccord.federation.flower.keys").make_keys(folder, names, hosts=host)
-    emit_text(plain_lines(_made(made), *_next_steps(made, host[0] if host else "127.0.0.1")))
+    emit_text(
+        _join_lines(_count_files(made), *_list_next_steps(made, host[0] if host else "127.0.0.1"))
+    )
 
 
-def plain_lines(*lines: str) -> str:
-    """Put lines under each other, with nothing hidden in them."""
+def _join_lines(*lines: str) -> str:
+    """Return lines one below the other, with nothing hidden in them."""
     return "\n".join(plain(line) for line in lines)
 
 
-def _made(keys: Keys) -> str:
-    files = "1 file" if len(keys.made) == 1 else f"{len(keys.made)} files"
+def _count_files(keys: Keys) -> str:
+    files = count(len(keys.made), "file")
     return (
         f"{files} made in {keys.folder}; private keys end in .key, and are nobody else's business."
     )
 
 
-def _next_steps(keys: Keys, host: str) -> list[str]:
+def _list_next_steps(keys: Keys, host: str) -> list[str]:
     return [
         "",
         "# the server; whoever reaches its port can register clients and start runs, so let others",
         "# through to the paths under /v1/fleet/ only",
-        _command(
+        _join_command(
             "flower-superlink",
             *("--host", "127.0.0.1", "--port", PORT),
-            *("--ssl-ca-certfile", _typed(keys.authority)),
-            *("--ssl-certfile", _typed(keys.certificate)),
-            *("--ssl-keyfile", _typed(keys.certificate_key)),
+            *("--ssl-ca-certfile", _write_path(keys.authority)),
+            *("--ssl-certfile", _write_path(keys.certificate)),
+            *("--ssl-keyfile", _write_path(keys.certificate_key)),
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         ),
         "",
         "# once, in config.toml in ~/.flwr or in the folder that FLWR_HOME names",
         f"[superlink.{CONNECTION}]",
         f'address = "127.0.0.1:{PORT}"',
-        f"root-certificates = {_in_toml(keys.authority.resolve())}",
+        f"root-certificates = {_write_toml(keys.authority.resolve())}",
         "",
         "# once for each client",
         *(
-            _command(
-                "flwr supernode register", _typed(keys.public(name)), CONNECTION, *_named(name)
+            _join_command(
+                "flwr supernode register",
+                _write_path(keys.public(name)),
+                CONNECTION,
+                *_write_name(name),
             )
             for name in keys.clients
         ),
         "",
         "# at each client, which needs ca.crt and its own key",
-        *(_node_command(keys, name, host) for name in keys.clients),
+        *(_start_node(keys, name, host) for name in keys.clients),
         "",
         "# the run",
         f"flwr run APP {CONNECTION} --stream",
     ]
 
 
-def _node_command(keys: Keys, name: str, host: str) -> str:
-    return _command(
+def _start_node(keys: Keys, name: str, host: str) -> str:
+    return _join_command(
         "flower-supernode",
         *("--superlink", f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}"),
-        *("--root-certificates", _typed(keys.authority)),
-        *("--auth-supernode-private-key", _typed(keys.clients[name])),
+        *("--root-certificates", _write_path(keys.authority)),
+        *("--auth-supernode-private-key", _write_path(keys.clients[name])),
     )
 
 
-def _command(command: str, *arguments: object) -> str:
+def _join_command(command: str, *arguments: object) -> str:
     return f"{command} {shlex.join(map(str, arguments))}"
 
 
-def _typed(path: Path) -> str:
+def _write_path(path: Path) -> str:
     """Write a path so that no command takes it for an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)
 
 
-def _named(name: str) -> tuple[str, ...]:
+def _write_name(name: str) -> tuple[str, ...]:
     return (f"--name={name}",) if name.startswith("-") else ("--name", name)
 
 
-def _in_toml(path: Path) -> str:
+def _write_toml(path: Path) -> str:
     """Write a path as a string of TOML, which has JSON's escapes."""
     return json.dumps(str(path), ensure_ascii=False)

@@ -20,7 +20,7 @@ from fedaccord.cli.options import AsJson, ReportFile
 from fedaccord.cli.present import check_report, command_line, present
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.report.terminal import complain
-from fedaccord.wording import format_duration
+from fedaccord.wording import count, format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +72,7 @@ def reproduce(
     result = folder / f"{STEMS[full]}.json"
     page = _page_file(report, result)
     ids = list(dict.fromkeys(only or running.all_claims()))
-    complain(_cost(len(ids), minutes, folder))
+    complain(_describe_cost(len(ids), minutes, folder))
     with _work_in(folder), show_stages() as tell:
         found = running.reproduce(
             only,
@@ -81,7 +81,7 @@ def reproduce(
             workers=workers,
             earlier=_read_earlier(result, full=full),
             tell=tell,
-            finished=lambda row, so_far: _keep(row, so_far, result),
+            finished=lambda row, so_far: _save_row(row, so_far, result),
         )
     if page is not None:
         _write_page(found, page, result)
@@ -159,14 +159,13 @@ def _page_file(report: str | None, result: Path) -> Path | None:
     return page
 
 
-def _cost(count: int, minutes: float, folder: Path) -> str:
-    claims = "1 claim" if count == 1 else f"{count} claims"
+def _describe_cost(claims: int, minutes: float, folder: Path) -> str:
     time = (
         f"about {format_duration(60 * math.ceil(minutes))}" if minutes > 1 else "less than a minute"
     )
     return (
-        f"{claims} to check, {time} on two cores the first time; runs of training are kept in "
-        f"{folder} and not made again"
+        f"{count(claims, 'claim')} to check, {time} on two cores the first time; runs of training "
+        f"are kept in {folder} and not made again"
     )
 
 
@@ -185,7 +184,7 @@ def _read_earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
     return None
 
 
-def _keep(row: Row, so_far: Reproduction, path: Path) -> None:
+def _save_row(row: Row, so_far: Reproduction, path: Path) -> None:
     """Write what is known, so that nothing that comes later can lose it."""
     from fedaccord.report.reproduction import row_line
 
