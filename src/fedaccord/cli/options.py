@@ -86,7 +86,7 @@ def check_time_limit(seconds: float) -> None:
 
 
 def add_options(section: type[Any], *, first: Sequence[str] = ()) -> Callable[..., Any]:
-    """Give a command an option for every field of a section that has a help.
+    """Return a command an option for every field of a section that has a help.
 
     The command gets them as `options`, a dict with None for those that were not given.
 

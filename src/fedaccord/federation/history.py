@@ -90,7 +90,7 @@ class History:
         return np.asarray(self.accuracy >= self.requirements)
 
     def rows(self) -> Iterator[tuple[int, str, int, int, float, float]]:
-        """Give one row per round and client, with the columns COLUMNS; rounds count from 1."""
+        """Return one row per round and client, with the columns COLUMNS; rounds count from 1."""
         for n in range(len(self.samples)):
             for i, client in enumerate(self.clients):
                 yield (
@@ -107,7 +107,7 @@ class History:
         write_csv(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the run as plain values, the rounds as lists."""
+        """Return the run as plain values, the rounds as lists."""
         return {
             "clients": list(self.clients),
             "requirements": self.requirements.tolist(),

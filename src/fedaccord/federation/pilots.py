@@ -42,7 +42,7 @@ NEAR = (0.25, 1.0, 1.5)
 
 
 def usual_budget(clients: int) -> int:
-    """Give a sensible number of pilots: everything that the design has, three times."""
+    """Return a sensible number of pilots: everything that the design has, three times."""
     return REPEATS * _whole_design(clients)
 
 
@@ -202,7 +202,7 @@ class _Pilots:
                     taken.add((seed, trial))
 
     def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
-        """Give what is known as a table."""
+        """Return what is known as a table."""
         return PilotTable(
             agents=self._source.names,
             contributions=[run.contributions for run, _ in self._known.values()],
@@ -218,7 +218,7 @@ class _Pilots:
 
 
 def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
-    """Give the source that pilots are made of."""
+    """Return the source that pilots are made of."""
     if algorithm.tests_goal:
         return set_goals(source, goals)
     # Whatever the goals are, the runs are the same; with the same goals they have the same key,
@@ -228,7 +228,7 @@ def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
 
 
 def checked_budget(budget: Any) -> int:
-    """Give a budget that is a number of runs, or say that it is none."""
+    """Return a budget that is a number of runs, or say that it is none."""
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
         raise InputError(f"the budget must be a whole number of training runs; got {budget!r}")
     if not 1 <= budget <= MOST_PILOTS:
@@ -237,7 +237,7 @@ def checked_budget(budget: Any) -> int:
 
 
 def _aimed(budget: int, clients: int) -> int:
-    """Give how many pilots are aimed: a third, if the design is made once all the same."""
+    """Return how many pilots are aimed: a third, if the design is made once all the same."""
     return min(budget // REPEATS, max(0, budget - _whole_design(clients)))
 
 
@@ -246,7 +246,7 @@ def _whole_design(clients: int) -> int:
 
 
 def _levels(clients: int) -> Iterator[list[float]]:
-    """Give what part of its points each client brings, pilot by pilot, once through."""
+    """Return what part of its points each client brings, pilot by pilot, once through."""
     # Of more than FEW clients a tenth each would be more than any of them could need: what was a
     # tenth is then what FEW of them would bring, and what was all stays all.
     power = 1 + math.log10(max(clients, FEW) / FEW)

@@ -71,7 +71,7 @@ class Reached:
         return value <= self.bound + slack
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the numbers, whether the goal is reached, and whether that is sure."""
+        """Return the numbers, whether the goal is reached, and whether that is sure."""
         return {**asdict(self), "reached": self.reached, "sure": self.sure}
 
 
@@ -109,11 +109,11 @@ class Contender:
         return self.p2.all_satisfied
 
     def curve(self, protocol: str) -> DefectionCurve:
-        """Give the curve of a protocol, "P1" or "P2"."""
+        """Return the curve of a protocol, "P1" or "P2"."""
         return {"P1": self.p1, "P2": self.p2}[protocol]
 
     def defector(self, protocol: str, level: float, *, contributors: bool = False) -> Proportion:
-        """Tell how often the one who gave less was satisfied all the same.
+        """Return how often the one who gave less was satisfied all the same.
 
         protocol: "P1" or "P2".
         level: what part it gave.
@@ -123,13 +123,13 @@ class Contender:
         return found.contributors if contributors else found.random
 
     def others(self, protocol: str, level: float) -> Proportion:
-        """Tell how often all the others were satisfied when a contributor gave less."""
+        """Return how often all the others were satisfied when a contributor gave less."""
         found = self.curve(protocol).at(level).at_end
         return found.others_of_contributors or found.others
 
     @classmethod
     def from_dict(cls, name: str, data: Mapping[str, Any]) -> Contender:
-        """Make a contender of what a frontier's to_dict gives."""
+        """Return the contender that a frontier's to_dict wrote."""
         return cls(
             name=name,
             plan=data["plan"],
@@ -182,7 +182,7 @@ class Frontier:
         return f"Frontier({names}; {len(self.clients)} clients, {self.trials} trials)"
 
     def contender(self, name: str) -> Contender:
-        """Give a contender by its name."""
+        """Return a contender by its name."""
         for contender in self.contenders:
             if contender.name == name:
                 return contender
@@ -195,7 +195,7 @@ class Frontier:
         return any(0 in contender.contributions for contender in self.contenders)
 
     def share(self, contender: Contender) -> tuple[float, Interval | None]:
-        """Give a contender's samples as a share of the baseline's, and the interval of that.
+        """Return a contender's samples as a share of the baseline's, and the interval of that.
 
         contender: one of them.
         """
@@ -210,7 +210,7 @@ class Frontier:
         return share, (own[0] / against[1], own[1] / max(against[0], 1.0))
 
     def reached(self, contender: Contender) -> tuple[Reached, Reached, Reached]:
-        """Tell which goals a contender reaches: all satisfied, cuts felt, few samples."""
+        """Return which goals a contender reaches: all satisfied, cuts felt, few samples."""
         goals = self.goals
         cut = contender.defector("P2", goals.level, contributors=True)
         share, ends = self.share(contender)
@@ -242,7 +242,7 @@ class Frontier:
         return provenance(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values: the same for the same input, the two times aside."""
+        """Return everything as plain values: the same for the same input, the two times aside."""
         return {
             "conclusion": self.conclusion,
             "provenance": self.provenance,
@@ -275,7 +275,7 @@ class Frontier:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Frontier:
-        """Make a frontier of what to_dict gives, or `fedaccord frontier --json` prints."""
+        """Return the frontier that to_dict wrote, or `fedaccord frontier --json` prints."""
         return cls(
             contenders=tuple(Contender.from_dict(n, c) for n, c in data["contenders"].items()),
             unplanned=data["unplanned"],

@@ -31,7 +31,7 @@ def raised(log_weights: Vector, unsatisfied: NDArray[np.bool_], factor: float) -
 
 
 def shares(log_weights: Vector) -> Vector:
-    """Give each client's part of a round's samples, w_i / sum(w)."""
+    """Return each client's part of a round's samples, w_i / sum(w)."""
     weights = np.exp(log_weights - log_weights.max())
     return np.asarray(weights / weights.sum())
 

@@ -28,7 +28,7 @@ from fedaccord._checks import Indices, Vector, check_choice, check_real, check_w
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import allotment
 from fedaccord.federation.algorithms.allotment import Counts, Update
-from fedaccord.federation.algorithms.source import digest, is_ours
+from fedaccord.federation.algorithms.source import OURS, digest
 
 FORMS = ("pooled", "local")
 OPTIMIZERS = ("adam", "sgd")
@@ -168,7 +168,7 @@ class Algorithm:
 
         Runs that are kept are known by this, so that a changed algorithm is run again.
         """
-        if is_ours(type(self)):
+        if type(self).__module__.startswith(OURS):
             return {"kind": self.kind, **asdict(self)}
         if "_code" not in vars(self):
             # Worker processes, which may not have the source, are sent it with the algorithm.

@@ -61,7 +61,7 @@ class HoldBack(Algorithm):
         return np.asarray(accuracies >= requirements)
 
     def ended(self, state: NDArray[np.bool_]) -> bool:
-        """Tell whether everybody has its accuracy."""
+        """Return whether everybody has its accuracy."""
         return bool(state.all())
 
     def combine(
@@ -106,7 +106,7 @@ def without(vector: Any, directions: Sequence[Any]) -> Any:
 
 
 def _like(vector: Any, values: Vector) -> Any:
-    """Give values as an array or a tensor like another."""
+    """Return values as an array or a tensor like another."""
     if isinstance(vector, np.ndarray):
         return values.astype(vector.dtype)
     return vector.new_tensor(values)

@@ -88,7 +88,7 @@ class Pledged(Algorithm):
             object.__setattr__(self, "commitment", _counts(self.commitment))
 
     def committed(self, contributions: Sequence[int]) -> Pledged:
-        """Give the algorithm with what clients have pledged, where it does not have it yet."""
+        """Return the algorithm with what clients have pledged, where it does not have it yet."""
         if self.commitment is not None:
             return self
         return dataclasses.replace(self, commitment=tuple(int(n) for n in contributions))
@@ -156,7 +156,7 @@ class Pledged(Algorithm):
         return dataclasses.replace(state, passed=state.passed + 1 if all_pass else 0)
 
     def ended(self, state: PledgeState) -> bool:
-        """Tell whether the pledges are used up, or everybody has what it wants."""
+        """Return whether the pledges are used up, or everybody has what it wants."""
         if state.passed >= (self.stop_after or math.inf):
             return True
         used = state.used_up[state.shares > 0]

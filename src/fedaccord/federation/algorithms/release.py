@@ -102,9 +102,9 @@ class Release(Algorithm):
         )
 
     def left(self, state: ReleaseState) -> NDArray[np.bool_]:
-        """Tell who has left."""
+        """Return who has left."""
         return state.gone
 
     def ended(self, state: ReleaseState) -> bool:
-        """Tell whether nobody is left to draw from."""
+        """Return whether nobody is left to draw from."""
         return not state.drawing.any()

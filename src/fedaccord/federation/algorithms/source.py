@@ -21,16 +21,13 @@ from typing import Any
 
 import numpy as np
 
+# Where the classes of this package are.
+OURS = "fedaccord.federation."
 # Methods that have no part in training; dataclasses make them, each version of Python its own way.
 IRRELEVANT = (
     *("__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__"),
     *("__setattr__", "__delattr__", "__replace__", "__annotate__", "__annotate_func__"),
 )
-
-
-def is_ours(kind: type) -> bool:
-    """Return whether a class belongs to this package."""
-    return kind.__module__.startswith("fedaccord.federation.")
 
 
 def digest(kind: type) -> str:
@@ -40,7 +37,7 @@ def digest(kind: type) -> str:
     """
     found: list[tuple[Any, ...]] = []
     for owner in kind.__mro__:
-        if is_ours(owner) or owner is object:
+        if owner is object or owner.__module__.startswith(OURS):
             continue
         for name, member in sorted(vars(owner).items()):
             wrapped = (getattr(member, key, None) for key in ("fget", "__func__", "func"))

@@ -239,7 +239,7 @@ class Building:
         )
 
     def source(self, seed: int) -> Dealer | SiteDealer:
-        """Give what deals a federation to each trial.
+        """Return what deals a federation to each trial.
 
         seed: of the deals.
         """
@@ -288,7 +288,7 @@ class Building:
         return [self.model.name, self.model.input_shape, self.model.classes]
 
     def _prepared(self) -> tuple[Pair, Pair | None]:
-        """Give the pre-training and the validation pool as the network takes them."""
+        """Return the pre-training and the validation pool as the network takes them."""
         pools = self.pools
         assert pools.pretraining is not None
         preparation = Preparation.fit(pools.pretraining.inputs, pools.pretraining.columns)

@@ -97,7 +97,7 @@ class Config:
 
     @classmethod
     def default(cls) -> Config:
-        """Give the built-in federation: handwritten digits, in reach of everybody."""
+        """Return the built-in federation: handwritten digits, in reach of everybody."""
         file = resources.files("fedaccord.federation") / DEFAULT
         return cls.parse(file.read_text(encoding="utf-8"))
 
@@ -122,7 +122,7 @@ class Config:
         return cls(**sections, algorithms=algorithms, plans=plans, given=given)
 
     def build(self, *, seed: int | None = None) -> Source:
-        """Give what deals a federation to each trial; this reads data, trains, and needs torch.
+        """Return what deals a federation to each trial; this reads data, trains, and needs torch.
 
         seed: of the deals; the audit's where left out.
         """
@@ -131,7 +131,7 @@ class Config:
         return source
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every setting, by section; algorithms and their plans by name."""
+        """Return every setting, by section; algorithms and their plans by name."""
         plain = {name: dataclasses.asdict(getattr(self, name)) for name in SECTIONS}
         algorithms = {n: a.to_dict() for n, a in self.algorithms.items()}
         return {**plain, "algorithms": algorithms, "plans": dict(self.plans)}
@@ -179,7 +179,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _placed_files(section: str, table: Any, folder: Path | None) -> Any:
-    """Give a section with its files where they are looked for; what is no text is told later."""
+    """Return a section with its files where they are looked for; what is no text is told later."""
     if not isinstance(table, Mapping):
         return table
     if section == "algorithms":
@@ -218,7 +218,7 @@ def _parsed(toml: str) -> dict[str, Any]:
 
 
 def _expanded(path: str) -> Path:
-    """Give a path with ~ put in full, or say why it is none."""
+    """Return a path with ~ put in full, or say why it is none."""
     try:
         if "\0" not in path:
             return Path(path).expanduser()
@@ -228,7 +228,7 @@ def _expanded(path: str) -> Path:
 
 
 def _placed(path: str, folder: Path | None) -> str:
-    """Give a file's place: beside the config, or in the data folder if it is only there."""
+    """Return a file's place: beside the config, or in the data folder if it is only there."""
     if folder is None:
         return path
     beside = folder / _expanded(path)

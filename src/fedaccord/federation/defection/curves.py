@@ -44,7 +44,7 @@ class Satisfaction:
     others_of_contributors: Proportion | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the random client's share at the top, the others by name."""
+        """Return the random client's share at the top, the others by name."""
         beside = self.others_of_contributors
         return {
             **self.random.to_dict(),
@@ -57,7 +57,7 @@ class Satisfaction:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Satisfaction:
-        """Make shares of what to_dict gives."""
+        """Return the shares that to_dict wrote."""
         beside = data.get("others_of_contributors")
         return cls(
             random=Proportion.from_dict(data),
@@ -85,13 +85,13 @@ class DefectionLevel:
         return f"DefectionLevel({self.level:g}, {self.at_end.random})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the shares at the last evaluation, and beside them those by first passage."""
+        """Return the shares at the last evaluation, and beside them those by first passage."""
         first_passage = self.by_then.to_dict()
         return {"level": self.level, **self.at_end.to_dict(), "first_passage": first_passage}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DefectionLevel:
-        """Make a point of what to_dict gives."""
+        """Return the point that to_dict wrote."""
         passed = Satisfaction.from_dict(data["first_passage"])
         return cls(data["level"], Satisfaction.from_dict(data), passed)
 
@@ -130,7 +130,7 @@ class DefectionCurve:
         return f"DefectionCurve({self.algorithm}, {levels})"
 
     def at(self, level: float) -> DefectionLevel:
-        """Give the curve's point at a level."""
+        """Return the curve's point at a level."""
         for point in self.levels:
             if point.level == level:
                 return point
@@ -154,7 +154,7 @@ class DefectionCurve:
         return min(means, key=lambda name: means[name])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the curve as plain values."""
+        """Return the curve as plain values."""
         ends = {"samples_interval": self.samples_interval, "draws_interval": self.draws_interval}
         return {
             "all_satisfied": self.all_satisfied.to_dict(),
@@ -170,7 +170,7 @@ class DefectionCurve:
 
     @classmethod
     def from_dict(cls, algorithm: str, data: Mapping[str, Any]) -> DefectionCurve:
-        """Make an algorithm's curve of what to_dict gives."""
+        """Return the algorithm's curve that to_dict wrote."""
         return cls(
             algorithm=algorithm,
             settings=data["settings"],
@@ -265,7 +265,7 @@ class DefectionAudit:
         return "a random contributor" if idle and self.protocol == "P2" else "a random agent"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the audit as plain values: the same for the same input, the two times aside."""
+        """Return the audit as plain values: the same for the same input, the two times aside."""
         return {
             "protocol": self.protocol,
             "algorithms": {curve.algorithm: curve.to_dict() for curve in self.curves},
@@ -348,12 +348,12 @@ def sum_up(
 
 
 def at_end(outcome: Outcome) -> tuple[bool, ...]:
-    """Tell who was satisfied at the last evaluation."""
+    """Return who was satisfied at the last evaluation."""
     return outcome.satisfied
 
 
 def by_then(outcome: Outcome) -> tuple[bool, ...]:
-    """Tell who was satisfied at any evaluation."""
+    """Return who was satisfied at any evaluation."""
     return outcome.satisfied_by_then
 
 

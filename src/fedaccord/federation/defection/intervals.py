@@ -41,18 +41,18 @@ class Proportion:
         return self.high - self.low
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the share, the ends and the trials; a share that is not known as None."""
+        """Return the share, the ends and the trials; a share that is not known as None."""
         return {**asdict(self), "p": self.p if self.trials else None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Proportion:
-        """Make a proportion of what to_dict gives."""
+        """Return the proportion that to_dict wrote."""
         p = math.nan if data["p"] is None else float(data["p"])
         return cls(p, data["low"], data["high"], data["trials"])
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
-    """Give Wilson's score interval for a share of independent trials.
+    """Return Wilson's score interval for a share of independent trials.
 
         |p - q| <= z * sqrt(q (1 - q) / n)      holds for the q in the interval
 
@@ -70,7 +70,7 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
 
 
 def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
-    """Give an interval for a random client's share when each trial tries every client.
+    """Return an interval for a random client's share when each trial tries every client.
 
     One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
     4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
@@ -99,7 +99,7 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
-    """Give Student's interval for the mean of what independent trials gave.
+    """Return Student's interval for the mean of what independent trials gave.
 
         mean +- t * s / sqrt(n)
 

@@ -37,7 +37,7 @@ class SoloCurves:
     seconds: float
 
     def mean(self, level: float) -> Vector:
-        """Give the curves averaged over the trials: a row per look, a column per client."""
+        """Return the curves averaged over the trials: a row per look, a column per client."""
         return np.asarray(self.accuracy[level].mean(axis=0))
 
 
@@ -98,6 +98,6 @@ def all_cut(source: Source, level: float) -> Contributions:
 def _accuracies(
     store: RunStore, run: Run, names: Sequence[str], looks: Sequence[int]
 ) -> list[list[float]]:
-    """Give a run's accuracies, a row per look and a column per client."""
+    """Return a run's accuracies, a row per look and a column per client."""
     found = {(row[0], row[1]): row[5] for row in store.rows(run) if not math.isnan(row[5])}
     return [[found.get((n, name), 0.0) for name in names] for n in looks]

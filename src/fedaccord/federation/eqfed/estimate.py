@@ -64,7 +64,7 @@ class Judge:
             self._others[what] = weight * float(excess.sum()), weight * len(excess)
 
     def chances(self, accuracies: Matrix) -> Vector:
-        """Give how likely each client is to have its accuracy in one more trial.
+        """Return how likely each client is to have its accuracy in one more trial.
 
         accuracies: one row a trial, one column a client.
         """
@@ -72,20 +72,20 @@ class Judge:
         return np.array([NORMAL.cdf(float(z)) for z in above])
 
     def bounds(self, accuracies: Matrix, level: float) -> Vector:
-        """Give the accuracy that each client stays above in one more trial, at a probability."""
+        """Return the accuracy that each client stays above in one more trial, at a probability."""
         reach = NORMAL.inv_cdf(level)
         return np.asarray(accuracies.mean(axis=0) - reach * self._deviations(accuracies))
 
     def falls_short(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
-        """Tell for whom further trials would hardly change that it is short, at a level."""
+        """Return for whom further trials would hardly change that it is short, at a level."""
         return self._would_do(accuracies, level, TOO_LOW) < 0
 
     def does_well(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
-        """Tell for whom further trials would hardly change that it is not, at a level."""
+        """Return for whom further trials would hardly change that it is not, at a level."""
         return self._would_do(accuracies, level, -HIGH_ENOUGH) >= 0
 
     def level(self, contributors: int) -> float:
-        """Give how likely each has to be satisfied for all to be with the confidence asked for.
+        """Return how likely each has to be satisfied for all to be with the confidence asked for.
 
         At an equilibrium those who contribute are at their bounds, and the others have more than
         they want: so the confidence is divided among the contributors.
@@ -93,12 +93,12 @@ class Judge:
         return float(self.confidence ** (1 / max(1, contributors)))
 
     def _would_do(self, accuracies: Matrix, level: float, errors: float) -> Vector:
-        """Give how far bounds would be above goals if means were so many errors higher."""
+        """Return how far bounds would be above goals if means were so many errors higher."""
         luck = errors / math.sqrt(len(accuracies)) * self._deviations(accuracies)
         return np.asarray(self.bounds(accuracies, level) + luck - self.goals)
 
     def _excess(self, accuracies: Matrix) -> Vector:
-        """Give by how much accuracies vary more than for the chance in validation points."""
+        """Return by how much accuracies vary more than for the chance in validation points."""
         if len(accuracies) < 2:
             return np.zeros(accuracies.shape[1])
         counted = 0 if self._same_points else self._counting(accuracies)

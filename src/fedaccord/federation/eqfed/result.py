@@ -45,7 +45,7 @@ class Step:
     passes: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the row as plain values."""
+        """Return the row as plain values."""
         return {
             "phase": self.phase,
             "contributions": list(self.contributions),
@@ -75,7 +75,7 @@ class Cut:
     others: Proportion
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the cut as plain values."""
+        """Return the cut as plain values."""
         return {
             "agent": self.client,
             "level": self.level,
@@ -100,7 +100,7 @@ class Verified:
     among_contributors: dict[float, Proportion]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the shares as plain values."""
+        """Return the shares as plain values."""
         return {
             "all_satisfied": self.all_satisfied.to_dict(),
             "satisfied": [share.to_dict() for share in self.satisfied],
@@ -169,7 +169,7 @@ class Sought:
         return tuple(name for name, points in pairs if points)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it as plain values."""
+        """Return all of it as plain values."""
         return {
             "agents": list(self.clients),
             "contributions": list(self.contributions),

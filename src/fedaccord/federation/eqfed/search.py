@@ -194,7 +194,7 @@ class Search:
         return theta
 
     def _cheapest(self) -> Contributions:
-        """Give the least contributions, in all, with which all are satisfied as far as is known."""
+        """Return the least contributions, in all, with which all are satisfied as far as known."""
         good = [
             theta
             for theta, accuracies in self._seen.items()
@@ -205,11 +205,11 @@ class Search:
         return min(good or [self._points], key=lambda theta: (sum(theta), theta))
 
     def runs(self, contributions: Contributions) -> list[Run]:
-        """Give the runs that contributions were confirmed with; none if the budget ended before."""
+        """Return the runs that confirmed contributions; none if the budget ended before."""
         return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
     def helpers(self, theta: Contributions) -> tuple[str, ...]:
-        """Name who gives more than it needs, for others that have given all they have.
+        """Return who gives more than it needs, for others that have given all they have.
 
         theta: contributions that were found.
         """
@@ -228,7 +228,7 @@ class Search:
         return tuple(helping)
 
     def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
-        """Give the row of the story that tells what came of contributions."""
+        """Return the row of the story that tells what came of contributions."""
         return describe_step(self._judge, self._seen[theta], theta, self._names, phase, mover)
 
     def _check_reachable(self) -> None:
@@ -356,7 +356,7 @@ class Search:
         return float((bounds - self._judge.goals)[list(watched)].min())
 
     def _known(self, theta: Contributions) -> Matrix:
-        """Give what came of contributions; of all that everybody has, perhaps in earlier trials."""
+        """Return what came of contributions; of everything, perhaps in earlier trials."""
         if theta not in self._seen and theta == self._points and self._everything is not None:
             return self._everything
         return self._seen[theta]
@@ -424,7 +424,7 @@ class Search:
         return theta not in self._seen or not self._satisfied(theta, i)
 
     def _margins(self, theta: Contributions) -> Vector:
-        """Give how far everybody is above its goal; if nobody gives, with what all had."""
+        """Return how far everybody is above its goal; if nobody gives, with what all had."""
         accuracies = self._known(theta if theta in self._seen else self._points)
         return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
 
@@ -437,7 +437,7 @@ def describe_step(
     phase: str,
     mover: int | None = None,
 ) -> Step:
-    """Give the row of the story that tells what came of contributions."""
+    """Return the row of the story that tells what came of contributions."""
     level = judge.level(int(np.count_nonzero(theta)))
     chances = judge.chances(accuracies)
     return Step(
