@@ -195,9 +195,14 @@ def _highest(game: Game) -> np.ndarray:
 
     Whoever pays for more than the level that satisfies everybody is cheaper at that level.
     """
-    high = np.minimum(game.alone.max() + 1, game.limits)
-    spent = game.total(np.maximum(high, game.minimums)) - game.total(game.minimums)
-    return np.minimum(np.floor(game.minimums + spent / game.costs), np.minimum(game.limits, 1e4))
+    level = float(game.alone[np.isfinite(game.alone)].max(initial=0.0)) + 1
+    for _ in range(12):
+        at = np.maximum(np.minimum(level, game.limits), game.minimums)
+        if game.is_feasible(at):
+            break
+        level *= 2
+    spent = game.total(at) - game.total(game.minimums)
+    return np.minimum(np.floor(game.minimums + spent / game.costs * (1 + 1e-9)), game.limits)
 
 
 # Truths.
