@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.report.cells import laid_out, table_csv
+from fedaccord.report.html import lay_out, table_csv
 from fedaccord.report.model import Mark, Table
 
 
 def column(*cells, footer=()):
     table = Table("c", ("name", "v"), tuple(("row", cell) for cell in cells), footer)
-    return laid_out(table)
+    return lay_out(table)
 
 
 def texts(*cells):
@@ -59,7 +59,7 @@ def test_kinds_of_columns():
 
 
 def test_short_rows_are_filled_and_gaps_in_sums_are_not_marked():
-    laid = laid_out(Table("c", ("name", "v", "w"), (("a",),), (("all", 3.0),)))
+    laid = lay_out(Table("c", ("name", "v", "w"), (("a",),), (("all", 3.0),)))
     assert [cell.text for cell in laid.rows[0]] == ["a", "–", "–"]
     assert [cell.text for cell in laid.footer[0]] == ["all", "3", ""]
 
@@ -97,7 +97,7 @@ def test_negative_numbers_and_common_names_get_none():
 def test_any_numbers_are_written_and_read_back_from_the_csv(numbers):
     table = Table("c", ("v",), tuple((number,) for number in numbers))
     assert [float(row[0]) for row in read(table)[1:]] == numbers
-    assert all(cell.text for row in laid_out(table).rows for cell in row)
+    assert all(cell.text for row in lay_out(table).rows for cell in row)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30))

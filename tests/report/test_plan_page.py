@@ -16,7 +16,7 @@ from fedaccord.measurement.diagnostics import Doubt
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Plan
-from fedaccord.report.cells import table_csv
+from fedaccord.report.html import table_csv
 from fedaccord.report.model import Listing, Mark, Picture, Section, Table
 from fedaccord.report.plan import describe_tradeoffs, show_plan
 from fedaccord.report.plan_figures import plot_learning, plot_prospects, plot_tradeoffs

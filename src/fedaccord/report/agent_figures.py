@@ -42,7 +42,7 @@ def narrow_size(size: tuple[float, float]) -> tuple[float, float]:
 
 
 def is_narrow(ax: Axes) -> bool:
-    """Say whether a figure is for a narrow screen."""
+    """Return whether a figure is for a narrow screen."""
     return size_of(ax)[0] < (WIDTH + NARROW[0]) / 2
 
 

@@ -41,7 +41,7 @@ ALL = 12
 
 
 def size_spare(audit: Audit) -> tuple[float, float]:
-    """Give the width and height in inches that the spare samples of a plan need."""
+    """Return the width and height in inches that the spare samples of a plan need."""
     return WIDTH, 1.4 + 0.3 * max(len(choose_most_off(audit)), 1)
 
 
@@ -140,7 +140,7 @@ def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
 
 
 def size_envy(audit: Audit) -> tuple[float, float]:
-    """Give the width and height in inches that the envy of a plan needs."""
+    """Return the width and height in inches that the envy of a plan needs."""
     agents = audit.game.size
     if agents > NAMED:
         return WIDTH, 1.4 + 0.3 * max(len(find_worst_envy(audit, FEW)), 2)
@@ -155,7 +155,7 @@ def _fits_arrows(audit: Audit) -> bool:
 
 
 def is_envy_matrix(audit: Audit) -> bool:
-    """Say whether envy is drawn as a matrix, with a column for each agent."""
+    """Return whether envy is drawn as a matrix, with a column for each agent."""
     return audit.game.size <= NAMED and not _fits_arrows(audit)
 
 
@@ -225,7 +225,7 @@ def _write_below(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def _sides(audit: Audit) -> tuple[Indices, Indices]:
-    """Give those who envy and those who are envied, the largest burden first."""
+    """Return those who envy and those who are envied, the largest burden first."""
     pairs = np.array([*audit.envy, *audit.borderline], dtype=np.intp).reshape(-1, 2)
     order = _by_burden(audit)
     return order[np.isin(order, pairs[:, 0])], order[np.isin(order, pairs[:, 1])]

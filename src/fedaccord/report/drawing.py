@@ -115,7 +115,7 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """Give the figure that axes are on."""
+    """Return the figure that axes are on."""
     figure = ax.get_figure(root=True)
     if figure is None:
         raise InputError("these axes are on no figure; draw on axes that are")
@@ -123,7 +123,7 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def size_of(ax: Axes) -> tuple[float, float]:
-    """Give the width and height, in inches, of the part of the figure that axes may fill."""
+    """Return the width and height, in inches, of the part of the figure that axes may fill."""
     width, height = figure_of(ax).get_size_inches()
     place = ax.get_subplotspec()
     rows, columns = place.get_gridspec().get_geometry() if place is not None else (1, 1)
@@ -209,7 +209,7 @@ def set_labels(ax: Axes, *, x: str = "", top: str = "") -> None:
 
 
 def listed(label: str) -> str:
-    """Give a label that legends list even if it begins with an underscore."""
+    """Return a label that legends list even if it begins with an underscore."""
     return LISTED + label if label.startswith("_") else label
 
 

@@ -55,13 +55,13 @@ MARKERS = dict(zip(COLOURS, ("", *style.MARKERS), strict=False))
 
 
 def collect_burdens(game: Game, solutions: Mapping[str, Solution]) -> dict[str, Vector]:
-    """Give what each agent gives: alone, and under each plan that was found."""
+    """Return what each agent gives: alone, and under each plan that was found."""
     found = {n: s.contributions for n, s in solutions.items() if s.contributions is not None}
     return {"alone": game.alone, **found}
 
 
 def size_burdens(game: Game, given: Mapping[str, Vector]) -> tuple[float, float]:
-    """Give the width and height in inches that the plans of a game need."""
+    """Return the width and height in inches that the plans of a game need."""
     if game.size > NAMED:
         return WIDTH, 4.2
     bars = len(given)
@@ -178,12 +178,12 @@ def _same_plan(name: str, given: Mapping[str, Vector]) -> str:
 
 
 def band_ends(size: int) -> Indices:
-    """Give where groups of neighbours begin and end: at most BANDS, of LEAST agents or more."""
+    """Return where groups of neighbours begin and end: at most BANDS, of LEAST agents or more."""
     return np.linspace(0, size, min(BANDS, max(size // LEAST, 1)) + 1).astype(np.intp)
 
 
 def group_by_rank(order: Indices, values: Vector) -> tuple[Vector, tuple[Vector, Vector, Vector]]:
-    """Give the middle rank of each group of neighbours, and its 10, 50 and 90 % points."""
+    """Return the middle rank of each group of neighbours, and its 10, 50 and 90 % points."""
     ends = band_ends(len(order))
     laid = values[order]
     groups = [laid[a:b] for a, b in pairwise(ends.tolist())]

@@ -51,7 +51,7 @@ class Envy:
 
 
 def find_worst_envy(audit: Audit, most: int) -> list[Envy]:
-    """Give the agents with the most to gain from another's burden, the most first."""
+    """Return the agents with the most to gain from another's burden, the most first."""
     if not audit.envy:
         return []
     first, second = np.array(audit.envy, dtype=np.intp).T
@@ -86,7 +86,7 @@ def mark_off(audit: Audit, agent: int) -> Mark:
 
 
 def choose_concept(solutions: Mapping[str, Solution]) -> str:
-    """Give the concept that a page is about: stable, or the first there is."""
+    """Return the concept that a page is about: stable, or the first there is."""
     return "stable" if "stable" in solutions else next(iter(solutions))
 
 
@@ -176,7 +176,7 @@ def _against_alone(game: Game, given: Vector) -> str:
 
 
 def _holds(concept: str, found: Audit) -> str:
-    """Say whether anybody could give less, and whether anybody envies anybody."""
+    """Return whether anybody could give less, and whether anybody envies anybody."""
     spare = is_off(found, found.spare)
     stable = {
         Answer.TRUE: "nobody could give less",
@@ -315,7 +315,7 @@ def _cutting(found: Audit) -> str:
 
 
 def answer_questions(found: Audit) -> Iterator[tuple[str, Mark, str]]:
-    """Give the three questions of a check, their answers with who it is, and the verdicts."""
+    """Return the three questions of a check, their answers with who it is, and the verdicts."""
     yield _reach_answer(found)
     yield _less_answer(found)
     yield _envy_answer(found)

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
+import math
 import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from numbers import Integral
 from pathlib import Path
 from typing import IO, Any
 
 from fedaccord._io.atomic import replacing
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
-from fedaccord.report.cells import laid_out, table_csv
-from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Section, Table
+from fedaccord.report.model import (
+    Cell,
+    Listing,
+    Mark,
+    Page,
+    Part,
+    Picture,
+    Section,
+    Table,
+    Tone,
+    is_number,
+)
 from fedaccord.report.svg import Drawing, rules, standalone
 from fedaccord.report.terminal import plain
+from fedaccord.wording import NOTHING, format_places
 
 jinja2 = imported("jinja2")
 
@@ -27,6 +41,16 @@ jinja2 = imported("jinja2")
 from markupsafe import Markup, escape  # noqa: E402
 from PIL import Image  # noqa: E402
 
+# Significant digits of a column's largest number, and the most behind the point.
+DIGITS = 5
+BEHIND = 6
+# What spreadsheets take for the start of a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# A column with words longer than this needs room.
+WORDS = 40
+# With none longer than this a column is not broken into lines, the first one, of names, less soon.
+UNBROKEN = 16
+UNBROKEN_NAMES = 30
 # With more rows than this a table can be searched, and with more than that it scrolls by itself.
 LONG = 30
 TALL = 60
@@ -45,6 +69,134 @@ RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0
 LEFTWARD = re.compile(f"[{RIGHT_TO_LEFT}]+(?:[^\\w]*[{RIGHT_TO_LEFT}]+)*")
 # Between a number and its sign no line ends.
 PER_CENT = re.compile(r"(?<=\d) %")
+
+
+# Tables.
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell as it stands on a page.
+
+    text: what is read.
+    key: what it is sorted by, where that is not the text.
+    tone: whether it stands out.
+    """
+
+    text: str
+    key: str = ""
+    tone: Tone | None = None
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A table as it stands on a page.
+
+    kinds: of each column, number, short (never broken), text or words (which need room).
+    rows, footer: the cells, as many in each row as there are columns.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[tuple[Shown, ...], ...]
+    footer: tuple[tuple[Shown, ...], ...]
+
+
+def lay_out(table: Table) -> Laid:
+    """Write a table's cells, the numbers of a column alike."""
+    rows, footer = ([_pad(table, row) for row in part] for part in (table.rows, table.footer))
+    places = [_places([row[n] for row in rows + footer]) for n in range(len(table.columns))]
+    unbroken = [UNBROKEN_NAMES, *[UNBROKEN] * (len(table.columns) - 1)]
+    kinds = tuple(_kind([row[n] for row in rows], most) for n, most in enumerate(unbroken))
+
+    return Laid(
+        table.caption,
+        table.columns,
+        kinds,
+        rows=tuple(tuple(map(_show, row, places)) for row in rows),
+        # That there is no sum goes without saying.
+        footer=tuple(
+            tuple(
+                Shown("") if cell is None else _show(cell, n)
+                for cell, n in zip(row, places, strict=True)
+            )
+            for row in footer
+        ),
+    )
+
+
+def _pad(table: Table, row: Sequence[Cell]) -> list[Cell]:
+    return [*row, *[None] * (len(table.columns) - len(row))]
+
+
+def _kind(cells: Sequence[Cell], unbroken: int) -> str:
+    words = [_text(cell) for cell in cells if cell is not None and not is_number(cell)]
+    longest = max(map(len, words), default=0)
+    if longest > WORDS:
+        return "words"
+    if 2 * len(words) < sum(cell is not None for cell in cells):
+        return "number"
+    return "short" if longest <= unbroken else "text"
+
+
+def _places(cells: Sequence[Cell]) -> int:
+    """Choose how many digits behind the point a column's numbers have."""
+    found = [float(cell) for cell in cells if is_number(cell) and math.isfinite(cell)]
+    largest = max(map(abs, found), default=0.0)
+    if largest == 0:
+        return 0
+    most = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), BEHIND)
+    # No more than any of them needs.
+    return next(n for n in range(most + 1) if n == most or _needs_no_more(found, n, most))
+
+
+def _needs_no_more(numbers: Sequence[float], places: int, most: int) -> bool:
+    return all(round(number, places) == round(number, most) for number in numbers)
+
+
+def _show(cell: Cell, places: int) -> Shown:
+    if cell is None:
+        return Shown(NOTHING)
+    if isinstance(cell, Mark):
+        return Shown(cell.text, tone=cell.tone)
+    if not is_number(cell):
+        return Shown(str(cell))
+    text = format_places(cell, places)
+    # The page's script reads infinities as they are shown.
+    plain = not math.isfinite(cell) or _read(text) == float(cell)
+    return Shown(text, key="" if plain else f"{float(cell):.12g}")
+
+
+def _read(text: str) -> float | None:
+    try:
+        return float(text.replace(",", "").replace("−", "-"))
+    except ValueError:
+        return None
+
+
+def _text(cell: Cell) -> str:
+    return cell.text if isinstance(cell, Mark) else str(cell)
+
+
+def table_csv(table: Table) -> str:
+    """Return a table as CSV, every number in full, and no text that a spreadsheet would run."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow([_in_full(head) for head in table.columns])
+    for row in (*table.rows, *table.footer):
+        writer.writerow([_in_full(cell) for cell in _pad(table, row)])
+    return file.getvalue()
+
+
+def _in_full(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if is_number(cell):
+        whole: object = cell
+        return str(int(cell)) if isinstance(whole, Integral) else repr(float(cell))
+    text = _text(cell).replace("\0", "")
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
 
 
 # Pictures.
@@ -93,7 +245,7 @@ def picture_png(picture: Picture) -> bytes:
 
 
 def picture_csv(picture: Picture) -> str:
-    """Give the numbers of a picture in full, as CSV."""
+    """Return the numbers of a picture in full, as CSV."""
     return table_csv(picture.data)
 
 
@@ -162,7 +314,7 @@ class _Builder:
     def table(self, table: Table) -> dict[str, Any]:
         self.tables += 1
         size = {"long": len(table.rows) > LONG, "tall": len(table.rows) > TALL}
-        return {"id": f"t{self.tables}", "table": laid_out(table), **size}
+        return {"id": f"t{self.tables}", "table": lay_out(table), **size}
 
     def picture(self, picture: Picture) -> dict[str, Any]:
         drawn = _drawn(picture, picture.size)
@@ -187,7 +339,7 @@ class _Builder:
 
 
 def page_html(page: Page) -> str:
-    """Give a page as one HTML text that needs nothing else."""
+    """Return a page as one HTML text that needs nothing else."""
     builder = _Builder()
     sections = [builder.section(section) for section in page.sections]
     css, script = _css(builder.classes), _packaged("page.js")

@@ -87,7 +87,7 @@ Overlap: TypeAlias = SharedPoints | Pairs | Blocks | Others
 
 
 def find_overlap(game: Game) -> Overlap | None:
-    """Give what can be shown of who shares data with whom; None where a game does not tell."""
+    """Return what can be shown of who shares data with whom; None where a game does not tell."""
     if game.size == 1:
         return None
     distributions = _weights(game)
@@ -119,7 +119,7 @@ def explain_no_overlap(game: Game) -> str:
 
 
 def _weights(game: Any) -> Any:
-    """Give the distributions over points, of coverage games times the copies of each point."""
+    """Return the distributions over points, of coverage games times the copies of each point."""
     return getattr(game, "weights", getattr(game, "distributions", None))
 
 
@@ -147,7 +147,7 @@ def _shared_points(weights: Any, copies: Vector | None) -> SharedPoints:
 
 
 def _pairs(game: Any, weights: Any) -> tuple[Matrix, str]:
-    """Give what each agent shares with each other, or what a sample of one is worth to another."""
+    """Return what each shares with each other, or what a sample of one is worth to another."""
     if weights is None:
         everyone = np.arange(game.size)
         benefits = game.benefits_among(everyone, everyone)

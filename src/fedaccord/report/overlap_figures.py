@@ -86,7 +86,7 @@ def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
 
 
 def size_overlap(found: Overlap) -> tuple[float, float]:
-    """Give the width and height in inches that an overlap needs."""
+    """Return the width and height in inches that an overlap needs."""
     if isinstance(found, SharedPoints):
         agents, groups = found.masses.shape
         return WIDTH, 0.6 + max(0.26 * agents, 0.3 * groups, 1.2)
@@ -130,7 +130,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
 
 
 def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
-    """Give the names of agents, with what part of their points is their own."""
+    """Return the names of agents, with what part of their points is their own."""
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
     names = cut_names((game.name(agent) for agent in agents.tolist()), longest)
     parts = found.own[agents].tolist()
@@ -198,7 +198,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
 
 
 def _ends(values: Matrix) -> tuple[float, float]:
-    """Give what the lightest and the darkest shade stand for: from zero, unless all are near."""
+    """Return what the lightest and the darkest shade stand for: from zero, unless all are near."""
     low, high = float(values.min()), float(values.max()) or 1.0
     return (low if high / 2 < low < high else 0.0), high
 
@@ -335,12 +335,12 @@ def picture_overlap(game: Game, name: str = "overlap") -> Picture | None:
 
 
 def _is_wide(found: Overlap) -> bool:
-    """Say whether a matrix has more names than a narrow screen has room for."""
+    """Return whether a matrix has more names than a narrow screen has room for."""
     return isinstance(found, Pairs) and len(found.values) > 15
 
 
 def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
-    """Give a title, what there is to see, and a note."""
+    """Return a title, what there is to see, and a note."""
     agents = count(game.size, "agent")
     if isinstance(found, SharedPoints):
         groups = (

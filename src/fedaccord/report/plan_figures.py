@@ -92,7 +92,7 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
-    """Give what each equilibrium costs, and how a cut is felt: by chance, or by the own part."""
+    """Return what each equilibrium costs, and how a cut is felt: by chance, or by the own part."""
     measured = plan.measurement is not None
     felt = [t.cut if measured else t.own_part for t in plan.tradeoffs]
     heights = np.array([0.0 if value is None else value for value in felt])
@@ -103,7 +103,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 
 
 def size_prospects(plan: Plan) -> tuple[float, float]:
-    """Give the width and height in inches that the expected accuracies need."""
+    """Return the width and height in inches that the expected accuracies need."""
     return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
 
 
@@ -150,7 +150,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def compute_band(measurement: Measurement, agent: int, most: float) -> tuple[Vector, Matrix]:
-    """Give effective samples, and rows of the curve and the ends of its 95 % band there.
+    """Return effective samples, and rows of the curve and the ends of its 95 % band there.
 
     measurement: the fit.
     agent: whose curve.
@@ -164,7 +164,7 @@ def compute_band(measurement: Measurement, agent: int, most: float) -> tuple[Vec
 
 
 def find_curve_end(plan: Plan, agent: int) -> float:
-    """Give how many effective samples a figure of an agent's curve should reach."""
+    """Return how many effective samples a figure of an agent's curve should reach."""
     measurement = plan.measurement
     if measurement is None:
         return 1.0

@@ -113,7 +113,7 @@ RC = {
 
 
 def series(n: int) -> tuple[str, str, Dashes]:
-    """Give the colour, marker and dashes of the n-th line, from 0.
+    """Return the colour, marker and dashes of the n-th line, from 0.
 
     Marker and colour tell the first six apart; those after them are dashed as well.
     """
@@ -122,12 +122,12 @@ def series(n: int) -> tuple[str, str, Dashes]:
 
 
 def shade(share: float) -> str:
-    """Give the fill of a cell whose value is a share of the largest, from 0 to 1."""
+    """Return the fill of a cell whose value is a share of the largest, from 0 to 1."""
     return SHADES[min(int(max(share, 0.0) * len(SHADES)), len(SHADES) - 1)]
 
 
 def on_shade(share: float) -> str:
-    """Give the colour of text on such a cell."""
+    """Return the colour of text on such a cell."""
     return INK if shade(share) in SHADES[:4] else PAPER
 
 

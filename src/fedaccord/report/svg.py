@@ -113,7 +113,7 @@ def _squared(path: str) -> str:
 
 
 def rules(classes: Mapping[str, str], *, themed: bool) -> str:
-    """Give the CSS of drawings.
+    """Return the CSS of drawings.
 
     classes: the name of the class for each style.
     themed: whether colours are to follow the page's theme.
@@ -124,7 +124,7 @@ def rules(classes: Mapping[str, str], *, themed: bool) -> str:
 
 
 def standalone(source: str, *, title: str, alt: str) -> str:
-    """Give a drawing as an SVG file of its own, in light colours on white.
+    """Return a drawing as an SVG file of its own, in light colours on white.
 
     source: the SVG that matplotlib wrote.
     title: what it shows.

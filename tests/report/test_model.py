@@ -1,9 +1,25 @@
-"""Pages as data: what they refuse, and how several become one."""
+"""Tables and pages as data: what each place shows, what is refused, how pages are joined."""
 
+import math
+
+import numpy as np
 import pytest
 
 from fedaccord.errors import InputError
-from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table, joined
+from fedaccord.report.model import (
+    Column,
+    Estimated,
+    Listing,
+    Mark,
+    Page,
+    Picture,
+    Records,
+    Section,
+    Table,
+    choose_rows,
+    joined,
+    name_rows,
+)
 
 DATA = Table("numbers", ("a", "b"), ((1, 2),))
 
@@ -72,3 +88,57 @@ def test_facts_of_joined_pages_say_which_page_they_are_about_unless_shared():
 def test_a_page_for_a_folder_that_is_not_there_is_refused_with_its_name(tmp_path):
     with pytest.raises(InputError, match=r"x\.html: the folder .*none does not exist; make it"):
         page("t").save(tmp_path / "none" / "x.html")
+
+
+# One definition of a table, for a terminal and for a page.
+
+
+def records() -> Records:
+    shares = [Estimated(20.4, 10.0, math.inf), Estimated(5.25), Estimated(None)]
+    return Records(
+        "Shares",
+        (
+            *name_rows("abc".__getitem__, terminal=("sum",), page=("all",), rest="and 1 other"),
+            Column("share", shares.__getitem__, sums=(Estimated(25.65, 1.0, 2.0),),
+                   ends=("from", "to"), write="{:.0f}".format, trim=round),
+            Column("reached", lambda n: Mark("yes", "good"), short="ok"),
+            Column("note", lambda n: f"note {n}", where="page"),
+        ),
+        page=(0, 1, 2),
+        terminal=(1, 0),
+    )  # fmt: skip
+
+
+def test_a_page_has_columns_for_the_ends_of_intervals() -> None:
+    table = records().table("page")
+    assert table.columns == ("agent", "share", "from", "to", "reached", "note")
+    yes = Mark("yes", "good")
+    assert table.rows == (
+        ("a", 20, 10, "no bound", yes, "note 0"),
+        ("b", 5, None, None, yes, "note 1"),
+        ("c", None, None, None, yes, "note 2"),
+    )
+    assert table.footer == (("all", 26, 1, 2),)
+
+
+def test_a_terminal_has_the_ends_of_intervals_in_brackets() -> None:
+    table = records().table("terminal")
+    assert table.columns == ("agent", "share", "ok")
+    assert table.rows == (
+        ("b", "5", "yes"),
+        ("a", "20 [10, ∞]", "yes"),
+        (Mark("and 1 other", "plain"), "", ""),
+    )
+    assert table.footer == (("sum", "26"),)
+
+
+def test_marks_keep_their_tone_on_a_terminal_where_a_column_is_coloured() -> None:
+    column = Column("reached", lambda n: Mark("no", "bad"), coloured=True)
+    assert Records("", (column,), (), (0,)).table("terminal").rows == ((Mark("no", "bad"),),)
+
+
+def test_of_many_things_those_with_the_largest_weights_are_listed() -> None:
+    weights = np.array([1.0, 3.0, 2.0, 3.0])
+    assert choose_rows(weights, most=4, few=2) == [0, 1, 2, 3]
+    assert choose_rows(weights, most=3, few=2) == [1, 3]
+    assert choose_rows(np.arange(1000.0), most=30, few=2) == [999, 998]
