@@ -64,8 +64,10 @@ class SolvedGame:
         if concept not in self.audits:
             return self.solutions[concept].status is not Status.FAILED
         found = self.audits[concept]
-        verdicts = (found.feasible, found.stable, found.envy_free)
-        return dict(zip(CONCEPTS, verdicts, strict=True))[concept] is not Answer.FALSE
+        verdicts = {
+            "optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free,
+        }  # fmt: skip
+        return verdicts[concept] is not Answer.FALSE
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found, for machines."""

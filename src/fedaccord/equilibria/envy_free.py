@@ -132,5 +132,5 @@ def _has_no_envy(claim: Claim[Game], given: Vector) -> bool:
             return False
         from fedaccord.equilibria.structure import strictly_dominant_own_benefits
 
-        return strictly_dominant_own_benefits(game, deadline=claim.deadline)
+        return bool(strictly_dominant_own_benefits(game, deadline=claim.deadline))
     return game.is_feasible(given) and has_no_envy(game, given, claim.tolerance)
