@@ -131,19 +131,6 @@ def test_all_halves_are_envy_free_on_the_linear_flower():
     assert audit(game, [0.49] * 17).envy_free is Answer.FALSE
 
 
-def test_the_linear_flower_with_ten_thousand_petals():
-    game = catalog.build("flower", petals=10_000)
-    optimal = solve_optimal(game)
-    stable = solve_stable(game)
-    envy_free = solve_envy_free(game, time_limit=20)
-    assert_solution(optimal, 100)
-    assert_solution(stable, 5025.125628141)
-    assert_solution(envy_free, 5000.5)
-    assert price_of_stability(stable, optimal).upper == pytest.approx(50.25125628, rel=1e-5)
-    assert audit(game, stable.allocation).stable is Answer.TRUE
-    assert audit(game, envy_free.allocation).envy_free is Answer.TRUE
-
-
 def test_simultaneous_best_response_on_the_flower_cycles_and_other_orders_settle():
     game = catalog.build("flower", petals=16)
     together = best_response_dynamics(game, order="simultaneous")

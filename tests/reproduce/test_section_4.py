@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from claim_rows import row
+from claim_rows import assert_comes_out, quick_row, row
 
 from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
@@ -18,11 +18,6 @@ from fedaccord.reproduce.run import expected_numbers
 
 HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 LINEAR, COVERAGE = "theorem-4-linear", "theorem-4-coverage"
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {id: row(id) for id in (LINEAR, COVERAGE)}
 
 
 SOLVERS = ("solve_optimal", "solve_stable", "solve_envy_free")
@@ -65,26 +60,17 @@ def small_verdict(id, **changes):
     return small_row(id, **changes).finding.verdict
 
 
-def test_both_halves_of_theorem_4_hold(rows) -> None:
-    assert {id: found.finding.verdict for id, found in rows.items()} == {
-        LINEAR: HOLDS,
-        COVERAGE: HOLDS,
-    }
-
-
 @pytest.mark.parametrize("id", [LINEAR, COVERAGE])
-def test_flowers_go_up_to_ten_thousand_petals_with_prices_that_are_proved(id, rows) -> None:
-    last = rows[id].finding.evidence["flowers"][-1]
+def test_both_halves_of_theorem_4_hold_with_prices_that_are_proved_and_charted(id) -> None:
+    assert_comes_out(id, HOLDS)
+    finding = quick_row(id).finding
+    last = finding.evidence["flowers"][-1]
     assert last["petals"] == 10_000
     for name in ("price_of_stability", "price_of_fairness"):
         low, high = last[name]
         assert 49 < low <= high < 51
         assert high - low < 1e-3
-
-
-@pytest.mark.parametrize("id", [LINEAR, COVERAGE])
-def test_the_chart_shows_both_prices_beside_half_the_root_of_k(id, rows) -> None:
-    (chart,) = rows[id].finding.charts
+    (chart,) = finding.charts
     assert chart.logarithmic
     assert [line.reference for line in chart.lines] == [False, False, True]
     for line in chart.lines:

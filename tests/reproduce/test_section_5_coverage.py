@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from claim_rows import row
+from claim_rows import assert_comes_out, quick_row, row
 
 from fedaccord.equilibria.stable import solve_stable
 from fedaccord.games.coverage import CoverageGame
@@ -24,11 +24,6 @@ EXPECTED = {
     "coverage-hardness": CORRECTED,
     "rounding-derivatives": HOLDS,
 }
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {id: row(id) for id in EXPECTED}
 
 
 @pytest.fixture
@@ -50,13 +45,9 @@ def verdict(id, **expected):
 # The verdicts.
 
 
-def test_each_claim_on_coverage_comes_out_as_found_by_hand(rows) -> None:
-    assert {id: found.finding.verdict for id, found in rows.items()} == EXPECTED
-
-
-def test_a_correction_stands_where_the_paper_needs_one_and_nowhere_else(rows) -> None:
-    for id, found in rows.items():
-        assert bool(found.finding.correction) == (EXPECTED[id] is CORRECTED)
+@pytest.mark.parametrize("id", EXPECTED)
+def test_each_claim_on_coverage_comes_out_as_found_by_hand(id) -> None:
+    assert_comes_out(id, EXPECTED[id])
 
 
 @pytest.mark.parametrize("id", EXPECTED)
@@ -69,11 +60,11 @@ def test_the_same_seed_gives_the_same_evidence(few) -> None:
         assert row(id).to_dict()["evidence"] == row(id).to_dict()["evidence"]
 
 
-def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it(rows) -> None:
-    evidence = rows["theorem-7"].finding.evidence
+def test_without_rounding_theorem_7_loses_its_example_and_theorem_8_keeps_it() -> None:
+    evidence = quick_row("theorem-7").finding.evidence
     assert evidence["smooth_distance_from_requirement"] < 1e-15
     assert evidence["smooth_stable"] == evidence["mixtures"]
-    evidence = rows["theorem-8"].finding.evidence
+    evidence = quick_row("theorem-8").finding.evidence
     assert evidence["smooth_envy"] == evidence["envy"]
 
 
