@@ -18,6 +18,7 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.envy import find_envy
+from fedaccord.wording import format_amount_with_digits
 
 # The most digits that a number gets beyond the usual, to tell it from another.
 DIGITS = 8
@@ -107,7 +108,7 @@ class Audit:
             under = np.flatnonzero(self.contributions < self.game.minimums - allowed)
             if under.size:
                 return f"Not feasible: {self.game.name(int(under[0]))} gives less than it must."
-            amount = _number(self.short[agent])
+            amount = format_amount_with_digits(self.short[agent])
             return (
                 f"Not feasible: {self.game.name(agent)} is short by {amount} "
                 f"sample{'s' * (amount != '1')}{self._others(self.short, 'is short', 'are short')}."
@@ -116,8 +117,8 @@ class Audit:
             agent = int(np.argmax(self.spare))
             return (
                 f"Feasible, not stable: {self.game.name(agent)} could give "
-                f"{_number(self.spare[agent])} less and still reach its requirement"
-                f"{self._others(self.spare, 'could', 'could')}."
+                f"{format_amount_with_digits(self.spare[agent])} less and still reach its "
+                f"requirement{self._others(self.spare, 'could', 'could')}."
             )
         if Answer.BORDERLINE in (self.feasible, self.stable):
             return "Too close to call: a utility is only known to within an interval."
@@ -276,28 +277,15 @@ def _index(game: Game, agent: int | str) -> int:
     return int(agent)
 
 
-def _number(value: float, *, more: int = 0) -> str:
-    """Write a number for people, with more digits than usual where they are asked for."""
-    # Whole numbers beyond 2**63 are more than numpy's functions take.
-    value = float(value)
-    if not math.isfinite(value):
-        return "no finite number"
-    if value < 1e15 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
-        return f"{round(value):,}"
-    if 1000 <= value < 1e15:
-        return f"{value:,.{1 + more}f}"
-    return f"{value:.{4 + more}g}"
-
-
 def _teller(*values: float, tie: float) -> Callable[[float], str]:
     """Give a way to write these numbers with digits enough that those that differ read so."""
     known = sorted({value for value in values if math.isfinite(value)})
     apart = [(a, b) for a, b in pairwise(known) if b - a > tie]
     for digits in range(DIGITS):
-        tell = partial(_number, more=digits)
+        tell = partial(format_amount_with_digits, more=digits)
         if all(_read(tell(a)) < _read(tell(b)) for a, b in apart):
             return tell
-    return _number
+    return format_amount_with_digits
 
 
 def _read(text: str) -> float:
