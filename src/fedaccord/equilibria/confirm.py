@@ -49,7 +49,8 @@ from fedaccord.games.linear import LinearGame
 # programs.
 AGENTS = 10
 MIXED_AGENTS = 24
-# What the search may take: nodes, and seconds of what is left; of a claim at least the last.
+# What the search may take: nodes, and seconds of what is left; for what was found or claimed at
+# least the last.
 NODES = 3_000
 SECONDS = 5.0
 LEAST_SECONDS = 0.3
@@ -78,7 +79,8 @@ def confirm(solution: Solution, options: Mapping[str, Any], deadline: Deadline) 
     if not claims and options["method"] != "auto":
         return solution
     seconds = min(SECONDS, deadline.left)
-    share = Deadline(max(LEAST_SECONDS, seconds) if claims else seconds)
+    failed = solution.status is Status.FAILED
+    share = Deadline(seconds if failed else max(LEAST_SECONDS, seconds))
     program = program_of(game, solution.concept, options.get("select", "cheapest"))
     claim = _claim(solution, options, deadline)
     least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
@@ -144,17 +146,18 @@ def _compare(
         agrees = solution.status is Status.NONE_EXISTS and not exists
         return solution if agrees else _report(claim, least)
     low, high = solution.bounds.lower, solution.bounds.upper
+    holds = low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED)
     wrong = {
         Status.OPTIMAL: _is_wrong(claim, solution, value),
         Status.NOT_ATTAINED: least.point is not None,
         # A limit claims nothing but its bounds; a program's may be for its tolerance only.
         Status.LIMIT: solution.method == "milp"
-        or (exists and not low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED)),
+        or (not holds if exists else _is_wrong(claim, solution, value)),
     }[solution.status]
     if wrong and replace:
         return _report(claim, least)
     status = Status.LIMIT if wrong else solution.status
-    if exists and not low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED):
+    if exists and not holds:
         low, high = min(low, value), max(high, value)
     return dataclasses.replace(solution, status=status, bounds=Interval(low, high))
 
