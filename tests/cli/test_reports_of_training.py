@@ -82,8 +82,8 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(
         raise AssertionError("work was begun")
 
     Path("folder.html").mkdir()
-    for module in ("training", "runs"):
-        monkeypatch.setattr(f"fedaccord.cli.{module}.building_of", worked)
+    for module in ("train", "options"):
+        monkeypatch.setattr(f"fedaccord.cli.{module}.prepare_building", worked)
     command, *options = COMMANDS[name]
     assert_refused(run(command, tiny, *options, "--report", report), word)
 
