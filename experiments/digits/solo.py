@@ -23,8 +23,8 @@ import numpy as np
 from fedaccord._io.atomic import replace_file
 from fedaccord.federation import Config
 from fedaccord.federation.defection.solo import SoloCurves, solo_curves
-from fedaccord.reproduce.alone import digits_alone
-from fedaccord.reproduce.defecting import double_sets
+from fedaccord.reproduce.section_6_defection import double_sets
+from fedaccord.reproduce.section_6_solo import train_digits_alone
 
 HERE = Path(__file__).parent
 SEEDS = (1000, 1001, 1002)
@@ -33,7 +33,7 @@ TRIALS = 20
 
 def main() -> None:
     started = time.perf_counter()
-    config = digits_alone(Config.default())
+    config = train_digits_alone(Config.default())
     parts = learnt_alone(config, config.audit.levels)
     rows = [summary(level, parts) for level in config.audit.levels]
     result = {
@@ -63,7 +63,7 @@ def learnt_alone(config: Config, levels: tuple[float, ...]) -> list[SoloCurves]:
 
 def larger_sets() -> dict[str, object]:
     """Find the goal of agents with twice as many points to bring."""
-    config = digits_alone(double_sets(Config.default()))
+    config = train_digits_alone(double_sets(Config.default()))
     parts = learnt_alone(config, (1.0, 0.5))
     full, half = (
         np.concatenate([part.accuracy[level] for part in parts]).mean(axis=0)

@@ -254,3 +254,9 @@ class Claims(dict[str, Claim]):
         if claim.id in self:
             raise ValueError(f"the claim {claim.id} is there already")
         self[claim.id] = claim
+
+    def include_all(self, *others: Claims) -> None:
+        """Add all claims of others; none of their ids may be taken."""
+        for claims in others:
+            for claim in claims.values():
+                self.include(claim)

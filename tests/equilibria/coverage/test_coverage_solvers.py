@@ -24,7 +24,7 @@ from fedaccord.equilibria.coverage import (
 from fedaccord.equilibria.coverage import scip as coverage_scip
 from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.envy_free import equal_allocation
-from fedaccord.equilibria.coverage.stable import narrow_size
+from fedaccord.equilibria.coverage.stable import narrow_box
 from fedaccord.equilibria.coverage.sweeps import (
     contributions_of,
     has_convex_form,
@@ -263,7 +263,7 @@ def test_a_real_equilibrium_is_found_and_audited(game):
     assert solution.status in (Status.OPTIMAL, Status.LIMIT)
     assert audit(game, solution.allocation).stable is Answer.TRUE
     assert optimal_coverage(game, method="cuts").bounds.lower <= solution.total * (1 + 1e-7)
-    low, high = narrow_size(game)
+    low, high = narrow_box(game)
     assert (low <= solution.contributions + 1e-6).all()
     assert (solution.contributions <= high + 1e-6).all()
 

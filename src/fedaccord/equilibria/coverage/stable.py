@@ -175,7 +175,7 @@ def _real_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) 
     ends = [sweep_responses(game, b, aim, deadline) for b in begins]
     good = [s.contributions for s in ends if _is_equilibrium(claim, s)]
     best = claim.better(good) if good else None
-    low, high = narrowed(game)
+    low, high = narrow_box(game)
     over = low - game.limits > claim.tolerance * max(1.0, float(high.max()))
     if over.any():
         return claim.none_exists("best responses", _beyond_limit(game, int(np.argmax(over))))
@@ -190,7 +190,7 @@ def _real_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) 
     return claim.among("best responses", best, lower, upper)
 
 
-def narrowed(game: CoverageGame, *, rounds: int = 30) -> tuple[Vector, Vector]:
+def narrow_box(game: CoverageGame, *, rounds: int = 30) -> tuple[Vector, Vector]:
     """Give a box that holds every equilibrium.
 
     What i needs falls as the others give more. So between low and high, theta_i is at least what i
