@@ -247,3 +247,12 @@ def test_a_real_coverage_game_may_have_no_whole_numbers_between_minimum_and_limi
     )
     solution = solve_envy_free(game)
     assert audit(game, solution.allocation).envy_free is not Answer.FALSE
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_real_coverage_game_may_be_infeasible_over_whole_numbers():
+    game = CoverageGame(
+        [[1 / 6, 1 / 6, 1 / 2, 1 / 6], [1, 0, 0, 0]], [2 / 3, 2 / 3], limits=[0.75, None]
+    )
+    solution = solve_envy_free(game)
+    assert audit(game, solution.allocation).envy_free is not Answer.FALSE

@@ -149,7 +149,7 @@ def _candidates(
     if (low > high).any():
         return
     whole = game.replace(strategies="integer", limits=high, minimums=low)
-    best = equal_allocation(whole)
+    best = equal_allocation(whole) if whole.short_at_limits() is None else None
     if best is not None and _searchable(whole, best):
         from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 
