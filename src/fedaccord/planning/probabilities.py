@@ -204,8 +204,9 @@ FINE = 0.005
 # Where the probability asked for cannot be had, a plan that comes this near to the largest will do:
 # the last hundredth may take all that everybody has.
 NEAR = 0.01
-# What sums of samples may be off by, relative to their value.
-SLACK = 1e-9
+# What sums of samples may be off by, relative to their value: less than what equilibria may be off
+# by, or a goal lowered by this would leave none that is exact.
+SLACK = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
