@@ -1,6 +1,6 @@
 """Running the README and the pages of docs/: every example must print what the page says.
 
-A page is read from top to bottom and runs in a folder of its own:
+A page is read from top to bottom and runs in a folder of its own, with the CSV files it links to:
 
     ```python          a block of >>> examples, or plain code; one namespace for the whole page
     ```json game.json  a block with a file name: the file is written

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shutil
 from pathlib import Path
 
 import marked
@@ -36,7 +37,28 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_example_prints_what_its_page_says(page, tmp_path):
-    check_page(page.read_text(encoding="utf-8"), title(page), tmp_path)
+    text = page.read_text(encoding="utf-8")
+    copy_linked_tables(page, text, tmp_path)
+    check_page(text, title(page), tmp_path)
+
+
+def copy_linked_tables(page, text, folder):
+    """Copy the CSV files that a page links to into the folder its examples run in."""
+    for link in LINK.findall(text):
+        if link.endswith(".csv"):
+            shutil.copy(page.parent / link, folder)
+
+
+def test_the_linked_tables_of_pilots_are_those_of_the_pages(tmp_path):
+    guides = DOCS / "how-to"
+    for page in ("plan-from-histograms.md", "plan-pilots.md", "plan-more-pilots.md"):
+        text = (guides / page).read_text(encoding="utf-8")
+        copy_linked_tables(guides / page, text, tmp_path)
+        check_page(text, page, tmp_path)
+    tables = sorted((guides / "network").iterdir())
+    assert [table.name for table in tables] == ["all-pilots.csv", "histograms.csv", "pilots.csv"]
+    for table in tables:
+        assert (tmp_path / table.name).read_text() == table.read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=title)
