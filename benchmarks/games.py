@@ -36,7 +36,7 @@ from rich.table import Table
 from scipy import sparse
 
 from fedaccord import CoverageGame, DiscoveryGame, LinearGame, solve_optimal, solve_stable
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.files import replace_file
 from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.linear.kernels import sweep_gram
 

@@ -18,8 +18,8 @@ from fedaccord._checks import (
     read_fraction,
     simplest_fraction,
 )
-from fedaccord._io import atomic as _files
-from fedaccord._io.atomic import read_text, replace_file
+from fedaccord._io import files as _files
+from fedaccord._io.files import read_text, replace_file
 from fedaccord.errors import InputError
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

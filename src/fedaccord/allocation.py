@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.atomic import replace_file
-from fedaccord._io.json import read_json
+from fedaccord._io.files import read_json, replace_file
 from fedaccord.errors import InputError
 
 # What helps where a contribution is no number, by what its cell contains.

@@ -1,6 +1,7 @@
 """The command reproduce, with claims that are made up; the paper's own are in tests/reproduce."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,7 @@ def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
         raise MissingExtraError("matplotlib", "report")
 
     monkeypatch.setattr("fedaccord.cli.reproduce.imported", missing)
-    monkeypatch.setattr("fedaccord.cli.present.imported", missing)
+    monkeypatch.setattr(sys.modules["fedaccord.cli.app"], "imported", missing)
     result = run("reproduce")
     assert result.code == 0
     assert "there will be no page: matplotlib is needed for this" in result.stderr

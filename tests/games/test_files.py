@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedaccord._io import npz as _npz
-from fedaccord._io.json import json_text, read_json
+from fedaccord._io.files import json_text, read_json
 from fedaccord.errors import FedaccordError, InputError, UnreachableError
 from fedaccord.games import files
 from fedaccord.games.base import Game

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 
-from fedaccord._io.json import json_text
+from fedaccord._io.files import json_text
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.stable import solve_stable

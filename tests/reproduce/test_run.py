@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord._io.json import json_text
+from fedaccord._io.files import json_text
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
 from fedaccord.reproduce import claims, run

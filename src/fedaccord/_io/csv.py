@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedaccord._checks import as_numbers
-from fedaccord._io.atomic import read_text, replace_file
+from fedaccord._io.files import read_text, replace_file
 from fedaccord.errors import InputError
 
 # Almost every cell: what is read as such goes fast, and to the same number.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fedaccord._io.atomic import replacing
+from fedaccord._io.files import replacing
 from fedaccord.errors import InputError
 
 # A million agents with a hundred points each take 1.6 GiB; what unpacks to more than this is a

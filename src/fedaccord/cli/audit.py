@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
+from fedaccord.cli.app import app, check_folder, check_report, command_line, present
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -29,7 +28,6 @@ from fedaccord.cli.options import (
     explain_interrupt,
     read_config,
 )
-from fedaccord.cli.present import check_folder, check_report, command_line, present
 from fedaccord.federation.config.sections import AuditOptions, override
 from fedaccord.report.terminal import complain
 from fedaccord.wording import count
@@ -85,7 +83,8 @@ def audit_defection(
             store=results,
             progress=lambda now: show(news.note(now)),
         )
-    pages = imported("fedaccord.report.defection")
+    from fedaccord.report import defection as pages
+
     present(
         record=found.to_dict,
         parts=lambda: pages.show_audit(found),

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._io.json import json_text
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
+from fedaccord._io.files import json_text
+from fedaccord.cli.app import app, check_report, command_line, present, write_page
 from fedaccord.cli.options import AsJson, ReportFile
-from fedaccord.cli.present import check_report, command_line, present, write_page
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text
 
@@ -44,6 +42,7 @@ def catalog(
     if report is not None and save is not None and Path(report) == save:
         raise InputError(f"--report and --save both name {report}; name two files")
     from fedaccord.games import catalog as games
+    from fedaccord.report.catalog import draw_catalog
 
     if name is not None:
         chosen = _read_parameters(parameter or ())
@@ -57,7 +56,7 @@ def catalog(
     entries = list(games.ENTRIES.values())
     present(
         record=lambda: {"entries": [_record(entry) for entry in entries]},
-        parts=lambda: [imported("fedaccord.report.catalog").draw_catalog(entries)],
+        parts=lambda: [draw_catalog(entries)],
         page=lambda: _page(entries),
         report=report,
         as_json=as_json,
@@ -65,8 +64,9 @@ def catalog(
 
 
 def _page(entries: list[Entry]) -> Page:
-    page: Page = imported("fedaccord.report.catalog").catalog_page(entries, command=command_line())
-    return page
+    from fedaccord.report.catalog import catalog_page
+
+    return catalog_page(entries, command=command_line())
 
 
 def _write_game(game: Game, save: Path | None) -> None:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
+from fedaccord.cli.app import app, check_report, command_line, describe_files, present
 from fedaccord.cli.options import AsJson, GameFile, ReportFile
-from fedaccord.cli.present import check_report, command_line, describe_files, present
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import progress
 
 if TYPE_CHECKING:
-    pass
+    from fedaccord.report.model import Page
 
 VERDICTS = ("feasible", "stable", "envy-free")
 
@@ -46,6 +44,7 @@ def check(
     from fedaccord.allocation import Allocation
     from fedaccord.audit import Answer, audit
     from fedaccord.games.files import read_game
+    from fedaccord.report.games import show_audit
 
     required = _read_verdicts(require)
     for file in (game_file, allocation_file):
@@ -54,12 +53,16 @@ def check(
         found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
     files = describe_files(report, {"Game file": game_file, "Plan file": allocation_file})
     answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
+
+    def make_page() -> Page:
+        from fedaccord.report.games_page import check_page
+
+        return check_page(found, command=command_line(), files=files)
+
     return present(
         record=found.to_dict,
-        parts=lambda: imported("fedaccord.report.games").show_audit(found),
-        page=lambda: imported("fedaccord.report.games_page").check_page(
-            found, command=command_line(), files=files
-        ),
+        parts=lambda: show_audit(found),
+        page=make_page,
         report=report,
         as_json=as_json,
         success=all(answers[name] is Answer.TRUE for name in required),

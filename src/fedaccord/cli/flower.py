@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._lazy import imported
 from fedaccord.cli.app import app
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text, plain
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fedaccord.federation.flower.keys import Keys
-    from fedaccord.federation.flower.templates import App
 
 flower = typer.Typer(
     add_completion=False,
@@ -42,7 +40,9 @@ def init(
 
     Its README.md has the commands, for a simulation and for a deployment.
     """
-    made: App = imported("fedaccord.federation.flower.templates").write_app(folder)
+    from fedaccord.federation.flower.templates import write_app
+
+    made = write_app(folder)
     emit_text(
         _join_lines(
             f"The app {made.project} is in {folder}; its Python package is {made.package}.",
@@ -73,7 +73,9 @@ def keys(
         raise InputError(
             f"the folder {folder!r} could not be typed again; name one of letters that can be seen"
         )
-    made: Keys = imported("fedaccord.federation.flower.keys").make_keys(folder, names, hosts=host)
+    from fedaccord.federation.flower.keys import make_keys
+
+    made = make_keys(folder, names, hosts=host)
     emit_text(
         _join_lines(_count_files(made), *_list_next_steps(made, host[0] if host else "127.0.0.1"))
     )

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
+from fedaccord.cli.app import app, check_folder, check_report, command_line, present
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -28,7 +27,6 @@ from fedaccord.cli.options import (
     explain_interrupt,
     read_config,
 )
-from fedaccord.cli.present import check_folder, check_report, command_line, present
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import FrontierOptions, override
 from fedaccord.report.terminal import complain
@@ -97,7 +95,8 @@ def frontier(
             store=results,
             progress=show,
         )
-    pages = imported("fedaccord.report.frontier")
+    from fedaccord.report import frontier as pages
+
     present(
         record=found.to_dict,
         parts=lambda: pages.show_frontier(found),

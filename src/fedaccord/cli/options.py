@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fedaccord._checks import check_known
-from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
 from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
@@ -185,13 +184,15 @@ def prepare_building(config: Config, cache: str | Path) -> Building:
     config: what to make.
     cache: the folder for scores and weights.
     """
-    module = imported("fedaccord.federation.config.build")
+    from fedaccord.federation.config.build import Building
+
     if config.model.name == "paper" and config.model.engine == "auto":
-        reason = imported("fedaccord.federation.models.fused").why_not()
+        from fedaccord.federation.models.fused import why_not
+
+        reason = why_not()
         if reason is not None:
             complain(reason)
-    building: Building = module.Building(config, cache=cache, stage=_show_stage)
-    return building
+    return Building(config, cache=cache, stage=_show_stage)
 
 
 @contextmanager
@@ -225,17 +226,20 @@ def choose_engine(
     workers: how many runs at a time, as it was asked for.
     address: of a Ray cluster.
     """
-    engines = imported("fedaccord.federation.runs.engines").ENGINES
-    if name not in engines:
-        raise InputError(f"--engine must be one of {', '.join(engines)}; got {name!r}")
+    from fedaccord.federation.runs.engines import ENGINES
+
+    if name not in ENGINES:
+        raise InputError(f"--engine must be one of {', '.join(ENGINES)}; got {name!r}")
     if name == "ray":
-        imported("fedaccord.federation.runs.ray").check_request(workers, address)
-        return functools.partial(engines[name], address=address), workers
+        from fedaccord.federation.runs.ray import check_request
+
+        check_request(workers, address)
+        return functools.partial(ENGINES[name], address=address), workers
     if address is not None:
         raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
     if workers is not None:
         checked_workers(workers)
-    return engines[name], cores() if workers is None and name == "local" else workers
+    return ENGINES[name], cores() if workers is None and name == "local" else workers
 
 
 @contextmanager
@@ -267,5 +271,7 @@ def describe_kept(runs: int, results: str) -> str:
 
 def count_kept(results: str) -> int:
     """Return how many runs a file keeps."""
-    with imported("fedaccord.federation.runs.store").RunStore(results) as store:
+    from fedaccord.federation.runs.store import RunStore
+
+    with RunStore(results) as store:
         return len(store)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
+from fedaccord.cli.app import (
+    app,
+    check_destination,
+    check_folder,
+    check_report,
+    command_line,
+    describe_files,
+    present,
+)
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -27,14 +34,6 @@ from fedaccord.cli.options import (
     explain_interrupt,
     read_config,
 )
-from fedaccord.cli.present import (
-    check_destination,
-    check_folder,
-    check_report,
-    command_line,
-    describe_files,
-    present,
-)
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
     from fedaccord.planning.result import Plan
+    from fedaccord.report.model import Page
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 
@@ -283,6 +283,7 @@ def plan(
         complain(f"there is no plan: {error}")
         return 1
     from fedaccord.planning.plan import make_plan
+    from fedaccord.report.plan import show_plan
 
     # Solvers in machine code would not look at an interrupt until they are done, and nothing that
     # took long is lost.
@@ -297,11 +298,16 @@ def plan(
         )
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
-    pages, views = "fedaccord.report.plan_page", "fedaccord.report.plan"
+
+    def make_page() -> Page:
+        from fedaccord.report.plan_page import plan_page
+
+        return plan_page(found, command=command_line(), files=files)
+
     return present(
         record=found.to_dict,
-        parts=lambda: imported(views).show_plan(found),
-        page=lambda: imported(pages).plan_page(found, command=command_line(), files=files),
+        parts=lambda: show_plan(found),
+        page=make_page,
         report=report,
         as_json=as_json,
         success=found.outcome.key == "planned",

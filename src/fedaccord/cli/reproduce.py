@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord._io.atomic import replace_file
-from fedaccord._io.json import json_text, read_json
+from fedaccord._io.files import json_text, read_json, replace_file
 from fedaccord._lazy import imported
 from fedaccord._machine import checked_workers, cores
-from fedaccord.cli.app import Interrupted, app
+from fedaccord.cli.app import Interrupted, app, check_report, command_line, present
 from fedaccord.cli.options import AsJson, ReportFile
-from fedaccord.cli.present import check_report, command_line, present
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.report.terminal import complain
 from fedaccord.wording import count, format_duration
@@ -98,9 +96,11 @@ def reproduce(
 def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
     keys = ("id", "part", "claim", "place", "paper")
     listed = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
+    from fedaccord.report.reproduction import claims_table
+
     return present(
         record=lambda: {"claims": listed},
-        parts=lambda: [imported("fedaccord.report.reproduction").claims_table(claims)],
+        parts=lambda: [claims_table(claims)],
         as_json=as_json,
     )
 

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._lazy import imported
-from fedaccord.cli.app import app
-from fedaccord.cli.options import AsJson, GameFile, ReportFile, check_time_limit
-from fedaccord.cli.present import (
+from fedaccord.cli.app import (
+    app,
     check_destination,
     check_report,
     command_line,
     describe_files,
     present,
 )
+from fedaccord.cli.options import AsJson, GameFile, ReportFile, check_time_limit
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from fedaccord.report.model import Page
 
 
 CONCEPTS = ("optimal", "stable", "envy-free")
@@ -56,6 +57,7 @@ def solve(
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.all_concepts import solve_all
     from fedaccord.games.files import read_game
+    from fedaccord.report.games import show_solutions
 
     concepts = _read_concepts(concept)
     check_time_limit(time_limit)
@@ -75,17 +77,17 @@ def solve(
     missing = save is not None and main.contributions is None
     if save is not None and not missing:
         main.allocation.save(save)
+
+    def make_page() -> Page:
+        from fedaccord.report.games_page import solve_page
+
+        results = found.solutions, found.audits, found.prices
+        return solve_page(game, *results, command=command_line(), files=files)
+
     code = present(
         record=found.to_dict,
-        parts=lambda: imported("fedaccord.report.games").show_solutions(found),
-        page=lambda: imported("fedaccord.report.games_page").solve_page(
-            game,
-            found.solutions,
-            found.audits,
-            found.prices,
-            command=command_line(),
-            files=files,
-        ),
+        parts=lambda: show_solutions(found),
+        page=make_page,
         report=report,
         as_json=as_json,
         success=not missing and all(map(found.is_answered, concepts)),

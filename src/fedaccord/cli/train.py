@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._checks import check_whole
-from fedaccord._lazy import imported
-from fedaccord.cli.app import Interrupted, app
+from fedaccord.cli.app import (
+    Interrupted,
+    app,
+    check_destination,
+    check_folder,
+    check_report,
+    command_line,
+    present,
+)
 from fedaccord.cli.options import (
     CACHE,
     AsJson,
@@ -19,13 +26,6 @@ from fedaccord.cli.options import (
     choose_algorithms,
     prepare_building,
     read_config,
-)
-from fedaccord.cli.present import (
-    check_destination,
-    check_folder,
-    check_report,
-    command_line,
-    present,
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
@@ -87,7 +87,8 @@ def train(
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
-    pages = imported("fedaccord.report.training")
+    from fedaccord.report import training as pages
+
     return present(
         record=lambda: {"algorithm_name": name, "trial": trial, **history.to_dict()},
         parts=lambda: pages.show_run(history, name),
@@ -131,9 +132,9 @@ def difficulty(
         raise Interrupted(f"interrupted{kept if asked.method == 'trials' else ''}") from None
     if save is not None:
         scores.save(save)
-    bands = imported("fedaccord.federation.data.difficulty").Bands(
-        config.agents.hard, config.agents.easy
-    )
+    from fedaccord.federation.data.difficulty import Bands
+
+    bands = Bands(config.agents.hard, config.agents.easy)
     found = {
         name: {"points": len(pool), "mean": float(scores.values[pool].mean())}
         for name, pool in zip(("hard", "easy"), bands.pools(scores), strict=True)
@@ -240,4 +241,6 @@ def search(
 
 
 def _pages() -> Any:
-    return imported("fedaccord.report.pretraining")
+    from fedaccord.report import pretraining
+
+    return pretraining

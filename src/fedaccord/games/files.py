@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers, is_real, is_whole
-from fedaccord._io.atomic import replace_file
-from fedaccord._io.json import json_text, kind, read_json
+from fedaccord._io.files import json_text, kind, read_json, replace_file
 from fedaccord._io.npz import read_sparse, write_sparse
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game

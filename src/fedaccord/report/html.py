@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import IO, Any
 
-from fedaccord._io.atomic import replacing
+from fedaccord._io.files import replacing
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.model import (

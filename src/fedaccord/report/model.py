@@ -18,7 +18,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.files import replace_file
 from fedaccord.errors import InputError
 from fedaccord.wording import format_interval, format_number
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fedaccord._io.atomic import read_text
+from fedaccord._io.files import read_text
 from fedaccord._machine import machine, versions
 from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
 from fedaccord.reproduce.claims import (

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedaccord._checks import check_choice, check_known
-from fedaccord._io.atomic import read_text
+from fedaccord._io.files import read_text
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import ALGORITHMS, algorithm_class

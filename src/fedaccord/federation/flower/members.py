@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import Vector, as_plain, check_whole, is_real
-from fedaccord._io.atomic import check_replaceable
+from fedaccord._io.files import check_replaceable
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm

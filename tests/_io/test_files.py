@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.files import replace_file
 
 
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
