@@ -13,11 +13,10 @@ from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
-from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.models.layers import ClientRows, Dropout, ready_dropout
 from fedaccord.federation.models.networks import model_factory
 from fedaccord.federation.training.loop import (
     client_gradient,
-    client_streams,
     local_update,
     new_optimizer,
     train,
@@ -73,7 +72,7 @@ def without_a_memory(federation, algorithm, seed):
             model = federation.model()
             model.load_state_dict(copy.deepcopy(server.state_dict()))
             model.train()
-            client_streams(model, client.name, seed=seed, drawn=drawn, rows=count)
+            ready_dropout(model, [ClientRows(client.name, drawn, count)], seed=seed)
             rows = Draws(client.name, client.points, client.points, seed=seed, drawn=drawn)
             chosen = torch.from_numpy(rows.draw(count))
             batch = client.inputs[chosen], client.labels[chosen]
@@ -82,8 +81,9 @@ def without_a_memory(federation, algorithm, seed):
                 loss = local_update(model, batch, **{key: getattr(algorithm, key) for key in kept})
                 updates.append(nn.utils.parameters_to_vector(model.parameters()).detach())
             else:
-                update, loss = client_gradient(model, batch)
+                update, each = client_gradient(model, batch)
                 updates.append(update)
+                loss = float(each.mean())
             losses.append(loss)
         mean = algorithm.aggregate(updates, np.full(len(updates), count))
         if algorithm.form == "local":
@@ -184,7 +184,7 @@ def test_the_gradient_of_a_client_is_that_of_its_mean_loss():
     model = nn.Linear(4, 3).double()
     inputs, labels = blobs(12, 0.5, seed=3)
     x, y = torch.tensor(inputs), torch.tensor(labels)
-    gradient, loss = client_gradient(model, (x, y))
+    gradient, losses = client_gradient(model, (x, y))
     # Softmax minus the label, times the input, by hand.
     scores = inputs @ model.weight.detach().numpy().T + model.bias.detach().numpy()
     chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -192,7 +192,7 @@ def test_the_gradient_of_a_client_is_that_of_its_mean_loss():
     assert gradient.numpy() == pytest.approx(
         np.concatenate([(slope.T @ inputs).ravel(), slope.sum(0)])
     )
-    assert loss == pytest.approx(-np.log(chances[np.arange(12), labels]).mean())
+    assert losses.numpy() == pytest.approx(-np.log(chances[np.arange(12), labels]))
     again, _ = client_gradient(model, (x, y))
     assert torch.equal(again, gradient)
 

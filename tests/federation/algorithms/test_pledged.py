@@ -12,7 +12,7 @@ from fedaccord import InputError
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.training.loop import train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Session
 
 UNREACHABLE = 1.0
 
@@ -20,14 +20,15 @@ UNREACHABLE = 1.0
 def rounds_of(algorithm, contributions, accuracies=None, most=500):
     """Give the samples of each round until the algorithm ends, with accuracies by round."""
     brought = np.array(contributions)
-    course = Course(algorithm, brought, np.full(len(brought), 0.8))
+    names = list(map(str, brought))
+    session = Session(algorithm, names, brought, np.full(len(brought), 0.8), seed=0)
     rows = []
     for n in range(most):
-        rows.append(course.allot())
-        course.drew(rows[-1])
+        rows.append(session.allot())
+        session.record_round(rows[-1], rows[-1], np.zeros(len(brought)))
         if accuracies is not None and algorithm.tests(n):
-            course.test(np.array(accuracies(n), dtype=float))
-        if course.ended:
+            session.test(np.array(accuracies(n), dtype=float))
+        if session.ended:
             return np.array(rows)
     raise AssertionError("it never ends")
 
@@ -192,7 +193,7 @@ def test_settings_that_no_training_could_follow_are_refused(settings, words):
 
 def test_as_many_commitments_as_clients_are_needed():
     with pytest.raises(InputError, match="3 clients need one commitment each; got 2"):
-        Course(Pledged(commitment=(1, 2)), np.array([3, 3, 3]), np.full(3, 0.5))
+        Session(Pledged(commitment=(1, 2)), "abc", np.array([3, 3, 3]), np.full(3, 0.5), seed=0)
 
 
 def test_a_list_is_taken_as_from_a_config():

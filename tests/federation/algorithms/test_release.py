@@ -21,13 +21,13 @@ from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Session
 
 GOALS = np.array([0.7, 0.7, 0.7])
 
 
-def course(algorithm, contributions=(10, 20, 30)):
-    return Course(algorithm, np.array(contributions), GOALS)
+def session(algorithm, contributions=(10, 20, 30)):
+    return Session(algorithm, "abc", np.array(contributions), GOALS, seed=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def test_who_left_before_training_diverged_has_what_it_left_with(run):
 
 
 def test_release_over_four_tests_worked_by_hand():
-    under_way = course(Release(batch_size=8, factor=3.0, evaluations=2))
+    under_way = session(Release(batch_size=8, factor=3.0, evaluations=2))
     assert under_way.allot().tolist() == [8, 8, 8]
     assert under_way.test(np.array([0.5, 0.7, 0.9])).tolist() == []
     # Weights 3 1 1 of 24: 14.4 4.8 4.8, one each to the two largest remainders.
@@ -76,14 +76,14 @@ def test_release_over_four_tests_worked_by_hand():
 
 
 def test_who_fails_once_begins_to_count_anew():
-    under_way = course(Release(evaluations=3))
+    under_way = session(Release(evaluations=3))
     high, low = [0.8, 0.8, 0.8], [0.1, 0.8, 0.8]
     found = [under_way.test(np.array(one)).tolist() for one in (high, high, low, high, high, high)]
     assert found == [[], [], [1, 2], [], [], [0]]
 
 
 def test_who_was_not_heard_has_neither_passed_nor_failed():
-    under_way = course(Release(batch_size=4, evaluations=2))
+    under_way = session(Release(batch_size=4, evaluations=2))
     under_way.test(np.array([0.8, 0.1, 0.1]))
     assert under_way.test(np.array([np.nan, 0.1, 0.1])).tolist() == []
     # Its weight is not raised either: 1 4 4.
@@ -92,7 +92,7 @@ def test_who_was_not_heard_has_neither_passed_nor_failed():
 
 
 def test_who_brings_nothing_leaves_when_it_truly_has_its_accuracy():
-    under_way = course(Release(batch_size=4, evaluations=2), (10, 0, 30))
+    under_way = session(Release(batch_size=4, evaluations=2), (10, 0, 30))
     assert under_way.allot().tolist() == [4, 0, 4]
     low, high = np.array([0.1, 0.6, 0.1]), np.array([0.1, 0.7, 0.1])
     assert [under_way.test(a).tolist() for a in (low, low, high, high)] == [[], [], [], [1]]
@@ -102,7 +102,7 @@ def test_who_brings_nothing_leaves_when_it_truly_has_its_accuracy():
 
 
 def test_it_is_over_when_nobody_is_left_to_draw_from():
-    under_way = course(Release(evaluations=1), (10, 0, 30))
+    under_way = session(Release(evaluations=1), (10, 0, 30))
     assert under_way.test(np.array([0.9, 0.1, 0.1])).tolist() == [0]
     assert not under_way.ended
     assert under_way.test(np.array([0.9, 0.1, 0.9])).tolist() == [2]
@@ -123,7 +123,7 @@ def test_release_tests_at_evaluations_alone():
 def test_a_round_has_as_many_samples_as_clients_that_are_there(evaluations, m, tests):
     brought = np.array([5, 0, 3, 9])
     algorithm = Release(batch_size=m, local_batches=2, evaluations=evaluations)
-    under_way = Course(algorithm, brought, np.full(4, 0.7))
+    under_way = Session(algorithm, "abcd", brought, np.full(4, 0.7), seed=0)
     gone = np.zeros(4, dtype=bool)
     for accuracies in tests:
         counts = under_way.allot()
@@ -240,7 +240,7 @@ def test_a_gradient_that_is_not_finite_spoils_the_step_and_nothing_else():
 
 
 def test_holding_back_worked_by_hand():
-    under_way = course(HoldBack(batch_size=4))
+    under_way = session(HoldBack(batch_size=4))
     gradients = [torch.tensor(g) for g in ([1.0, 1.0, 0.0], [3.0, 0.0, 2.0], [0.0, 5.0, 0.0])]
     counts = np.array([4, 4, 4])
     # Nobody is satisfied yet: the mean of all.
@@ -260,7 +260,7 @@ def test_holding_back_worked_by_hand():
 
 
 def test_who_is_satisfied_no_longer_learns_again():
-    under_way = course(HoldBack())
+    under_way = session(HoldBack())
     gradients, counts = [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])], np.array([4, 4])
     under_way.test(np.array([0.1, 0.9, 0.1]))
     assert_allclose(under_way.combine(gradients, counts, [0, 1]), [0.5, -0.5], atol=1e-6)
@@ -269,7 +269,7 @@ def test_who_is_satisfied_no_longer_learns_again():
 
 
 def test_where_only_those_are_short_that_bring_nothing_the_step_is_on_all():
-    under_way = course(HoldBack(), (10, 0, 30))
+    under_way = session(HoldBack(), (10, 0, 30))
     under_way.test(np.array([0.9, 0.2, 0.9]))
     assert not under_way.ended
     gradients = [torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])]

@@ -273,9 +273,8 @@ def test_a_greedy_server_gets_no_more_than_the_limit():
     federation = started((20, 20, 20))
     node = nodes_of(federation)[0]
     node.config["most-points"] = 5
-    ledger = Ledger(LocalFedAvg(), ["client 0"], requirements=0.9)
     for said in (5, 20):
-        ledger._points["client 0"] = said
+        ledger = Ledger(LocalFedAvg(), {"client 0": said}, requirements=0.9)
         config = ConfigRecord(ledger.train_order("client 0", 9, 1).to_config())
         content = RecordDict({"arrays": arrays_of(federation), "config": config})
         grid = InProcessGrid([node])

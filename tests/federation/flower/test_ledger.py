@@ -26,10 +26,8 @@ NAMES = ("north", "south", "west")
 
 def book(algorithm=None, **options):
     algorithm = algorithm or algorithms.MwFed(batch_size=4, rounds=9)
-    ledger = Ledger(algorithm, NAMES, **{"requirements": 0.8, **options})
-    for name, points in zip(NAMES, (10, 20, 40), strict=True):
-        ledger.learn_points(name, points)
-    return ledger
+    points = dict(zip(NAMES, (10, 20, 40), strict=True))
+    return Ledger(algorithm, points, **{"requirements": 0.8, **options})
 
 
 # The book.
@@ -40,7 +38,7 @@ def test_who_left_before_training_diverged_has_what_it_left_with():
     ledger.note_training({"north": 4, "south": 4}, {})
     assert ledger.note_evaluation({"north": 0.1, "south": 0.9, "west": 0.2}) == ["south"]
     ledger.note_training({"north": 4}, {})
-    ledger.note_divergence()
+    ledger.record_divergence()
     history = ledger.history()
     assert history.diverged and history.satisfied.tolist() == [False, True, False]
     assert_array_equal(history.final, [np.nan, 0.9, np.nan])
@@ -48,12 +46,12 @@ def test_who_left_before_training_diverged_has_what_it_left_with():
 
 def test_who_is_not_there_draws_nothing_and_nobody_draws_it_instead():
     ledger = book()
-    assert ledger.allot(NAMES) == {"north": 4, "south": 4, "west": 4}
-    assert ledger.allot({"north", "west"}) == {"north": 4, "west": 4}
+    assert ledger.allot_to(NAMES) == {"north": 4, "south": 4, "west": 4}
+    assert ledger.allot_to({"north", "west"}) == {"north": 4, "west": 4}
     ledger.note_training({"north": 4, "west": 4}, {})
     ledger.note_evaluation({"north": 0.5, "west": 0.9})
     assert ledger.weights == {"north": pytest.approx(math.log(2)), "south": 0, "west": 0}
-    assert ledger.allot(NAMES) == {"north": 6, "south": 3, "west": 3}
+    assert ledger.allot_to(NAMES) == {"north": 6, "south": 3, "west": 3}
 
 
 def test_weights_go_by_the_goal_test_where_there_is_one():
@@ -82,7 +80,7 @@ def test_rows_count_what_was_used():
     ledger.note_training({"north": 2}, {"north": 1.5})
     ledger.note_evaluation({"north": 0.9, "south": 0.1})
     ledger.note_training({"north": 2, "west": 4}, {})
-    assert [ledger.drawn(name) for name in NAMES] == [4, 0, 4]
+    assert [ledger.train_order(name, 1, 3).drawn for name in NAMES] == [4, 0, 4]
     history = ledger.history()
     assert history.samples.tolist() == [[2, 0, 0], [2, 0, 4]]
     assert history.unique.tolist() == [[2, 0, 0], [3, 0, 4]]
@@ -126,7 +124,7 @@ def test_points_are_learnt_once():
     ledger.learn_points("south", 20)
     with pytest.raises(InputError, match="south had 20 points and came back with 19"):
         ledger.learn_points("south", 19)
-    assert ledger.points("south") == 20
+    assert ledger.train_order("south", 1, 1).num_points == 20
 
 
 def test_allotments_that_are_none_are_refused():
@@ -137,12 +135,12 @@ def test_allotments_that_are_none_are_refused():
             return self.given
 
     with pytest.raises(InputError, match="allot of Odd must give 3 whole numbers"):
-        book(Odd()).allot(NAMES)
+        book(Odd()).allot_to(NAMES)
     Odd.given = (1, 2, 10_000_001)
     with pytest.raises(InputError, match="gives a client 10,000,001 samples in one round"):
-        book(Odd()).allot(NAMES)
+        book(Odd()).allot_to(NAMES)
     Odd.given = (1, 2, 10_000_000)
-    assert book(Odd()).allot(NAMES)["west"] == 10_000_000
+    assert book(Odd()).allot_to(NAMES)["west"] == 10_000_000
 
 
 # Plans as quotas.

@@ -18,7 +18,7 @@ from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models.layers import ClientRows, Dropout, dropouts, ready_dropout
 from fedaccord.federation.training import loop as steps
 from fedaccord.federation.training import loop as training
-from fedaccord.federation.training.loop import client_streams, give_streams, train
+from fedaccord.federation.training.loop import give_streams, train
 from fedaccord.federation.training.rng import Draws, stream
 
 UNITS = 24
@@ -211,7 +211,7 @@ def test_one_who_is_started_anew_each_round_has_the_masks_of_the_loop(form, chun
     client, found = federation.clients[1], []
     for drawn in range(0, 32, 8):
         model = federation.model().train()
-        client_streams(model, "south", seed=9, drawn=drawn, rows=8)
+        ready_dropout(model, [ClientRows("south", drawn, 8)], seed=9)
         rows = Draws("south", 13, 13, seed=9, drawn=drawn).draw(8)
         for some in np.split(rows, [3, 6]):
             model(client.inputs[some])
@@ -290,11 +290,11 @@ def test_rows_take_their_bytes_from_their_own_clients_streams_in_turn(cuts):
 
 def test_more_rows_than_are_readied_are_refused_and_not_guessed():
     layer = Dropout(128)
-    client_streams(layer, "south", seed=0, drawn=0, rows=5)
+    ready_dropout(layer, [ClientRows("south", 0, 5)], seed=0)
     layer(torch.ones(3, 4))
     with pytest.raises(InputError, match="asked for 3 rows, 1 more than the clients' samples"):
         layer(torch.ones(3, 4))
-    client_streams(layer, "south", seed=0, drawn=5, rows=3)
+    ready_dropout(layer, [ClientRows("south", 5, 3)], seed=0)
     layer(torch.ones(3, 4))
     # In evaluation nothing is dropped, so nobody's turn is over.
     assert layer.eval()(torch.ones(3, 4)).tolist() == torch.ones(3, 4).tolist()
@@ -302,10 +302,10 @@ def test_more_rows_than_are_readied_are_refused_and_not_guessed():
 
 def test_the_rows_left_from_one_step_are_not_those_of_the_next():
     layer = Dropout(128)
-    client_streams(layer, "south", seed=0, drawn=0, rows=5)
-    client_streams(layer, "west", seed=0, drawn=0, rows=2)
+    ready_dropout(layer, [ClientRows("south", 0, 5)], seed=0)
+    ready_dropout(layer, [ClientRows("west", 0, 2)], seed=0)
     found = layer.draw(2, 8)
-    client_streams(layer, "west", seed=0, drawn=0, rows=2)
+    ready_dropout(layer, [ClientRows("west", 0, 2)], seed=0)
     assert torch.equal(layer.draw(2, 8), found)
     assert not layer.turns
 

@@ -17,14 +17,21 @@ from fedaccord.federation.algorithms.fedavg import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Course
+from fedaccord.federation.training.session import Session
 
 GOALS = np.array([0.5, 0.6, 0.7])
 BOTH = pytest.mark.parametrize("loop", [train, train_plainly])
 
 
-def course(algorithm, contributions=(10, 20, 30)):
-    return Course(algorithm, np.array(contributions), GOALS)
+def session(algorithm, contributions=(10, 20, 30)):
+    return Session(algorithm, "abc", np.array(contributions), GOALS, seed=0)
+
+
+def record(under_way, accuracies):
+    """Record a round of no samples, and return its accuracies."""
+    under_way.record_round(np.zeros(3, dtype=int), np.zeros(3, dtype=int), np.zeros(3))
+    under_way.record_accuracies(np.array(accuracies))
+    return under_way.accuracies.tolist()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +94,7 @@ def noted(what):
 
 
 def test_who_brings_nothing_or_has_left_is_asked_for_nothing():
-    under_way = course(Scripted(batch_size=4, leaving=(0, 0, 1)), (10, 0, 30))
+    under_way = session(Scripted(batch_size=4, leaving=(0, 0, 1)), (10, 0, 30))
     assert under_way.allot().tolist() == [4, 0, 4]
     assert under_way.test(np.array([0.1, 0.2, 0.9])).tolist() == [2]
     assert under_way.allot().tolist() == [4, 0, 0]
@@ -95,11 +102,11 @@ def test_who_brings_nothing_or_has_left_is_asked_for_nothing():
 
 
 def test_who_leaves_is_told_once_and_keeps_its_accuracy():
-    under_way = course(Scripted(leaving=(2, 1, 0)))
+    under_way = session(Scripted(leaving=(2, 1, 0)))
     assert under_way.test(np.array([0.1, 0.65, 0.2])).tolist() == [1]
     assert under_way.test(np.array([0.55, 0.3, 0.2])).tolist() == [0]
     assert under_way.test(np.array([0.0, 0.0, 0.0])).tolist() == []
-    assert under_way.measured(np.array([0.9, 0.9, 0.9])).tolist() == [0.55, 0.65, 0.9]
+    assert record(under_way, [0.9, 0.9, 0.9]) == [0.55, 0.65, 0.9]
     # The algorithm, too, is told what clients left with, not what has become of the model.
     seen = [accuracies.tolist() for _, accuracies, _ in noted("weights")]
     assert seen == [[0.1, 0.65, 0.2], [0.55, 0.65, 0.2], [0.55, 0.65, 0.0]]
@@ -110,24 +117,27 @@ def test_nobody_returns_whatever_the_algorithm_says_later():
         def left(self, state):
             return np.array([state[1] == 1, False, False])
 
-    under_way = course(Fickle(batch_size=4))
+    under_way = session(Fickle(batch_size=4))
     assert under_way.test(np.array([0.6, 0.1, 0.1])).tolist() == [0]
     assert under_way.test(np.array([0.1, 0.1, 0.1])).tolist() == []
     assert under_way.allot().tolist() == [0, 4, 4]
-    assert under_way.measured(np.zeros(3))[0] == 0.6
+    assert record(under_way, [0, 0, 0])[0] == 0.6
 
 
 def test_who_leaves_unheard_leaves_once_all_the_same():
-    under_way = course(Scripted(leaving=(1, 0, 0)))
+    under_way = session(Scripted(leaving=(1, 0, 0)))
     assert under_way.test(np.array([np.nan, 0.1, 0.1])).tolist() == [0]
     assert under_way.test(np.array([0.9, 0.1, 0.1])).tolist() == []
     assert under_way.left.tolist() == [True, False, False]
 
 
 def test_looking_at_who_has_left_changes_nothing():
-    under_way = course(Scripted())
-    under_way.left[:] = True
-    assert not under_way.left.any()
+    under_way = session(Scripted(leaving=(1, 0, 0)))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            under_way.left[:] = True
+        under_way.test(np.zeros(3))
+    assert under_way.left.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("passes_off", [True, False])
@@ -135,7 +145,7 @@ def test_who_brings_nothing_is_passed_off_as_satisfied_where_the_algorithm_says_
     class Told(Scripted):
         passes_off_idle = passes_off
 
-    course(Told(), (10, 0, 30)).test(np.array([0.1, 0.2, 0.3]))
+    session(Told(), (10, 0, 30)).test(np.array([0.1, 0.2, 0.3]))
     ((_, accuracies, requirements),) = noted("weights")
     assert accuracies.tolist() == [0.1, np.inf if passes_off else 0.2, 0.3]
     assert requirements == GOALS.tolist()
@@ -144,24 +154,25 @@ def test_who_brings_nothing_is_passed_off_as_satisfied_where_the_algorithm_says_
 @pytest.mark.parametrize("hook", ["drew", "weights"])
 def test_a_hook_that_forgets_to_return_the_state_is_named(hook):
     forgetful = type("Forgetful", (Scripted,), {hook: lambda self, *given: None})
-    under_way = course(forgetful())
+    under_way = session(forgetful())
     with pytest.raises(InputError, match=f"{hook} of Forgetful gave None; .* the next state"):
-        under_way.drew(np.zeros(3)) if hook == "drew" else under_way.test(np.zeros(3))
+        record(under_way, [0, 0, 0]) if hook == "drew" else under_way.test(np.zeros(3))
 
 
 @pytest.mark.parametrize("given", [np.array([True, False]), np.zeros(3), True, [1, 0, 1]])
 def test_leaving_that_is_not_said_of_everybody_is_refused(given):
     odd = type("Odd", (Scripted,), {"left": lambda self, state: given})
     with pytest.raises(InputError, match="left of Odd must say true or false of each of the 3"):
-        course(odd()).test(np.zeros(3))
+        session(odd()).test(np.zeros(3))
 
 
 @pytest.mark.parametrize("algorithm", [FedAvg(), MwFed()])
 def test_algorithms_without_these_hooks_are_as_ever(algorithm):
-    under_way = course(algorithm)
+    under_way = session(algorithm)
     for _ in range(3):
         assert under_way.allot().tolist() == [64, 64, 64]
-        under_way.drew(under_way.allot())
+        counts = under_way.allot()
+        under_way.record_round(counts, counts, np.zeros(3))
         assert under_way.test(np.array([0.9, 0.9, 0.9])).tolist() == []
     assert not under_way.left.any() and not under_way.ended
     assert algorithm.committed([1, 2, 3]) is algorithm

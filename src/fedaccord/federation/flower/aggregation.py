@@ -69,7 +69,7 @@ class NextModel:
     def _step(self, server: Arrays, updates: Mapping[str, Update], ledger: Ledger) -> Arrays:
         sent = [_flatten(update.arrays) for update in updates.values()]
         counts = [updates[n].samples if n in updates else 0 for n in ledger.names]
-        parts = _cut_as(server, self._steps.aggregate(ledger.course, sent, counts))
+        parts = _cut_as(server, self._steps.aggregate(ledger, sent, counts))
         made = parts if self._algorithm.form == "local" else self._descend(server, parts)
         # What is not floating-point, such as a counter, stays as it is.
         return {**server, **made}

@@ -42,13 +42,8 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
-from fedaccord.federation.training.loop import (
-    Batch,
-    client_gradient,
-    client_streams,
-    is_right,
-    local_update,
-)
+from fedaccord.federation.models.layers import ClientRows, ready_dropout
+from fedaccord.federation.training.loop import Batch, client_gradient, is_right, local_update
 from fedaccord.federation.training.rng import derived_seed, goal_rows
 
 Points: TypeAlias = Dataset[Any]
@@ -201,9 +196,8 @@ class Site:
         network = self._network(arrays, order, "training", order.drawn)
         network.train()
         if self.own_train is None:
-            client_streams(
-                network, order.client, seed=order.seed, drawn=order.drawn, rows=len(chosen)
-            )
+            rows = ClientRows(order.client, order.drawn, len(chosen))
+            ready_dropout(network, [rows], seed=order.seed)
         if order.form == "pooled":
             made, loss = self._gradient(network, chosen)
         else:
@@ -265,12 +259,12 @@ class Site:
                 "a network with buffers, such as the running means of BatchNorm, or with one "
                 'parameter in two places needs form = "local": gradients do not carry them'
             )
-        flat, loss = client_gradient(network, _batch(self.points, chosen, network))
+        flat, losses = client_gradient(network, _batch(self.points, chosen, network))
         parts = flat.split([parameter.numel() for _, parameter in named])
         return {
             name: Array(part.reshape(parameter.shape).numpy())
             for (name, parameter), part in zip(named, parts, strict=True)
-        }, loss
+        }, float(losses.mean())
 
     def _local_update(
         self, network: nn.Module, chosen: Indices, order: TrainOrder, config: ConfigRecord

@@ -237,7 +237,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._ledger = self._enrolled(grid)
         if self.fraction_train > 0:
             nodes = self._chosen(grid, "train", self.fraction_train, self.min_train_nodes)
-            self._allotted = self._book.allot(nodes)
+            self._allotted = self._book.allot_to(nodes)
         for name, count in self._allotted.items():
             order = self._book.train_order(name, count, server_round, report=self.ask_for)
             self._asked[name] = self._message(MessageType.TRAIN, nodes[name], arrays, config, order)
@@ -255,7 +255,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         if self._diverges(faults):
             # What was drawn was drawn, whatever came of it.
             self._book.note_training(self._allotted, losses)
-            self._book.note_divergence()
+            self._book.record_divergence()
             self._stop("training diverged: what came back is not finite; lower the learning rate")
             return None, None
         # Where it is one's own, or an audit's, a model that is not finite is what training made.
@@ -283,7 +283,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self._asked = {}
         if self.stopped is not None:
             return []
-        self._whole = self.algorithm.evaluates(server_round - 1) or self._book.course.ended
+        self._whole = self.algorithm.evaluates(server_round - 1) or self._book.ended
         few = self.algorithm.goal_test_points is not None
         self._tested = self.algorithm.tests(server_round - 1) and few and not self._over
         if self.fraction_evaluate == 0 or not (self._whole or self._tested):
@@ -306,7 +306,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None
         good, faults = self._read(replies, self._read_measured)
         if self._whole and self._diverges(faults):
-            self._book.note_divergence()
+            self._book.record_divergence()
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
         leaving = self._book.note_evaluation(
@@ -329,7 +329,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
         if enough:
             self._stop("everybody has the accuracy it wants", level=logging.INFO)
-        elif self._book.course.ended:
+        elif self._book.ended:
             self._over = True
             # The test at which it ended may have looked at some points only.
             if self._whole or self.fraction_evaluate == 0:
@@ -342,23 +342,20 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Wait for the members, and open the book with them."""
         least = max(self.min_available_nodes, self.min_train_nodes, self.min_evaluate_nodes)
         clients = self._roster.enrol(grid, least=least)
-        members = list(clients)
-        quotas = None if self.plan is None else round_quotas(self.plan, members)
+        quotas = None if self.plan is None else round_quotas(self.plan, list(clients))
         algorithm = self.algorithm
         if quotas is not None and not self.exacting:
             # An audit has told the algorithm already what was promised.
             algorithm = algorithm.committed(list(quotas.values()))
-        ledger = Ledger(
-            algorithm, members, requirements=self.requirements, quotas=quotas, seed=self.seed
-        )
         for name, client in clients.items():
             if client is None:
                 self._remark(name, "is not there; training begins without it")
-            else:
-                self._take_in(client, ledger)
-        if not ledger.contributions.any():
-            raise InputError("nobody has any point to bring; see to the clients' data")
-        return ledger
+            elif client.label_counts is not None:
+                self.label_counts[name] = client.label_counts
+        points = {name: client and client.points for name, client in clients.items()}
+        return Ledger(
+            algorithm, points, requirements=self.requirements, quotas=quotas, seed=self.seed
+        )
 
     def _meet(self, client: Introduction) -> None:
         """Say what becomes of a client that connects."""
@@ -371,14 +368,11 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._remark(client.name, "was not there when training began, and is left out")
         else:
             try:
-                self._take_in(client, self._ledger)
+                self._ledger.learn_points(client.name, client.points)
+                if client.label_counts is not None:
+                    self.label_counts[client.name] = client.label_counts
             except InputError as error:
                 self._remark(client.name, f"cannot train: {error}")
-
-    def _take_in(self, client: Introduction, ledger: Ledger) -> None:
-        ledger.learn_points(client.name, client.points)
-        if client.label_counts is not None:
-            self.label_counts[client.name] = client.label_counts
 
     def _chosen(self, grid: Grid, purpose: str, fraction: float, least: int) -> dict[str, int]:
         """Select clients among those that are there; none, and the end, if they are too few."""

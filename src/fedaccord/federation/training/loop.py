@@ -28,7 +28,7 @@ from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History
 from fedaccord.federation.models.layers import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derived_seed, goal_rows, stream
-from fedaccord.federation.training.session import Course, Notes
+from fedaccord.federation.training.session import Session
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -60,38 +60,37 @@ def train(
 
 
 def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
-    course = Course(algorithm, brought, federation.requirements)
-    notes = Notes(course, federation.names, seed=seed)
+    session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     with reproducibly(seed):
         model = starting_model(federation)
-        step = stepper(model, course, seed=seed)
+        step = stepper(model, session)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         checkpoints: dict[str, Weights] = {}
         for n in range(algorithm.rounds):
-            counts = course.allot()
+            counts = session.allot()
             losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
-            notes.training(counts, np.array([pool.unique for pool in pools]), losses)
+            session.record_round(counts, np.array([pool.unique for pool in pools]), losses)
             diverged = not np.isfinite(losses[counts > 0]).all()
             if algorithm.evaluates(n) and not diverged:
-                notes.evaluation(validation.accuracies(model))
-                diverged = not np.isfinite(notes.last).all()
+                session.record_accuracies(validation.measure(model))
+                diverged = not np.isfinite(session.accuracies).all()
             if algorithm.tests(n) and not diverged:
-                looked_at = algorithm.goal_test_points
+                points = algorithm.goal_test_points
                 tested = (
-                    notes.last if looked_at is None else validation.sampled(model, looked_at, n + 1)
+                    session.accuracies if points is None else validation.test(model, points, n + 1)
                 )
-                leaving = [federation.names[i] for i in course.test(tested)]
+                leaving = [federation.names[i] for i in session.test(tested)]
                 checkpoints |= {name: current_weights(model) for name in leaving}
-            if course.ended and not diverged and np.isnan(notes.last).any():
+            if session.ended and not diverged and np.isnan(session.accuracies).any():
                 # The last accuracies are known, in whichever round it ends.
-                notes.evaluation(validation.accuracies(model))
-                diverged = not np.isfinite(notes.last).all()
+                session.record_accuracies(validation.measure(model))
+                diverged = not np.isfinite(session.accuracies).all()
             if diverged:
-                notes.ruin()
-            if diverged or course.ended:
+                session.record_divergence()
+            if diverged or session.ended:
                 break
-        return notes.history(current_weights(model), checkpoints)
+        return session.history(current_weights(model), checkpoints)
 
 
 def check_contributions(federation: Federation, given: Contributions | None) -> Counts:
@@ -117,22 +116,19 @@ def check_contributions(federation: Federation, given: Contributions | None) -> 
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread, as results depend on how sums are split over threads."""
-    before = torch.get_num_threads()
+def reproducibly(seed: int) -> Iterator[None]:
+    """Run with torch's generator seeded and on one thread, and leave both as they were.
+
+    Results depend on how sums are split over threads.
+    """
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derived_seed(seed, "torch"))
+            yield
     finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def reproducibly(seed: int) -> Iterator[None]:
-    """Run with torch's generator seeded and on one thread, and leave both as they were."""
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derived_seed(seed, "torch"))
-        yield
+        torch.set_num_threads(threads)
 
 
 def starting_model(federation: Federation) -> nn.Module:
@@ -151,22 +147,6 @@ def give_streams(model: nn.Module, seed: int) -> None:
     """Give each dropout of ours in a model a random stream of its own, for whoever trains alone."""
     for place, module in enumerate(dropouts(model)):
         module.stream = stream(seed, "dropout", place)
-
-
-def client_streams(model: nn.Module, name: str, *, seed: int, drawn: int, rows: int) -> None:
-    """Ready a model's dropout for the next rows of one client, from streams of its own.
-
-    The masks are those that the client's rows have in `train`, whoever else trains. A pass with
-    more rows than these raises an error.
-
-    model: in which every dropout of ours is readied.
-    name: the client's.
-    seed: of the run.
-    drawn: how many samples the client had drawn before this round; in the pooled form, before
-        this step.
-    rows: how many samples it drew now.
-    """
-    ready_dropout(model, [ClientRows(name, drawn, rows)], seed=seed)
 
 
 class Pool:
@@ -199,11 +179,11 @@ class Validation:
         self._labels = torch.cat([client.validation_labels for client in clients])
         self._sizes = [len(client.validation_labels) for client in clients]
 
-    def accuracies(self, model: nn.Module) -> Vector:
+    def measure(self, model: nn.Module) -> Vector:
         """Measure everybody's accuracy on all points."""
-        return _accuracies(model, self._inputs, self._labels, self._sizes)
+        return self._means(is_right(model, self._inputs, self._labels), self._sizes)
 
-    def sampled(self, model: nn.Module, count: int, round_number: int) -> Vector:
+    def test(self, model: nn.Module, count: int, round_number: int) -> Vector:
         """Measure everybody's accuracy on so many points each, drawn anew each round."""
         starts = np.cumsum([0, *self._sizes[:-1]])
         chosen = [
@@ -211,13 +191,12 @@ class Validation:
             for start, name, size in zip(starts, self._names, self._sizes, strict=True)
         ]
         rows = torch.from_numpy(np.concatenate(chosen))
-        sizes = [len(mine) for mine in chosen]
-        return _accuracies(model, self._inputs[rows], self._labels[rows], sizes)
+        right = is_right(model, self._inputs[rows], self._labels[rows])
+        return self._means(right, [len(mine) for mine in chosen])
 
-
-def _accuracies(model: nn.Module, inputs: Tensor, labels: Tensor, sizes: list[int]) -> Vector:
-    right = is_right(model, inputs, labels)
-    return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
+    @staticmethod
+    def _means(right: Vector, sizes: list[int]) -> Vector:
+        return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
@@ -283,24 +262,33 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def stepper(model: nn.Module, course: Course, *, seed: int) -> Stepper:
+def stepper(model: nn.Module, session: Session) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
-    course: of the algorithm, with its form, optimizer and mean.
-    seed: of the run, for dropout.
+    session: of the algorithm, with its form, optimizer and mean.
     """
-    algorithm = course.algorithm
+    algorithm = session.algorithm
     if algorithm.form == "local":
-        return lambda drawn: local_step(model, course, drawn, seed=seed)
+        return lambda drawn: local_step(model, session, drawn)
     optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so does a model in which the samples of a batch change each other's scores.
-    if algorithm.averages and not _mixes_samples(model):
-        steps = algorithm.local_batches
-        return lambda drawn: pooled_step(model, optimizer, drawn, steps=steps, seed=seed)
-    return lambda drawn: gradient_step(model, optimizer, drawn, course=course, seed=seed)
+    batch_norm = nn.modules.batchnorm._BatchNorm
+    mixes_samples = any(isinstance(module, batch_norm) for module in model.modules())
+    find = find_gradient if algorithm.averages and not mixes_samples else find_mean_gradient
+
+    def step(drawn: Sequence[Drawn]) -> Vector:
+        losses: list[list[Tensor]] = [[] for _ in drawn]
+        for parts in zip(*(mine.parts(algorithm.local_batches) for mine in drawn), strict=True):
+            if any(len(part) for part in parts):
+                for mine, loss in zip(losses, find(model, session, parts), strict=True):
+                    mine.append(loss)
+                optimizer.step()
+        return np.array([_mean(mine) for mine in losses])
+
+    return step
 
 
 def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.optim.Optimizer:
@@ -309,67 +297,43 @@ def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.op
     return make(model.parameters(), lr=learning_rate, fused=True)
 
 
-def pooled_step(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    drawn: Sequence[Drawn],
-    *,
-    steps: int,
-    seed: int,
-) -> Vector:
-    """Step on the samples of all clients put together, in so many steps."""
-    losses: list[list[Tensor]] = [[] for _ in drawn]
-    for parts in zip(*(mine.parts(steps) for mine in drawn), strict=True):
-        sizes = [len(part) for part in parts]
-        if not sum(sizes):
-            continue
-        ready_dropout(model, [part.rows for part in parts], seed=seed)
-        inputs = torch.cat([part.inputs for part in parts])
-        labels = torch.cat([part.labels for part in parts])
-        found = take_step(model, optimizer, inputs, labels)
-        for mine, loss in zip(losses, found.split(sizes), strict=True):
-            mine.append(loss)
-    return np.array([_mean(mine) for mine in losses])
+def find_gradient(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Sequence[Tensor]:
+    """Set the gradient of the samples of all clients put together; return each client's losses."""
+    ready_dropout(model, [mine.rows for mine in drawn], seed=session.seed)
+    inputs, labels = (torch.cat(part) for part in zip(*(m.batch for m in drawn), strict=True))
+    model.zero_grad()
+    return add_gradient(model, inputs, labels).split([len(mine) for mine in drawn])
 
 
-def gradient_step(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    drawn: Sequence[Drawn],
-    *,
-    course: Course,
-    seed: int,
-) -> Vector:
-    """Step along the algorithm's own mean of the clients' gradients, in `local_batches` steps."""
-    losses: list[list[Tensor]] = [[] for _ in drawn]
-    steps = course.algorithm.local_batches
-    for parts in zip(*(mine.parts(steps) for mine in drawn), strict=True):
-        gradients = []
-        for mine, part in zip(losses, parts, strict=True):
-            if len(part):
-                ready_dropout(model, [part.rows], seed=seed)
-                gradient, found = _gradient_and_losses(model, part.batch)
-                gradients.append(gradient)
-                mine.append(found)
-        if not gradients:
-            continue
-        mean = aggregate(course, gradients, [len(part) for part in parts])
-        slopes = _split_as_parameters(model, mean)
-        for parameter, slope in zip(model.parameters(), slopes, strict=True):
-            parameter.grad = slope.reshape(parameter.shape).clone()
-        optimizer.step()
-    return np.array([_mean(mine) for mine in losses])
+def find_mean_gradient(
+    model: nn.Module, session: Session, drawn: Sequence[Drawn]
+) -> Sequence[Tensor]:
+    """Set the algorithm's own mean of the clients' gradients; return each client's losses."""
+    gradients, losses = [], []
+    for mine in drawn:
+        loss = torch.empty(0)
+        if len(mine):
+            ready_dropout(model, [mine.rows], seed=session.seed)
+            gradient, loss = client_gradient(model, mine.batch)
+            gradients.append(gradient)
+        losses.append(loss)
+    mean = aggregate(session, gradients, [len(mine) for mine in drawn])
+    parameters = list(model.parameters())
+    slopes = mean.split([parameter.numel() for parameter in parameters])
+    for parameter, slope in zip(parameters, slopes, strict=True):
+        parameter.grad = slope.reshape(parameter.shape).clone()
+    return losses
 
 
-def local_step(model: nn.Module, course: Course, drawn: Sequence[Drawn], *, seed: int) -> Vector:
+def local_step(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Vector:
     """Let each client step from the server's model, batch by batch, and average their models."""
-    algorithm, server = course.algorithm, _read(model)
+    algorithm, server = session.algorithm, _read(model)
     updates, losses = [], []
     for mine in drawn:
         loss = float("nan")
         if len(mine):
             _write(model, server)
-            ready_dropout(model, [mine.rows], seed=seed)
+            ready_dropout(model, [mine.rows], seed=session.seed)
             loss = local_update(
                 model,
                 mine.batch,
@@ -380,7 +344,7 @@ def local_step(model: nn.Module, course: Course, drawn: Sequence[Drawn], *, seed
             updates.append(_read(model))
         losses.append(loss)
     if updates:
-        _write(model, aggregate(course, updates, [len(mine) for mine in drawn]))
+        _write(model, aggregate(session, updates, [len(mine) for mine in drawn]))
     return np.array(losses)
 
 
@@ -403,36 +367,32 @@ def local_update(
     return _mean([take_step(model, stepping, *part) for part in parts])
 
 
-def client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
+def client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Do what one client does in a step of the pooled form: find the gradient of its mean loss.
 
     Gives one flat vector, in the order of model.parameters() and with zeros for those that the
-    loss does not depend on, and the mean loss.
+    loss does not depend on, and the loss of each sample.
 
     model: the server's, in training, its dropout readied for these samples.
     batch: the client's samples, inputs and labels; one or more.
     """
-    gradient, losses = _gradient_and_losses(model, batch)
-    return gradient, _mean([losses])
-
-
-def _gradient_and_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     model.zero_grad()
     losses = add_gradient(model, *batch)
-    return torch.cat([_gradient(p).flatten() for p in model.parameters()]), losses
+    slopes = ((torch.zeros_like(p) if p.grad is None else p.grad) for p in model.parameters())
+    return torch.cat([slope.flatten() for slope in slopes]), losses
 
 
-def aggregate(course: Course, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
+def aggregate(session: Session, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
     """Ask an algorithm for one update, and see to it that it is one.
 
-    course: of the algorithm.
+    session: of the algorithm.
     updates: of the clients that drew samples.
     counts: how many each of all clients drew.
     """
     every = np.array(counts)
     clients = np.flatnonzero(every)
-    mean: Any = course.combine(updates, every[clients], clients.tolist())
-    like, algorithm = updates[0], course.algorithm
+    mean: Any = session.combine(updates, every[clients], clients.tolist())
+    like, algorithm = updates[0], session.algorithm
     if not isinstance(mean, Tensor) or mean.shape != like.shape or mean.dtype != like.dtype:
         got = f"{tuple(mean.shape)} of {mean.dtype}" if isinstance(mean, Tensor) else repr(mean)
         raise InputError(
@@ -467,21 +427,9 @@ def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
     return torch.cat(losses)
 
 
-def _mixes_samples(model: nn.Module) -> bool:
-    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
-
-
 def _mean(losses: Sequence[Tensor]) -> float:
-    found = torch.cat(list(losses)) if losses else torch.empty(0)
-    return float(found.mean()) if len(found) else float("nan")
-
-
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-
-
-def _split_as_parameters(model: nn.Module, vector: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(vector, [parameter.numel() for parameter in model.parameters()])
+    found = [loss for loss in losses if len(loss)]
+    return float(torch.cat(found).mean()) if found else float("nan")
 
 
 def _state(model: nn.Module) -> Iterator[Tensor]:

@@ -32,7 +32,7 @@ from fedaccord.federation.training.loop import (
     starting_model,
 )
 from fedaccord.federation.training.rng import goal_rows, stream
-from fedaccord.federation.training.session import Course, Notes
+from fedaccord.federation.training.session import Session
 
 
 def train_plainly(
@@ -52,38 +52,37 @@ def train_plainly(
     if algorithm.trains_alone:
         raise InputError("train a federation of one client plainly instead of Solo")
     brought = check_contributions(federation, contributions)
-    course = Course(algorithm, brought, federation.requirements)
-    notes = Notes(course, federation.names, seed=seed)
+    session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     checkpoints = {}
     with reproducibly(seed):
         model = starting_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         for n in range(algorithm.rounds):
-            counts = course.allot()
+            counts = session.allot()
             drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
             if algorithm.form == "local":
-                losses = _average_local_models(model, course, drawn, seed)
+                losses = _average_local_models(model, session, drawn)
             else:
-                losses = _step_on_mean_gradient(model, optimizer, course, drawn, seed)
-            notes.training(counts, np.array([pool.unique for pool in pools]), losses)
+                losses = _step_on_mean_gradient(model, optimizer, session, drawn)
+            session.record_round(counts, np.array([pool.unique for pool in pools]), losses)
             if not np.isfinite(losses[counts > 0]).all():
-                notes.ruin()
+                session.record_divergence()
                 break
             if algorithm.evaluates(n):
-                notes.evaluation(_accuracies(model, federation))
+                session.record_accuracies(_accuracies(model, federation))
             if algorithm.tests(n):
-                tested = notes.last
+                tested = session.accuracies
                 if algorithm.goal_test_points is not None:
                     rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
                     tested = _accuracies(model, federation, rows)
-                for i in course.test(tested):
+                for i in session.test(tested):
                     checkpoints[federation.names[i]] = current_weights(model)
-            if course.ended:
-                if np.isnan(notes.last).any():
-                    notes.evaluation(_accuracies(model, federation))
+            if session.ended:
+                if np.isnan(session.accuracies).any():
+                    session.record_accuracies(_accuracies(model, federation))
                 break
-        return notes.history(current_weights(model), checkpoints)
+        return session.history(current_weights(model), checkpoints)
 
 
 def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Optimizer:
@@ -101,19 +100,18 @@ def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> N
 def _step_on_mean_gradient(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    course: Course,
+    session: Session,
     drawn: Sequence[Drawn],
-    seed: int,
 ) -> Vector:
     """Take B steps, each along the algorithm's mean of the clients' gradients."""
-    steps = course.algorithm.local_batches
+    steps = session.algorithm.local_batches
     summed, used = np.zeros(len(drawn)), np.zeros(len(drawn), dtype=int)
     for b in range(steps):
         slopes, counts, clients = [], [], []
         for i, mine in enumerate(drawn):
             inputs, labels = (t.tensor_split(steps)[b] for t in (mine.inputs, mine.labels))
             if len(labels):
-                _give_streams_of(mine.client, mine.before + int(used[i]), model, seed)
+                _give_streams_of(mine.client, mine.before + int(used[i]), model, session.seed)
                 client_loss = cross_entropy(model(inputs), labels)
                 slope = torch.autograd.grad(client_loss, list(model.parameters()))
                 slopes.append(torch.cat([part.flatten() for part in slope]))
@@ -123,7 +121,7 @@ def _step_on_mean_gradient(
                 used[i] += len(labels)
         if not slopes:
             continue
-        mean = course.combine(slopes, np.array(counts), clients)
+        mean = session.combine(slopes, np.array(counts), clients)
         sizes = [parameter.numel() for parameter in model.parameters()]
         for parameter, part in zip(model.parameters(), mean.split(sizes), strict=True):
             parameter.grad = part.reshape(parameter.shape)
@@ -131,18 +129,16 @@ def _step_on_mean_gradient(
     return np.where(used > 0, summed / np.maximum(used, 1), np.nan)
 
 
-def _average_local_models(
-    server: nn.Module, course: Course, drawn: Sequence[Drawn], seed: int
-) -> Vector:
+def _average_local_models(server: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Vector:
     """Let a copy of the server's model take each client's steps, and average the copies."""
-    algorithm = course.algorithm
+    algorithm = session.algorithm
     copies, counts, clients, losses = [], [], [], []
     for i, mine in enumerate(drawn):
         if not len(mine):
             losses.append(np.nan)
             continue
         model = copy.deepcopy(server)
-        _give_streams_of(mine.client, mine.before, model, seed)
+        _give_streams_of(mine.client, mine.before, model, session.seed)
         optimizer = _stock_optimizer(model, algorithm)
         summed = 0.0
         for start in range(0, len(mine), algorithm.batch_size):
@@ -159,7 +155,7 @@ def _average_local_models(
     if not copies:
         return np.array(losses)
     mean = {
-        name: course.combine([c[name] for c in copies], np.array(counts), clients)
+        name: session.combine([c[name] for c in copies], np.array(counts), clients)
         for name, value in server.state_dict().items()
         if value.is_floating_point()
     }
