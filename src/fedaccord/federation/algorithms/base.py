@@ -118,7 +118,7 @@ class Algorithm:
         return self.init(len(contributions))
 
     def init(self, clients: int) -> Vector:
-        """Return the same weight for every client."""
+        """Return the first state: a zero for every client."""
         return np.zeros(clients)
 
     def allot(self, state: Any) -> Counts:
