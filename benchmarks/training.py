@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.data.dataset import load_data
 from fedaccord.federation.data.pretraining import PretrainedWeights, pretrain

@@ -393,7 +393,7 @@ def test_the_command_line_starts_without_solvers_and_torch() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *("algorithms.allotment", "algorithms.base", "training.rng", "history", "config.sections"),
+        *("algorithms.mw_fed", "algorithms.base", "training.rng", "history", "config.sections"),
         *("config.load", "defection.intervals", "defection.chart", "defection.curves"),
     ],
 )

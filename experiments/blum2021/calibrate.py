@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from fedaccord._io.atomic import replace_file
 
-from fedaccord.federation.algorithms.solo import Solo
+from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.defection.solo import SoloCurves, solo_curves

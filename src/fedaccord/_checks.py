@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import reprlib
 import sys
@@ -101,6 +102,29 @@ def check_real(
         )
         raise InputError(f"{what} must be {expected or f'a number {said}'.rstrip()}; got {value!r}")
     return float(value)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_workers(workers: object, *, here: bool = True) -> int:
+    """Return a number of workers, or raise an InputError.
+
+    workers: what was given.
+    here: whether they are to work on this machine, which needs a core for each.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InputError(f"workers must be a whole number of 1 or more; got {workers!r}")
+    if here and workers > cores():
+        raise InputError(
+            f"{workers} workers are more than the cores here, {cores()}, and would get in each "
+            f"other's way: ask for {cores()} or fewer"
+        )
+    return workers
 
 
 def check_choice(what: str, value: object, known: Sequence[str], *, hint: bool = False) -> str:

@@ -5,13 +5,14 @@ import inspect
 import re
 import tomllib
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 import typer.main
 
 from fedaccord.cli import app
-from fedaccord.federation.algorithms import ALGORITHMS, algorithm_class
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms import ALGORITHMS
+from fedaccord.federation.algorithms.base import Algorithm, Solo
 from fedaccord.federation.config.load import PLANS, SECTIONS
 from fedaccord.federation.data import difficulty
 from fedaccord.federation.history import COLUMNS
@@ -70,13 +71,15 @@ def test_difficulty_has_the_defaults_of_its_two_methods_on_the_page():
 
 def test_what_algorithms_share_is_on_the_page():
     assert keys("[training]") == defaults(Algorithm)
-    solo = defaults(algorithm_class("solo"))
+    solo = defaults(Solo)
     assert f"{solo['rounds']} for solo" in part("[training]")
     assert f"{solo['batch_size']} for solo" in part("[training]")
 
 
 def test_what_algorithms_have_of_their_own_is_on_the_page():
-    own = {k: v for kind in ALGORITHMS for k, v in defaults(algorithm_class(kind)).items()}
+    own = {
+        k: v for _, place in ALGORITHMS.values() for k, v in defaults(resolve_name(place)).items()
+    }
     shared = defaults(Algorithm)
     expected = {"kind": None, "plan": PLANS[0]}
     expected |= {k: v for k, v in own.items() if k not in shared}

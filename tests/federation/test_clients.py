@@ -8,9 +8,9 @@ from torch import nn
 
 from fedaccord import InputError
 from fedaccord.federation import clients
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import train
 
 POINTS = blobs(9, 0.0, seed=0)

@@ -9,12 +9,11 @@ from federation.small import OwnMean, blobs, small_federation
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
-from fedaccord.federation.models.layers import ClientRows, Dropout, ready_dropout
-from fedaccord.federation.models.networks import model_factory
+from fedaccord.federation.models.networks import ClientRows, Dropout, model_factory, ready_dropout
 from fedaccord.federation.training.loop import (
     client_gradient,
     local_update,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.data.dataset import Dataset, load_data
 from fedaccord.federation.data.preprocessing import Column
 from fedaccord.federation.models.networks import model_factory

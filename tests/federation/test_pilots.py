@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import SiteDealer, set_goals

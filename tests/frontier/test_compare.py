@@ -15,7 +15,7 @@ from training_results import lenient, strict
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import defection_curves

@@ -6,7 +6,7 @@ from federation.made_up import MadeUpEngine
 from federation.small import small_federation
 
 from fedaccord.errors import MissingExtraError, UnreachableError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.pilots import run_pilots

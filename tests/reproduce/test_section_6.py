@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from federation.made_up import AnyEngine
 
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms import base, mw_fed
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.config import build as building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.data import difficulty as difficulty_module
@@ -626,7 +625,7 @@ def test_algorithms_with_planted_faults_are_noticed(
         return np.array([9, 8, 8, 7])
 
     def backwards(self, state, accuracies, requirements):
-        return allotment.raised(state, accuracies >= requirements, self.factor)
+        return mw_fed.raise_weights(state, accuracies >= requirements, self.factor)
 
     monkeypatch.setattr(FedAvg, "allot", unequal)
     monkeypatch.setattr(MwFed, "weights", backwards)
@@ -869,7 +868,7 @@ def test_other_averages_are_told_apart(
 def test_an_average_of_the_package_that_is_none_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allotment, "weighted_mean", lambda updates, counts: updates[0])
+    monkeypatch.setattr(base, "weighted_mean", lambda updates, counts: updates[0])
     assert row("algorithm-1", tmp_path).verdict is Verdict.FAILS
 
 
@@ -898,7 +897,7 @@ def equal_counts(parts, total):
 def test_counts_that_are_not_in_proportion_fail(
     name: str, rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allotment, name, rule)
+    monkeypatch.setattr(mw_fed, name, rule)
     assert row("algorithm-2", tmp_path).verdict is Verdict.FAILS
 
 

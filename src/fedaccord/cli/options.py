@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from fedaccord._checks import check_known
-from fedaccord._machine import checked_workers, cores
+from fedaccord._checks import check_known, check_workers, cores
 from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain
@@ -238,7 +237,7 @@ def choose_engine(
     if address is not None:
         raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
     if workers is not None:
-        checked_workers(workers)
+        check_workers(workers)
     return ENGINES[name], cores() if workers is None and name == "local" else workers
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedaccord._checks import check_workers, cores
 from fedaccord._io.files import json_text, read_json, replace_file
 from fedaccord._lazy import imported
-from fedaccord._machine import checked_workers, cores
 from fedaccord.cli.app import Interrupted, app, check_report, command_line, present
 from fedaccord.cli.options import AsJson, ReportFile
 from fedaccord.errors import InputError, MissingExtraError
@@ -64,7 +64,7 @@ def reproduce(
     if quick and full:
         raise InputError("--quick and --full exclude each other; give one of them")
     minutes = running.minutes(only, full=full)
-    workers = checked_workers(cores() if workers is None else workers)
+    workers = check_workers(cores() if workers is None else workers)
     check_report(report)
     folder = _make_folder(out)
     result = folder / f"{STEMS[full]}.json"

@@ -1,13 +1,13 @@
 """The public names, each with the module that it is imported from when first asked for."""
 
 from .algorithms.base import Algorithm as Algorithm
-from .algorithms.fedavg import FedAvg as FedAvg
+from .algorithms.base import FedAvg as FedAvg
+from .algorithms.base import Solo as Solo
 from .algorithms.hold_back import HoldBack as HoldBack
 from .algorithms.mw_fed import MwFed as MwFed
 from .algorithms.mw_relief import RelievedMwFed as RelievedMwFed
 from .algorithms.pledged import Pledged as Pledged
 from .algorithms.release import Release as Release
-from .algorithms.solo import Solo as Solo
 from .clients import Client as Client
 from .clients import Federation as Federation
 from .config.load import Config as Config

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.models.layers import dropouts
+from fedaccord.federation.algorithms.base import Counts
+from fedaccord.federation.models.networks import dropouts
 
 Points: TypeAlias = tuple[Any, Any]
 Weights: TypeAlias = Mapping[str, NDArray[Any]]

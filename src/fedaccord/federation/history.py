@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Vector
 from fedaccord._io.csv import write_csv
-from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Counts
 
 COLUMNS = ("round", "client", "samples", "unique", "loss", "accuracy")
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Indices, Vector, as_numbers, check_choice, frozen
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.data.preprocessing import Preparation

@@ -17,8 +17,7 @@ import numpy as np
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.config.sections import (
     PLANS,
     PROTOCOLS,

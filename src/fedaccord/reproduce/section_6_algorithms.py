@@ -49,7 +49,7 @@ def average_as_printed(models: Sequence[Vector], local_batches: int) -> Vector:
 
 def average_models(models: Sequence[Vector], local_batches: int) -> Vector:
     """Put models together as fedaccord does, from as many samples of each client."""
-    from fedaccord.federation.algorithms.fedavg import FedAvg
+    from fedaccord.federation.algorithms.base import FedAvg
 
     # How many they are does not matter, as long as they are as many.
     counts = np.full(len(models), local_batches)

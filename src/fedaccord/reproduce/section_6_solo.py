@@ -28,7 +28,7 @@ LEVELS = (1.0, 0.75, 0.5, 0.25)
 
 def train_digits_alone(config: Config) -> Config:
     """Return the built-in federation with its agents alone, as many samples a round as together."""
-    from fedaccord.federation.algorithms.solo import Solo
+    from fedaccord.federation.algorithms.base import Solo
 
     shared = config.algorithms["FedAvg"]
     solo = Solo(

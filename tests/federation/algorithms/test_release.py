@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from torch.nn.functional import cross_entropy
 
 from fedaccord import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.hold_back import HoldBack, without
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.mw_relief import RelievedMwFed

@@ -7,9 +7,8 @@ import pytest
 from commands import run
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.config.load import Config, read_tables
 
 BASE = """

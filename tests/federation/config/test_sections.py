@@ -14,7 +14,7 @@ from fedaccord import compare_algorithms
 from fedaccord.cli.options import add_options
 from fedaccord.errors import InputError
 from fedaccord.federation import defection_curves, seek_equilibrium
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.config.sections import (
     AuditOptions,

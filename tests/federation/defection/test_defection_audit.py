@@ -11,7 +11,7 @@ from federation.made_up import NAMES, MadeUp, MadeUpEngine, by_points, made_up, 
 
 from fedaccord import Allocation
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import defection_curves

@@ -15,10 +15,9 @@ from federation.made_up import table
 from federation.small import Recorder, recorded, small_federation, two_layers
 from processes import is_alive, needs_proc, until
 
-from fedaccord._machine import cores
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord._checks import cores
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import LocalEngine

@@ -7,7 +7,7 @@ from federation.made_up import MadeUp, by_points, made_up
 
 from fedaccord import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.audit import defection_curves

@@ -5,7 +5,7 @@ import pytest
 from federation.made_up import AnyEngine
 from federation.small import small_federation
 
-from fedaccord.federation.algorithms.solo import Solo
+from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.defection import solo
 from fedaccord.federation.defection.solo import all_cut, solo_curves
 from fedaccord.federation.runs import engines

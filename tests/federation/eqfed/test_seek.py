@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from fedaccord import Allocation
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.eqfed.estimate import Judge

@@ -12,7 +12,7 @@ from federation.networks import assert_near, assert_same_kind, generator, result
 
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.models import fused as native
-from fedaccord.federation.models import layers
+from fedaccord.federation.models.fused import hidden_layer_in_torch
 from fedaccord.federation.models.networks import PaperNet
 
 needs_native = pytest.mark.skipif(not native.available(), reason=str(native.why_not()))
@@ -116,7 +116,7 @@ def test_of_equals_the_first_passes_the_gradient_on_in_any_pair():
     found, expected = {}, {}
     for outcome, layer, kind in (
         (found, native.hidden_layer, torch.float32),
-        (expected, layers.hidden_layer, torch.float64),
+        (expected, hidden_layer_in_torch, torch.float64),
     ):
         leaves = [weight.to(kind, copy=True).requires_grad_() for weight in weights]
         hidden = layer(images.to(kind), leaves, None, 0)

@@ -13,8 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord.errors import InputError
 from fedaccord.federation.models import fused as native
-from fedaccord.federation.models.layers import Dropout
-from fedaccord.federation.models.networks import ModelFactory, PaperNet, model_factory
+from fedaccord.federation.models.networks import Dropout, ModelFactory, PaperNet, model_factory
 
 ENGINES = ["eager", "torch", "native"]
 

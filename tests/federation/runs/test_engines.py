@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from federation.small import in_a_worker_only, small_federation, two_layers
 
-from fedaccord._machine import cores
+from fedaccord._checks import cores
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.runs import engines, processes
 from fedaccord.federation.runs.engines import LocalEngine, RunError

@@ -25,9 +25,9 @@ from federation.small import in_a_worker_only, small_federation, two_layers
 from federation.tiny import tiny_audit
 from processes import is_alive, needs_proc, processes, told, until
 
-from fedaccord._machine import cores
+from fedaccord._checks import cores
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.runs import ray as ray_engine

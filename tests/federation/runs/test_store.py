@@ -18,9 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 
@@ -181,7 +180,7 @@ def test_only_runs_that_come_out_as_before_are_still_found(algorithm, stands):
 def test_equal_runs_have_equal_keys_also_in_other_processes():
     code = (
         "from fedaccord.federation.runs.store import Run; "
-        "from fedaccord.federation.algorithms.fedavg import FedAvg; "
+        "from fedaccord.federation.algorithms.base import FedAvg; "
         "print(Run('fingerprint', FedAvg(rounds=3), (5, 7), base_seed=1, trial=0).key)"
     )
     done = subprocess.run(

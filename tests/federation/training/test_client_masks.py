@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.models.layers import ClientRows, Dropout, dropouts, ready_dropout
+from fedaccord.federation.models.networks import ClientRows, Dropout, dropouts, ready_dropout
 from fedaccord.federation.training import loop as steps
 from fedaccord.federation.training import loop as training
 from fedaccord.federation.training.loop import give_streams, train

@@ -19,10 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedaccord import Allocation, InputError
-from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import Algorithm, FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.algorithms.solo import Solo
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.training import loop as training
 from fedaccord.federation.training.loop import train

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fedaccord import InputError
-from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.fedavg import FedAvg
+from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly

@@ -1,33 +1,15 @@
-"""The federated algorithms, one per module.
+"""The federated algorithms.
 
 To add one, write a subclass of `base.Algorithm` in a module of its own and name it here.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fedaccord.federation.algorithms.base import Algorithm
-
-# By kind: the name that people read, the module and the class.
+# By kind: the name that people read, and the class, as `pkgutil.resolve_name` finds it.
 ALGORITHMS = {
-    "fedavg": ("FedAvg", "fedavg", "FedAvg"),
-    "mw-fed": ("MW-FED", "mw_fed", "MwFed"),
-    "solo": ("Solo", "solo", "Solo"),
-    "pledged": ("PLEDGED", "pledged", "Pledged"),
-    "release": ("RELEASE", "release", "Release"),
-    "hold-back": ("HOLD-BACK", "hold_back", "HoldBack"),
-    "mw-relief": ("MW-RELIEF", "mw_relief", "RelievedMwFed"),
+    "fedavg": ("FedAvg", f"{__name__}.base:FedAvg"),
+    "mw-fed": ("MW-FED", f"{__name__}.mw_fed:MwFed"),
+    "solo": ("Solo", f"{__name__}.base:Solo"),
+    "pledged": ("PLEDGED", f"{__name__}.pledged:Pledged"),
+    "release": ("RELEASE", f"{__name__}.release:Release"),
+    "hold-back": ("HOLD-BACK", f"{__name__}.hold_back:HoldBack"),
+    "mw-relief": ("MW-RELIEF", f"{__name__}.mw_relief:RelievedMwFed"),
 }
-
-
-def algorithm_class(kind: str) -> type[Algorithm]:
-    """Return the algorithm of a kind that a config can name.
-
-    kind: such as "fedavg".
-    """
-    _, module, name = ALGORITHMS[kind]
-    found: type[Algorithm] = getattr(import_module(f"{__name__}.{module}"), name)
-    return found

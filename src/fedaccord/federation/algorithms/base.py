@@ -11,7 +11,7 @@ and some that few need: `begin`, where the first state depends on what clients b
 state after samples were drawn; `tests`, in which rounds there is a goal test; `combine`, where the
 mean depends on the state; `left`, who leaves with the model as it is; `ended`, when training is
 over; `committed`, what clients have promised. A new one is a subclass that replaces some of them.
-Nothing here needs torch.
+FedAvg and Solo need none. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Indices, Vector, check_choice, check_real, check_whole
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.allotment import Counts, Update
 from fedaccord.federation.algorithms.source import OURS, digest
+
+Counts = NDArray[np.int64]
+# An array or a tensor: whatever can be scaled and added.
+Update = TypeVar("Update", bound=Any)
 
 FORMS = ("pooled", "local")
 OPTIMIZERS = ("adam", "sgd")
@@ -161,7 +163,7 @@ class Algorithm:
 
     def aggregate(self, updates: Sequence[Update], counts: Counts) -> Update:
         """Return the mean of the clients' updates, weighted by their draws."""
-        return allotment.weighted_mean(updates, counts)
+        return weighted_mean(updates, counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and every setting; of a user's own algorithm also a digest of its code.
@@ -174,6 +176,42 @@ class Algorithm:
             # Worker processes, which may not have the source, are sent it with the algorithm.
             object.__setattr__(self, "_code", digest(type(self)))
         return {"kind": self.kind, **asdict(self), "code": vars(self)["_code"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedAvg(Algorithm):
+    """Federated averaging: everybody draws the same number of samples (the paper's Algorithm 1).
+
+    The paper prints the average with a factor 1 / (B k), which for B > 1 would shrink the model
+    itself; it is the mean of the k models here.
+    """
+
+    kind = "fedavg"
+    name = "FedAvg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solo(Algorithm):
+    """Everybody learns alone, from the same start, with batches of 256 unless told otherwise."""
+
+    kind = "solo"
+    name = "Solo"
+    trains_alone = True
+
+    rounds: int = 63
+    batch_size: int = 256
+
+
+def weighted_mean(updates: Sequence[Update], counts: Counts) -> Update:
+    """Average updates (arrays or tensors alike), each weighing as its count of samples.
+
+    sum_i counts_i * update_i / sum(counts)
+    """
+    parts = [int(count) / int(counts.sum()) for count in counts]
+    mean: Update = updates[0] * parts[0]
+    for update, part in zip(updates[1:], parts[1:], strict=True):
+        mean = mean + update * part
+    return mean
 
 
 def _check_is_dataclass(kind: type) -> None:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.allotment import Counts, Update
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts, Update
 
 # Directions that differ by less, as parts of their length, are taken for one.
 SAME_DIRECTION = 1e-5
@@ -38,7 +37,7 @@ class HoldBack(Algorithm):
     passes_off_idle = False
 
     def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
+        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         if self.form != "pooled":
             raise InputError(

@@ -1,15 +1,22 @@
-"""MW-FED, the paper's Algorithm 2: multiplicative weights."""
+"""MW-FED, the paper's Algorithm 2: multiplicative weights, and sample counts that follow them.
+
+Weights are kept as logarithms. After 250 rounds a factor of 4 has raised a weight 10^150 times;
+only differences matter, and those of logarithms neither overflow nor underflow.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedaccord._checks import Vector, check_choice, check_real, check_whole
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
 
 COUNTS = ("exact", "printed")
+# Equal weights make shares such as 0.9999999999999999, of which the floor would be nothing.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +40,7 @@ class MwFed(Algorithm):
     goal_points: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
+        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("factor", self.factor, least=1, expected="a number of 1 or more")
         check_choice("counts", self.counts, COUNTS)
@@ -48,11 +55,51 @@ class MwFed(Algorithm):
     def allot(self, state: Vector) -> Counts:
         """Divide the round's samples in proportion to the weights."""
         total = self.batch_size * self.local_batches * len(state)
-        parts = allotment.shares(state)
+        parts = shares(state)
         if self.counts == "printed":
-            return allotment.printed_counts(parts, total, self.batch_size)
-        return allotment.exact_counts(parts, total)
+            return printed_counts(parts, total, self.batch_size)
+        return exact_counts(parts, total)
 
     def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
         """Raise the weights of the clients that are short of their goals."""
-        return allotment.raised(state, accuracies < requirements, self.factor)
+        return raise_weights(state, accuracies < requirements, self.factor)
+
+
+def raise_weights(log_weights: Vector, unsatisfied: NDArray[np.bool_], factor: float) -> Vector:
+    """Multiply the weights of the unsatisfied by a factor.
+
+    w_i <- c * w_i    for every client i short of its goal
+    """
+    return np.where(unsatisfied, log_weights + np.log(factor), log_weights)
+
+
+def shares(log_weights: Vector) -> Vector:
+    """Return each client's part of a round's samples, w_i / sum(w)."""
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def exact_counts(parts: Vector, total: int) -> Counts:
+    """Divide a round's samples in proportion to the parts, to the last sample.
+
+    Each client gets the whole part of total * parts_i; what is left goes, one each, to the
+    largest remainders, the first client winning a tie.
+    """
+    ideal = parts * total
+    counts = np.floor(ideal + SLACK).astype(np.int64)
+    left = total - int(counts.sum())
+    if left > 0:
+        # A stable sort of the negatives keeps the order of clients among equal remainders.
+        remainders = np.round(ideal - counts, 9)
+        counts[np.argsort(-remainders, kind="stable")[:left]] += 1
+    return counts
+
+
+def printed_counts(parts: Vector, total: int, batch_size: int) -> Counts:
+    """Divide a round's samples as Algorithm 2 prints it: whole batches only, rounded down.
+
+        m_i = total * parts_i,    samples_i = m * floor(m_i / m)
+
+    At one batch a client, whoever is below the average gets nothing at all.
+    """
+    return batch_size * np.floor(parts * total / batch_size + SLACK).astype(np.int64)

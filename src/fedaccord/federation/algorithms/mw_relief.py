@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord._checks import Vector, check_real
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.algorithms.mw_fed import MwFed, raise_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +26,7 @@ class RelievedMwFed(MwFed):
     relief: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
+        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("relief", self.relief, least=1, expected="a number of 1 or more")
 
@@ -36,4 +35,4 @@ class RelievedMwFed(MwFed):
         lowered = np.maximum(0.0, state - np.log(self.relief))
         # Who was not heard is neither: its accuracy is NaN.
         satisfied = np.where(accuracies >= requirements, lowered, state)
-        return allotment.raised(satisfied, accuracies < requirements, self.factor)
+        return raise_weights(satisfied, accuracies < requirements, self.factor)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Vector, check_choice, check_real, check_whole
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
+from fedaccord.federation.algorithms.mw_fed import SLACK
 
 ENDS = ("first", "each")
 
@@ -78,7 +77,7 @@ class Pledged(Algorithm):
     commitment: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
+        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("passes", self.passes, above=0)
         check_choice("ends", self.ends, ENDS)
@@ -113,11 +112,7 @@ class Pledged(Algorithm):
         budgets = self.passes * np.minimum(pledged, contributions)
         # Parts of a sample: if the first pledge ends it all, none may be through too soon, and if
         # the last does, none too late.
-        whole = (
-            np.ceil(budgets - allotment.SLACK)
-            if self.ends == "first"
-            else np.floor(budgets + allotment.SLACK)
-        )
+        whole = np.ceil(budgets - SLACK) if self.ends == "first" else np.floor(budgets + SLACK)
         return PledgeState(
             shares=pledged / pledged.sum(),
             budgets=whole.astype(np.int64),
@@ -127,7 +122,7 @@ class Pledged(Algorithm):
     def _check_rounds(self, pledged: Counts) -> None:
         """Refuse so few rounds that the pledges would never be used up, and a cut never felt."""
         total = self.batch_size * self.local_batches * np.count_nonzero(pledged)
-        needed = math.ceil(self.passes * int(pledged.sum()) / total - allotment.SLACK)
+        needed = math.ceil(self.passes * int(pledged.sum()) / total - SLACK)
         if needed > self.rounds:
             raise InputError(
                 f"{self.name} takes {needed:,} rounds to draw {int(pledged.sum()):,} points "
@@ -141,7 +136,7 @@ class Pledged(Algorithm):
         # In all rounds so far, so that shares which are no whole numbers come out even, and
         # rounded down, so that at full contributions nobody is through before the others.
         now, before = (
-            np.floor(state.shares * total * rounds + allotment.SLACK).astype(np.int64)
+            np.floor(state.shares * total * rounds + SLACK).astype(np.int64)
             for rounds in (state.rounds + 1, state.rounds)
         )
         return np.asarray(np.clip(now - before, 0, state.budgets - state.drawn))

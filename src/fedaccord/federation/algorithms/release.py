@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Vector, check_real, check_whole
-from fedaccord.federation.algorithms import allotment
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
+from fedaccord.federation.algorithms.mw_fed import exact_counts, raise_weights, shares
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Release(Algorithm):
     evaluations: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse settings that no training could follow."""
+        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("factor", self.factor, least=1, expected="a number of 1 or more")
         check_whole("evaluations", self.evaluations)
@@ -83,8 +82,8 @@ class Release(Algorithm):
         drawing = np.flatnonzero(state.drawing)
         if len(drawing):
             total = self.batch_size * self.local_batches * len(drawing)
-            parts = allotment.shares(state.log_weights[drawing])
-            counts[drawing] = allotment.exact_counts(parts, total)
+            parts = shares(state.log_weights[drawing])
+            counts[drawing] = exact_counts(parts, total)
         return counts
 
     def weights(
@@ -96,7 +95,7 @@ class Release(Algorithm):
         passed[accuracies < requirements] = 0
         return dataclasses.replace(
             state,
-            log_weights=allotment.raised(state.log_weights, accuracies < requirements, self.factor),
+            log_weights=raise_weights(state.log_weights, accuracies < requirements, self.factor),
             passed=passed,
             gone=state.gone | (passed >= self.evaluations),
         )

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import pkgutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from fedaccord._checks import check_choice, check_known
 from fedaccord._io.files import read_text
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms import ALGORITHMS, algorithm_class
+from fedaccord.federation.algorithms import ALGORITHMS
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.config.sections import (
     FILES,
@@ -267,7 +268,8 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
     if word is None:
         kinds = ", ".join(ALGORITHMS)
         raise InputError(f'[{section}] needs a kind, one of {kinds}: kind = "fedavg"')
-    kind = algorithm_class(check_choice(f"[{section}] kind", word, tuple(ALGORITHMS), hint=True))
+    word = check_choice(f"[{section}] kind", word, tuple(ALGORITHMS), hint=True)
+    kind: type[Algorithm] = pkgutil.resolve_name(ALGORITHMS[word][1])
     own = {k: v for k, v in table.items() if k not in ("kind", "plan")}
     known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
     check_known(own, known, f"[{section}] has no key")

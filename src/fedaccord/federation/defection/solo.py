@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.defection.design import cut
 from fedaccord.federation.runs.engines import Source

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Matrix, Vector
-from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Counts
 
 NORMAL = NormalDist()
 # What other runs tell of how much accuracies vary counts as much as so many more trials would.

@@ -42,7 +42,7 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
-from fedaccord.federation.models.layers import ClientRows, ready_dropout
+from fedaccord.federation.models.networks import ClientRows, ready_dropout
 from fedaccord.federation.training.loop import Batch, client_gradient, is_right, local_update
 from fedaccord.federation.training.rng import derived_seed, goal_rows
 

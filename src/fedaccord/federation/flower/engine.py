@@ -33,7 +33,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from torch.utils.data import TensorDataset
 
-from fedaccord._machine import checked_workers
+from fedaccord._checks import check_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.flower import protocol
@@ -94,7 +94,7 @@ class FlowerEngine(LocalEngine):
     apart = True
 
     def __init__(self, source: Source, *, workers: int | None = None) -> None:
-        actors = min(checked_workers(1 if workers is None else workers), len(source.names))
+        actors = min(check_workers(1 if workers is None else workers), len(source.names))
         super().__init__(source)
         if find_spec("ray") is None:
             raise MissingExtraError("ray", "flower")

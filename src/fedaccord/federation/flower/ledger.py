@@ -9,8 +9,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.flower.members import Requirements, accuracies
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.training.session import Session

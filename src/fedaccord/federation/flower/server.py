@@ -28,7 +28,7 @@ from flwr.serverapp.strategy import Result
 
 from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import fedavg, mw_fed, pledged, release
+from fedaccord.federation.algorithms import base, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower.aggregation import NextModel, mean_metrics, too_large
 from fedaccord.federation.flower.ledger import Ledger
@@ -482,7 +482,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 class FedAvg(AlgorithmStrategy):
     """Federated averaging with equal samples for all, as in the local loop."""
 
-    kind = fedavg.FedAvg
+    kind = base.FedAvg
 
 
 class MwFed(AlgorithmStrategy):
@@ -520,7 +520,7 @@ class PlannedFedAvg(AlgorithmStrategy):
     Training ends as soon as everybody has its accuracy, unless stop_at_goal is None.
     """
 
-    kind = fedavg.FedAvg
+    kind = base.FedAvg
 
     def __init__(
         self,

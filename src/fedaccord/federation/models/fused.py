@@ -18,10 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.models import layers
 
+# How many values a random byte of dropout has.
+BYTES = 256
 SWITCH = "FEDACCORD_NATIVE"
 FOLDER = Path(__file__).parents[1] / "fused"
 # Set out by the source: an image has 28 x 28 pixels and gives 12 x 12 windows of 64 channels.
@@ -63,9 +65,9 @@ def why_not() -> str | None:
 def hidden_layer(
     images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
 ) -> Tensor:
-    """Return the paper's network up to its hidden layer: what layers.hidden_layer gives, quicker.
+    """Return the paper's network up to its hidden layer, as stock torch would, but quicker.
 
-    That one does the work where a number could overflow or is none, as such values would not
+    Torch does the work where a number could overflow or is none, as such values would not
     spread as in torch; and where a gradient of the images is asked for, which the block has not.
 
     images: (N, 1, 28, 28).
@@ -81,7 +83,38 @@ def hidden_layer(
         found, *_ = _forward(*given, kept, for_backward=False)
     elif not images.requires_grad:
         found = _HiddenLayer.apply(*given, *kept)  # type: ignore[no-untyped-call]
-    return layers.hidden_layer(images, weights, drawn, drop) if found is None else found
+    return hidden_layer_in_torch(images, weights, drawn, drop) if found is None else found
+
+
+def hidden_layer_in_torch(
+    images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
+) -> Tensor:
+    """Return the paper's network up to its hidden layer, in stock torch, tuned.
+
+    images, weights, drawn, drop: as of `hidden_layer`.
+    """
+    weights1, bias1, weights2, bias2, weights3, bias3 = weights
+    # Of equals the pool takes the first, and relu keeps the order: pooling before relu gives the
+    # same values and gradients for a quarter of the work. Channels go last, which the second
+    # convolution is quicker at, and in which order the features are wanted.
+    inner = functional.relu_(functional.conv2d(images, weights1, bias1))
+    inner = inner.contiguous(memory_format=torch.channels_last)
+    kernels = weights2.contiguous(memory_format=torch.channels_last)
+    pooled = functional.max_pool2d(functional.conv2d(inner, kernels, bias2), 2)
+    features = functional.relu_(pooled).permute(0, 2, 3, 1).flatten(1)
+    if drawn is not None:
+        features = drop_units(features, drawn, drop)
+    return functional.relu(functional.linear(features, weights3, bias3))
+
+
+def drop_units(values: Tensor, drawn: Tensor, drop: int) -> Tensor:
+    """Drop the units whose byte is below `drop`, and scale the others.
+
+    values: of the units.
+    drawn: a byte per unit.
+    drop: as of Dropout.
+    """
+    return values * ((drawn >= drop).to(values.dtype) * (BYTES / (BYTES - drop)))
 
 
 def _check(images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None) -> None:
@@ -185,7 +218,7 @@ def _gradients_by_torch(
 ) -> list[Tensor]:
     with torch.enable_grad():
         leaves = [weight.detach().requires_grad_() for weight in weights]
-        hidden = layers.hidden_layer(images, leaves, drawn, drop)
+        hidden = hidden_layer_in_torch(images, leaves, drawn, drop)
         return list(torch.autograd.grad(hidden, leaves, gradient))
 
 

@@ -25,11 +25,10 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 import cloudpickle  # type: ignore[import-untyped]
 import torch
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, check_workers
 from fedaccord._lazy import imported
-from fedaccord._machine import checked_workers
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.allotment import Counts
+from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Run
@@ -111,7 +110,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
 
     def __init__(self, source: Source, *, workers: int | None = None) -> None:
         self._source = source
-        self._workers = checked_workers(1 if workers is None else workers)
+        self._workers = check_workers(1 if workers is None else workers)
         self._threads: ThreadPoolExecutor | None = None
         self._idle: list[_Worker] = []
         self._all: list[_Worker] = []

@@ -25,8 +25,8 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from fedaccord._checks import check_workers, cores
 from fedaccord._lazy import EXTRAS
-from fedaccord._machine import checked_workers, cores, whole_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.engines import (
@@ -108,7 +108,7 @@ def check_request(workers: int | None, address: str | None) -> tuple[int | None,
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("ray", EXTRAS["ray"])
     if workers is not None:
-        workers = checked_workers(workers) if address is None else whole_workers(workers)
+        workers = check_workers(workers, here=address is None)
     return workers, None if address is None else _check_address(address)
 
 

@@ -22,11 +22,10 @@ from torch.nn.functional import cross_entropy
 from fedaccord._checks import Vector
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.allotment import Counts
-from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History
-from fedaccord.federation.models.layers import ClientRows, dropouts, ready_dropout
+from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derived_seed, goal_rows, stream
 from fedaccord.federation.training.session import Session
 

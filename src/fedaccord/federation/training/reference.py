@@ -21,7 +21,7 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
-from fedaccord.federation.models.layers import Dropout
+from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
     Drawn,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms.allotment import Counts, Update
-from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm
+from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm, Counts, Update
 from fedaccord.federation.history import History
 
 

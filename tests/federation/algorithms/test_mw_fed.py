@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.federation.algorithms.allotment import (
+from fedaccord.federation.algorithms.base import weighted_mean
+from fedaccord.federation.algorithms.mw_fed import (
     exact_counts,
     printed_counts,
-    raised,
+    raise_weights,
     shares,
-    weighted_mean,
 )
 
 
 def test_the_unsatisfied_weigh_the_factor_more() -> None:
-    weights = np.exp(raised(np.log([1.0, 2.0, 3.0]), np.array([True, False, True]), 4.0))
+    weights = np.exp(raise_weights(np.log([1.0, 2.0, 3.0]), np.array([True, False, True]), 4.0))
     assert weights == pytest.approx([4.0, 2.0, 12.0])
 
 
@@ -26,11 +26,11 @@ def test_shares_are_in_proportion_to_the_weights() -> None:
 def test_ten_thousand_rounds_of_raising_one_weight_leave_numbers() -> None:
     weights = np.zeros(3)
     for _ in range(10_000):
-        weights = raised(weights, np.array([True, False, False]), 100.0)
+        weights = raise_weights(weights, np.array([True, False, False]), 100.0)
     assert shares(weights).tolist() == [1.0, 0.0, 0.0]
     # And whoever is left behind can catch up again.
     for _ in range(10_000):
-        weights = raised(weights, np.array([False, True, False]), 100.0)
+        weights = raise_weights(weights, np.array([False, True, False]), 100.0)
     assert shares(weights) == pytest.approx([0.5, 0.5, 0.0])
 
 
