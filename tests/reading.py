@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fedaccord.report.drawing import figure_of
 from fedaccord.report.model import Listing, Mark, Section, Table
-from fedaccord.report.terminal import draw_table, line
+from fedaccord.report.terminal import Sheet, line
 
 
 def shown(*parts, width=100):
@@ -14,7 +14,7 @@ def shown(*parts, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
     for part in parts:
         if isinstance(part, Table):
-            part = draw_table(part)
+            part = Sheet(part)
         elif isinstance(part, str | Mark):
             part = line(part if isinstance(part, str) else part.text)
         console.print(part, soft_wrap=True)

@@ -235,7 +235,7 @@ def test_every_exception_is_still_needed() -> None:
         ("from fedaccord.planning.plan import make_plan", "fedaccord.federation.pilots"),
         ("from fedaccord.frontier.result import Frontier", "fedaccord.planning.plan"),
         ("from fedaccord.reproduce.claims import Claim", "fedaccord.frontier.compare"),
-        ("from fedaccord.report.live import show_live", "fedaccord.federation.defection.audit"),
+        ("from fedaccord.report.terminal import show_live", "fedaccord.federation.defection.audit"),
         ("from fedaccord.report.page import Page", "fedaccord.reproduce.claims"),
         ("from fedaccord.cli.app import app", "fedaccord.report.games"),
         # Public names are for others: the package would import itself.

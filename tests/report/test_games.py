@@ -15,7 +15,7 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.report import games
 from fedaccord.report.catalog import draw_catalog
 from fedaccord.report.model import FEW
-from fedaccord.report.terminal import Sheet, draw_table
+from fedaccord.report.terminal import Sheet
 
 GAME = LinearGame([[1, 0.5], [0.5, 1]], [1, 1], agents=["site A", "[red]B[/red]"])
 
@@ -36,15 +36,15 @@ def shown(*parts: Any, width: int = 100) -> str:
 
 
 def solutions_sheet(game: LinearGame, found: dict[str, Solution]) -> Sheet:
-    return draw_table(games.list_allocations(game, found, "stable").table("terminal"))
+    return Sheet(games.list_allocations(game, found, "stable").table("terminal"))
 
 
 def totals_sheet(found: dict[str, Solution]) -> Sheet:
-    return draw_table(games.list_totals(found).table("terminal"))
+    return Sheet(games.list_totals(found).table("terminal"))
 
 
 def audit_sheet(found: Audit) -> Sheet:
-    return draw_table(games.list_needs(found).table("terminal"))
+    return Sheet(games.list_needs(found).table("terminal"))
 
 
 @dataclass

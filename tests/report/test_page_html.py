@@ -18,8 +18,7 @@ from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import Listing, Mark, Page, Picture, Section, Table, picture_of
 from fedaccord.report.html import page_html, picture_csv, picture_png, picture_svg
-from fedaccord.report.style import COLOURS
-from fedaccord.report.svg import Drawing, rules
+from fedaccord.report.style import COLOURS, Drawing, write_rules
 
 VOID = {"meta", "link", "br", "img", "input", "wbr", "hr", "path", "circle", "rect", "use"}
 
@@ -291,7 +290,7 @@ def test_a_drawing_is_rewritten_with_names_and_classes_of_its_own():
     assert "figure_1" not in body and "empty" not in body and "style=" not in body
     assert "rotate" not in body and "metadata" not in body
     assert "a &lt; b</text>" in body
-    css = rules(classes, themed=True)
+    css = write_rules(classes, themed=True)
     assert "fill:var(--series-1,#0f5662);stroke:url(#p-x-2)" in css
     assert "fill:var(--muted,#54616e)" in css and "fill:var(--paper,#ffffff)" in css
     assert "DejaVu Sans'}" not in css.split("\n", 1)[1]

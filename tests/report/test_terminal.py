@@ -1,7 +1,17 @@
-"""What is printed, and what stands in for what must not be."""
+"""What is printed, what stands in for what must not be, and what is shown while work goes on."""
+
+import io
+from typing import Any
 
 import pytest
+from reading import cells, shown
+from rich.console import Console
 
+from fedaccord.federation.defection.audit import Known
+from fedaccord.federation.defection.intervals import Proportion
+from fedaccord.federation.runs.execute import Progress
+from fedaccord.frontier.compare import Stage
+from fedaccord.report import terminal
 from fedaccord.report.terminal import complain, emit_text, plain
 
 
@@ -27,3 +37,92 @@ def test_text_ends_in_one_newline(capsys: pytest.CaptureFixture[str]) -> None:
     emit_text("a")
     emit_text("b\n")
     assert capsys.readouterr().out == "a\nb\n"
+
+
+# Progress.
+
+
+def progress(**options: Any) -> Progress:
+    known = (
+        Known("FedAvg", 1.0, Proportion(1.0, 0.6, 1.0, 5), stopped=True),
+        Known("FedAvg", 0.25, Proportion(0.5, 0.2, 0.8, 4), stopped=False),
+        Known("MW-FED", 1.0, Proportion(float("nan"), 0.0, 1.0, 0), stopped=False),
+        Known("MW-FED", 0.25, Proportion(0.0, 0.0, 0.8, 1), stopped=False),
+    )
+    usual = {
+        "done": 30,
+        "reused": 10,
+        "total": 80,
+        "running": 2,
+        "seconds": 12.0,
+        "left": 75.0,
+        "planning": False,
+        "known": known,
+    }
+    return Progress(**{**usual, **options})
+
+
+def test_the_display_has_what_is_known_so_far_and_the_time_left() -> None:
+    text = shown(terminal.draw_audit(progress()))
+    words = "30 of 80 runs (10 were there already), about 1 min 15 s left"
+    assert text.splitlines()[1] == words
+    rows = cells(text)
+    assert ["brings", "FedAvg", "MW-FED"] in rows
+    assert ["100", "%", "1.00", "(5", "trials,", "enough)", "-"] in rows
+    assert ["25", "%", "0.50", "(4", "trials)", "0.00", "(1", "trial)"] in rows
+
+
+def test_the_display_makes_nothing_up_before_anything_is_known() -> None:
+    text = shown(terminal.draw_audit(progress(done=0, reused=0, total=0, left=None, known=())))
+    assert "0 of 0 runs" in text
+    assert "left" not in text
+    assert "already" not in text
+    planning = shown(terminal.draw_audit(progress(planning=True)))
+    assert "30 of 80 plans" in planning
+
+
+class Terminal(Console):
+    """A terminal that keeps what is shown on it."""
+
+    kept = io.StringIO()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(file=self.kept, force_terminal=True, width=80)
+
+
+def test_on_a_terminal_progress_is_shown_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "Console", Terminal)
+    Terminal.kept = io.StringIO()
+    told_otherwise: list[Progress] = []
+    with terminal.show_live(terminal.draw_audit, told_otherwise.append) as show:
+        show(progress())
+    assert told_otherwise == []
+    with terminal.show_count("scoring points") as told:
+        told(3, 10)
+    text = Terminal.kept.getvalue()
+    assert "30 of 80 runs" in text
+    assert "scoring points" in text
+    # The cursor is hidden and must come back.
+    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
+
+
+def test_off_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    told_otherwise: list[Progress] = []
+    with terminal.show_live(terminal.draw_audit, told_otherwise.append) as show:
+        show(now := progress())
+    assert told_otherwise == [now]
+    with terminal.show_count("scoring points") as told:
+        told(3, 10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_stage_shows_what_is_under_way_and_how_far():
+    text = shown(terminal.draw_stage(Stage("pilots of PLEDGED", 7, 39)))
+    assert "pilots of PLEDGED" in text and "7 of 39 runs" in text
+
+
+def test_off_a_terminal_stages_are_told_otherwise(capsys):
+    told = []
+    with terminal.show_live(terminal.draw_stage, told.append) as show:
+        show(Stage("pilots", 1, 2))
+    assert [stage.what for stage in told] == ["pilots"]

@@ -29,7 +29,7 @@ from fedaccord.cli.options import (
     read_config,
 )
 from fedaccord.federation.config.sections import AuditOptions, override
-from fedaccord.report.terminal import complain
+from fedaccord.report.terminal import complain, draw_audit, show_live
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ def audit_defection(
     source = build_source(config, asked.seed, results=results, cache=cache)
 
     from fedaccord.federation.defection.audit import defection_curves
-    from fedaccord.report.live import draw_audit, show_live
 
     news = _News(results, asked)
     with explain_interrupt(results), show_live(draw_audit, news.announce) as show:

@@ -29,7 +29,7 @@ from fedaccord.cli.options import (
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import FrontierOptions, override
-from fedaccord.report.terminal import complain
+from fedaccord.report.terminal import complain, draw_stage, show_live
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ def frontier(
     source = build_source(config, asked.seed or 0, results=results, cache=cache)
 
     from fedaccord.frontier.compare import compare_algorithms
-    from fedaccord.report.live import draw_stage, show_live
 
     with explain_interrupt(results), show_live(draw_stage, _News().announce) as show:
         found = compare_algorithms(

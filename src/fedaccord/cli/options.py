@@ -17,7 +17,7 @@ import typer
 from fedaccord._checks import check_known, check_workers, cores
 from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain
+from fedaccord.report.terminal import complain, show_count
 from fedaccord.wording import count, pluralize
 
 if TYPE_CHECKING:
@@ -196,8 +196,6 @@ def prepare_building(config: Config, cache: str | Path) -> Building:
 
 @contextmanager
 def _show_stage(what: str) -> Iterator[Counter]:
-    from fedaccord.report.live import show_count
-
     with show_count(what) as show:
         yield show
 

@@ -36,7 +36,7 @@ from fedaccord.cli.options import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
-from fedaccord.report.terminal import complain, interruptible, progress
+from fedaccord.report.terminal import complain, interruptible, progress, show_count
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
@@ -504,7 +504,6 @@ def _train_pilots(
     asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
 
     from fedaccord.frontier.from_federation import from_federation
-    from fedaccord.report.live import show_count
 
     kept = f", less those that are in {training.results} already"
     there = Path(training.results).exists()

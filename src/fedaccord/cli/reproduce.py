@@ -17,7 +17,7 @@ from fedaccord._lazy import imported
 from fedaccord.cli.app import Interrupted, app, check_report, command_line, present
 from fedaccord.cli.options import AsJson, ReportFile
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.report.terminal import complain
+from fedaccord.report.terminal import complain, show_stages
 from fedaccord.wording import count, format_duration
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def reproduce(
 
     Exits 0 when no claim that was checked fails, 1 when one does.
     """
-    from fedaccord.report.live import show_stages
     from fedaccord.reproduce import run as running
     from fedaccord.reproduce.claims import Verdict
 

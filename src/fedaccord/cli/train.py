@@ -29,7 +29,7 @@ from fedaccord.cli.options import (
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
-from fedaccord.report.terminal import progress
+from fedaccord.report.terminal import progress, show_count
 
 if TYPE_CHECKING:
     from fedaccord.federation.config.load import Config
@@ -222,8 +222,6 @@ def search(
         check_folder(results, "--results")
     check_report(report, keep=config_file)
     building = prepare_building(config, cache or CACHE)
-    from fedaccord.report.live import show_count
-
     try:
         with show_count(f"trying {draws} choices") as told:
             found = building.search(draws=draws, epochs=epochs, path=results, progress=told)

@@ -31,7 +31,6 @@ from fedaccord.report.model import (
     Tone,
     is_number,
 )
-from fedaccord.report.svg import Drawing, rules, standalone
 from fedaccord.report.terminal import plain
 from fedaccord.wording import NOTHING, format_places
 
@@ -236,7 +235,7 @@ def _smaller(png: IO[bytes]) -> bytes:
 def picture_svg(picture: Picture) -> str:
     """Draw a picture as an SVG file, in light colours on white."""
     source = _drawn(picture, picture.size, png=False).svg
-    return standalone(source, title=plain(picture.title), alt=plain(picture.alt))
+    return style.write_svg(source, title=plain(picture.title), alt=plain(picture.alt))
 
 
 def picture_png(picture: Picture) -> bytes:
@@ -261,7 +260,7 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
 
 
 def _contents(picture: Picture, drawn: Files) -> dict[str, bytes]:
-    svg = standalone(drawn.svg, title=plain(picture.title), alt=plain(picture.alt))
+    svg = style.write_svg(drawn.svg, title=plain(picture.title), alt=plain(picture.alt))
     # The mark in front tells spreadsheets that it is UTF-8.
     return {
         "png": drawn.png,
@@ -332,7 +331,7 @@ class _Builder:
         }
 
     def drawing(self, source: str, prefix: str, kind: str) -> dict[str, Any]:
-        drawn = Drawing(source, prefix=prefix, classes=self.classes)
+        drawn = style.Drawing(source, prefix=prefix, classes=self.classes)
         size = {"width": f"{drawn.width:g}", "height": f"{drawn.height:g}"}
         shown = {"most": f"{drawn.width * PIXELS:.0f}", "high": f"{drawn.height * PIXELS:.0f}"}
         return {"id": prefix, "kind": kind, "body": Markup(drawn.body), **size, **shown}
@@ -368,7 +367,7 @@ def _outline(
 
 
 def _css(classes: dict[str, str]) -> str:
-    light, dark = style.declared(0), style.declared(1)
+    light, dark = style.declare_colours(0), style.declare_colours(1)
     themes = (
         f":root{{{light}color-scheme:light}}\n"
         "@media (prefers-color-scheme:dark){"
@@ -377,7 +376,7 @@ def _css(classes: dict[str, str]) -> str:
     )
     paper = f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
     fonts = f"body{{font-family:{style.FONTS}}}\n"
-    return themes + paper + fonts + _packaged("page.css") + rules(classes, themed=True)
+    return themes + paper + fonts + _packaged("page.css") + style.write_rules(classes, themed=True)
 
 
 def _policy(css: str, script: str) -> str:

@@ -12,15 +12,23 @@ import signal
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
 from fedaccord.report.model import Cell, Mark, Table
+from fedaccord.wording import count, format_duration, format_level
+
+if TYPE_CHECKING:
+    from fedaccord.federation.defection.audit import Known
+    from fedaccord.federation.runs.execute import Progress
+    from fedaccord.frontier.compare import Stage
 
 # Zero-width joiners shape letters in several scripts; every other invisible character only hides.
 SHAPING = "\u200c\u200d"
@@ -35,7 +43,11 @@ EDGES = 2
 GAP = 3
 # What keeps numbers together on a page, where lines are broken.
 NO_BREAK = "\u00a0"
+# How wide a bar of progress is.
+BAR = 40
 STYLES = {"good": "green", "bad": "red", "unsure": "yellow", "plain": "italic"}
+
+News = TypeVar("News")
 
 
 class OutputError(Exception):
@@ -122,26 +134,25 @@ def shorten_name(name: str) -> str:
 class Sheet:
     """A table whose numbers are never cut: columns that do not fit stand below, in a table alike.
 
-    columns: the heads, of one line or several; the first column names the rows and is repeated in
-        each part.
+    The first column names the rows and is repeated in each part.
+
+    table: what is drawn.
     """
 
-    def __init__(self, *columns: str) -> None:
-        self.columns = ["\n".join(map(plain, head.split("\n"))) for head in columns]
-        self.rows: list[list[Text]] = []
-        self.footer: list[list[Text]] = []
+    def __init__(self, table: Table) -> None:
+        heads = (head.replace(NO_BREAK, " ").split("\n") for head in table.columns)
+        self.columns = ["\n".join(map(plain, lines)) for lines in heads]
+        self.rows = [self._draw_row(row) for row in table.rows]
+        self.footer = [self._draw_row(row) for row in table.footer]
 
-    def add_row(self, *cells: Text | str) -> None:
-        """Add a row; cells left out at its end are empty."""
-        self.rows.append(self._pad(cells))
-
-    def add_sum(self, *cells: Text | str) -> None:
-        """Add a row below the others, apart from them."""
-        self.footer.append(self._pad(cells))
-
-    def _pad(self, cells: Sequence[Text | str]) -> list[Text]:
-        given = [c if isinstance(c, Text) else Text(c) for c in cells]
-        return given + [Text("")] * (len(self.columns) - len(given))
+    def _draw_row(self, row: Sequence[Cell]) -> list[Text]:
+        cells = [
+            line(cell.text, STYLES[cell.tone])
+            if isinstance(cell, Mark)
+            else line("-" if cell is None else str(cell).replace(NO_BREAK, " "))
+            for cell in row
+        ]
+        return cells + [Text("")] * (len(self.columns) - len(cells))
 
     def _width(self, column: int) -> int:
         cells = (row[column].plain for row in self.rows + self.footer)
@@ -166,9 +177,8 @@ class Sheet:
             numbers = sum(GAP + self._width(column) for column in part)
             name = max(min(NAME_WIDTH, options.max_width - EDGES - numbers), 1)
             grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-            grid.add_column(
-                Text(self.columns[0]), no_wrap=True, overflow="ellipsis", max_width=name
-            )
+            head = Text(self.columns[0])
+            grid.add_column(head, no_wrap=True, overflow="ellipsis", max_width=name)
             for column in part:
                 grid.add_column(Text(self.columns[column]), justify="right", no_wrap=True)
             for row in self.rows:
@@ -180,25 +190,9 @@ class Sheet:
             yield grid
 
 
-def draw_table(table: Table) -> Sheet:
-    """Return a table as it is drawn on a terminal."""
-    sheet = Sheet(*(head.replace(NO_BREAK, " ") for head in table.columns))
-    for row in table.rows:
-        sheet.add_row(*map(_draw_cell, row))
-    for row in table.footer:
-        sheet.add_sum(*map(_draw_cell, row))
-    return sheet
-
-
-def _draw_cell(cell: Cell) -> Text:
-    if isinstance(cell, Mark):
-        return line(cell.text, STYLES[cell.tone])
-    return line("-" if cell is None else str(cell).replace(NO_BREAK, " "))
-
-
 def _draw(part: RenderableType | Mark | Table) -> RenderableType:
     if isinstance(part, Table):
-        return draw_table(part)
+        return Sheet(part)
     if isinstance(part, Mark):
         return line(part.text, STYLES[part.tone])
     return line(part) if isinstance(part, str) else part
@@ -242,11 +236,20 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+# How far work is, shown on a terminal and nowhere else.
+
+
+def _terminal() -> Console | None:
+    """Return the terminal that progress is shown on, if there is one."""
+    console = Console(stderr=True)
+    return console if sys.stderr is not None and console.is_terminal else None
+
+
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Show on a terminal what is under way once it takes longer than a second."""
-    console = Console(stderr=True)
-    if sys.stderr is None or not console.is_terminal:
+    """Show what is under way once it takes longer than a second."""
+    console = _terminal()
+    if console is None:
         yield
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -269,3 +272,96 @@ def progress(what: str) -> Iterator[None]:
         timer.cancel()
         timer.join()
         display.stop()
+
+
+@contextlib.contextmanager
+def show_live(
+    draw: Callable[[News], RenderableType], otherwise: Callable[[News], None]
+) -> Iterator[Callable[[News], None]]:
+    """Show news as they come.
+
+    draw: draws them.
+    otherwise: what is done with them off a terminal, where nothing is shown.
+    """
+    console = _terminal()
+    if console is None:
+        yield otherwise
+        return
+    from rich.live import Live
+
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+        yield lambda news: live.update(draw(news))
+
+
+@contextlib.contextmanager
+def show_count(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show what is under way, and how much of it is done."""
+    with show_stages(what) as tell:
+        yield lambda done, total: tell(what, done, total)
+
+
+@contextlib.contextmanager
+def show_stages(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
+    """Show what is under way, one stage after the other, and how much of each is done."""
+    console = _terminal()
+    if console is None:
+        yield lambda what, done, total: None
+        return
+    from rich import progress as shown
+
+    columns = (
+        shown.TextColumn("{task.description}", markup=False),
+        shown.BarColumn(BAR),
+        shown.TimeElapsedColumn(),
+        shown.TextColumn("left:"),
+        shown.TimeRemainingColumn(),
+    )
+    with shown.Progress(*columns, console=console, transient=True) as display:
+        task = display.add_task(what, total=None)
+        yield lambda what, done, total: display.update(
+            task, description=what, completed=done, total=total
+        )
+
+
+def draw_audit(progress: Progress) -> RenderableType:
+    """Draw how far an audit is, and how often defectors were satisfied so far."""
+    left = "" if progress.left is None else f", about {format_duration(progress.left)} left"
+    there = f" ({progress.reused:,} were there already)" if progress.reused else ""
+    what = "plans" if progress.planning else "runs"
+    words = line(f"{progress.done:,} of {progress.total:,} {what}{there}{left}")
+    known = [_draw_known(progress.known)] if progress.known else []
+    return Group(_draw_bar(progress.done, progress.total), words, *known)
+
+
+def draw_stage(stage: Stage) -> RenderableType:
+    """Draw what stage of a comparison is under way, and how far it is."""
+    if stage.audit is not None:
+        return Group(line(stage.what), draw_audit(stage.audit))
+    words = line(f"{stage.done:,} of {stage.total:,} runs")
+    return Group(line(stage.what), _draw_bar(min(stage.done, stage.total), stage.total), words)
+
+
+def _draw_bar(done: int, total: int) -> Grid:
+    # A bar does not end its line; a row of a grid does.
+    bar = Grid.grid()
+    bar.add_row(ProgressBar(max(total, 1), done, width=BAR))
+    return bar
+
+
+def _draw_known(known: tuple[Known, ...]) -> Grid:
+    """Draw what is known: a row per level, a column per algorithm."""
+    algorithms = list(dict.fromkeys(cell.algorithm for cell in known))
+    table = Grid.grid(padding=(0, 3, 0, 0))
+    table.add_row("brings", *(line(name) for name in algorithms))
+    for level in dict.fromkeys(cell.level for cell in known):
+        row = {cell.algorithm: cell for cell in known if cell.level == level}
+        table.add_row(format_level(level), *(_describe_cell(row[name]) for name in algorithms))
+    return table
+
+
+def _describe_cell(cell: Known) -> str:
+    share = cell.satisfied
+    if not share.trials:
+        return "-"
+    stopped = ", enough" if cell.stopped else ""
+    return f"{share.p:.2f} ({count(share.trials, 'trial')}{stopped})"
