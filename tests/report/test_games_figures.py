@@ -23,8 +23,7 @@ from fedaccord.report import style
 from fedaccord.report.audit_figures import plot_envy, plot_spare
 from fedaccord.report.drawing import new_axes
 from fedaccord.report.games_figures import BANDS, plot_allocations, plot_prices
-from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, find_overlap
-from fedaccord.report.overlap_figures import plot_overlap
+from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, find_overlap, plot_overlap
 
 
 def drawn(ax):

@@ -16,12 +16,11 @@ from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.sampled import SampledPacGame
 from fedaccord.report.catalog import catalog_page
-from fedaccord.report.games import ROWS, SHOWN
+from fedaccord.report.games import ROWS, SHOWN, format_price
 from fedaccord.report.games_page import check_page, solve_page
 from fedaccord.report.games_verdicts import (
     answer_questions,
     find_worst_envy,
-    format_price,
     judge_plan,
     judge_solutions,
 )

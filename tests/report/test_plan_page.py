@@ -19,8 +19,7 @@ from fedaccord.planning.result import Plan
 from fedaccord.report.html import table_csv
 from fedaccord.report.model import Listing, Mark, Picture, Section, Table
 from fedaccord.report.plan import describe_tradeoffs, show_plan
-from fedaccord.report.plan_figures import plot_learning, plot_prospects, plot_tradeoffs
-from fedaccord.report.plan_page import plan_page
+from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
 
 pytest.importorskip("matplotlib")
 

@@ -21,11 +21,11 @@ from .model import Picture as Picture
 from .model import Section as Section
 from .model import Table as Table
 from .model import joined as joined
-from .overlap_figures import plot_overlap as plot_overlap
-from .plan_figures import plot_learning as plot_learning
-from .plan_figures import plot_prospects as plot_prospects
-from .plan_figures import plot_tradeoffs as plot_tradeoffs
+from .overlap import plot_overlap as plot_overlap
 from .plan_page import plan_page as plan_page
+from .plan_page import plot_learning as plot_learning
+from .plan_page import plot_prospects as plot_prospects
+from .plan_page import plot_tradeoffs as plot_tradeoffs
 from .pretraining import difficulty_page as difficulty_page
 from .pretraining import plot_difficulty as plot_difficulty
 from .pretraining import plot_pretraining as plot_pretraining

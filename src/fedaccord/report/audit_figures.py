@@ -11,20 +11,20 @@ from fedaccord._checks import Indices
 from fedaccord.audit import Audit
 from fedaccord.games.envy import LISTED
 from fedaccord.report import style
-from fedaccord.report.agent_figures import (
+from fedaccord.report.drawing import finish, new_axes, short, styled
+from fedaccord.report.games import ROWS, tabulate_needs
+from fedaccord.report.games_figures import (
     FEW,
     NAMED,
     TOLD,
     WIDTH,
     cut_names,
+    label_rows,
     legend_beside_names,
-    name_rows,
     narrow_size,
     set_samples_axis,
     write_beside,
 )
-from fedaccord.report.drawing import finish, new_axes, short, styled
-from fedaccord.report.games import ROWS, tabulate_needs
 from fedaccord.report.games_verdicts import find_worst_envy, is_off, mark_off
 from fedaccord.report.model import Cell, Picture, Table, rank
 from fedaccord.wording import count, format_amount, join_first
@@ -95,7 +95,7 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
         )  # fmt: skip
     for y, agent in enumerate(shown.tolist()):
         write_beside(ax, float(given[y] + lacks[y]), y, mark_off(audit, agent).text)
-    name_rows(ax, (audit.game.name(i) for i in shown.tolist()))
+    label_rows(ax, (audit.game.name(i) for i in shown.tolist()))
     set_samples_axis(ax, "samples", (0, largest, 0.24))
     legend_beside_names(ax)
 
@@ -211,7 +211,7 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
         if pairs:
             said = "envies" if pairs is audit.envy else "may envy: too close to call"
             ax.plot([], [], color=colour, linestyle=line, label=f"→ {said}")
-    name_rows(ax, (audit.game.name(i) for i in order.tolist()))
+    label_rows(ax, (audit.game.name(i) for i in order.tolist()))
     largest = float(given.max()) or 1.0
     set_samples_axis(ax, "samples given", (-0.06 * largest, largest, 0.1))
     ax.grid(axis="y")
@@ -282,7 +282,7 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
         name = short(audit.game.name(envy.other), 18)
         said = f"envies {others}" if envy.pairs > 1 else f"envies {name}"
         write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
-    name_rows(ax, (audit.game.name(envy.agent) for envy in shown))
+    label_rows(ax, (audit.game.name(envy.agent) for envy in shown))
     set_samples_axis(ax, "samples given", (-0.03 * largest, largest, 0.3))
 
 

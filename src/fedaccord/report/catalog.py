@@ -10,10 +10,9 @@ from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
 from fedaccord.games.catalog.closed_forms import Answers
 from fedaccord.games.catalog.entries import Entry
-from fedaccord.report.facts_games import run_facts
 from fedaccord.report.games_figures import picture_prices
-from fedaccord.report.model import Cell, Mark, Page, Part, Section, Table
-from fedaccord.report.overlap_figures import picture_overlap
+from fedaccord.report.model import Cell, Mark, Page, Part, Section, Table, list_run_facts
+from fedaccord.report.overlap import picture_overlap
 from fedaccord.report.terminal import line
 from fedaccord.wording import capitalize_first, count, format_amount
 
@@ -51,7 +50,7 @@ def catalog_page(entries: Iterable[Entry], *, command: str = "") -> Page:
         verdict=_verdict(shown),
         tone="plain",
         sections=tuple(sections),
-        facts=tuple(run_facts()),
+        facts=tuple(list_run_facts()),
         command=command,
     )
 

@@ -24,6 +24,7 @@ from fedaccord.report.model import (
     Section,
     Table,
     Tone,
+    list_run_facts,
 )
 from fedaccord.report.terminal import NO_BREAK, shorten_name
 from fedaccord.wording import (
@@ -572,7 +573,7 @@ def _list_facts(found: DefectionAudit) -> Iterator[tuple[str, str]]:
     stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
     yield "Audit", f"by {found.protocol}; {describe_trials(found, stops)}"
     yield from ((curve.algorithm, format_settings(curve.settings)) for curve in found.curves)
-    yield from list_run_facts(found)
+    yield from list_training_facts(found)
 
 
 def describe_trials(found: DefectionAudit | Frontier, stops: str = "") -> str:
@@ -581,15 +582,13 @@ def describe_trials(found: DefectionAudit | Frontier, stops: str = "") -> str:
     return f"{count(found.trials, 'trial')}{stops}; {cut}; seed {found.seed}"
 
 
-def list_run_facts(found: DefectionAudit | Frontier) -> Iterator[tuple[str, str]]:
+def list_training_facts(found: DefectionAudit | Frontier) -> Iterator[tuple[str, str]]:
     """Return the facts of runs: what they are of, with what they were made, how long it took."""
-    from fedaccord.report.facts_games import run_facts
-
     took = (format_duration(s, hedge=True) for s in (found.run_seconds, found.seconds))
     yield "Federation", f"sha256 {found.source}"
     yield "Runs made with", "; ".join(found.versions)
     yield "Computing", "{} for all runs; {} this time".format(*took)
-    yield from run_facts()
+    yield from list_run_facts()
 
 
 def plot_defection(audit: DefectionAudit, ax: Axes | None = None) -> Axes:

@@ -18,10 +18,9 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedaccord._lazy import imported
-from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
 from fedaccord.report.model import Picture, Table
@@ -45,6 +44,9 @@ from matplotlib.ticker import (  # noqa: E402
     NullLocator,
 )
 from matplotlib.transforms import ScaledTranslation  # noqa: E402
+
+if TYPE_CHECKING:
+    from fedaccord.charts import Chart, Line
 
 SIZE = (7.6, 3.6)
 # For a second drawing where the first would be too small to read.

@@ -20,7 +20,7 @@ from fedaccord.report import style
 from fedaccord.report.defection import (
     describe_trials,
     format_share,
-    list_run_facts,
+    list_training_facts,
 )
 from fedaccord.report.model import (
     FEW,
@@ -332,7 +332,7 @@ def frontier_page(found: Frontier, *, command: str = "") -> Page:
         facts=(
             ("Comparison", f"by P1 and P2; {describe_trials(found)}"),
             *((one.name, format_settings(one.p2.settings)) for one in found.contenders),
-            *list_run_facts(found),
+            *list_training_facts(found),
         ),
         command=command,
     )

@@ -25,7 +25,7 @@ from fedaccord.report.model import (
     name_rows,
 )
 from fedaccord.report.terminal import shorten_name
-from fedaccord.wording import format_number, format_range
+from fedaccord.wording import count, format_number, format_range
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.all_concepts import SolvedGame
@@ -95,6 +95,11 @@ def describe_solution(solution: Solution, found: Audit | None) -> Iterator[str]:
         yield f"{solution.concept}: {solution.status.value}"
     if solution.note:
         yield f"{solution.concept}: {solution.note}"
+
+
+def format_price(price: Interval) -> str:
+    """Return what an interval tells of a price, with four digits."""
+    return format_range(price.lower, price.upper, "{:.4g}".format)
 
 
 def describe_price(name: str, price: Interval) -> str:
@@ -261,3 +266,37 @@ def tabulate_needs(found: Audit, agents: Indices, caption: str) -> Table:
     """
     columns = (Column("agent", found.game.name), *_needs_columns(found))
     return Records(caption, columns, agents.tolist(), ()).table("page")
+
+
+# What one needs to know to trust the numbers, or to repeat them.
+
+
+def list_game_facts(game: Game) -> Iterator[tuple[str, str]]:
+    """Say what game it is, and whether anything in it is drawn at random."""
+    kind = "whole numbers of samples" if game.is_integer else "real numbers of samples"
+    yield "Game", f"{game.model}, {count(game.size, 'agent')}, {kind}"
+    limited = int(np.isfinite(game.limits).sum())
+    bound = int((game.minimums > 0).sum())
+    frame = [
+        f"{count(limited, 'agent')} with a limit" if limited else "",
+        f"{count(bound, 'agent')} with a minimum" if bound else "",
+        "samples cost some more than others" if has_costs(game) else "",
+    ]
+    if any(frame):
+        yield "Limits and costs", ", ".join(filter(None, frame))
+    estimated = getattr(game, "estimated", "")
+    if estimated:
+        yield "Seed", f"{estimated.rstrip('.')}, seed {getattr(game, 'seed', 0)}"
+    else:
+        yield "Seed", "none: nothing here is drawn at random"
+
+
+def list_audit_facts(found: Audit | None) -> Iterator[tuple[str, str]]:
+    """Say how finely plans were checked."""
+    if found is not None:
+        fine = (
+            "decided exactly"
+            if found.tolerance == 0
+            else f"what is below {found.tolerance:g} of the largest contribution counts as nothing"
+        )
+        yield "Checked by", f"the audit, which trusts no solver; {fine}"

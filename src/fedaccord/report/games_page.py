@@ -10,12 +10,14 @@ from fedaccord.audit import Answer, Audit
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report.audit_figures import picture_envy, picture_spare, tabulate_envy
-from fedaccord.report.facts_games import audit_facts, game_facts, run_facts
 from fedaccord.report.games import (
     ENVY,
     ROWS,
     SHOWN,
+    format_price,
     list_allocations,
+    list_audit_facts,
+    list_game_facts,
     list_needs,
     list_totals,
     tabulate_needs,
@@ -24,14 +26,12 @@ from fedaccord.report.games_figures import picture_allocations, picture_burdens,
 from fedaccord.report.games_verdicts import (
     answer_questions,
     choose_concept,
-    format_price,
     is_off,
     judge_plan,
     judge_solutions,
 )
-from fedaccord.report.model import Listing, Page, Part, Section, Table, rank
-from fedaccord.report.overlap import explain_no_overlap
-from fedaccord.report.overlap_figures import picture_overlap
+from fedaccord.report.model import Listing, Page, Part, Section, Table, list_run_facts, rank
+from fedaccord.report.overlap import explain_no_overlap, picture_overlap
 from fedaccord.wording import capitalize_first, count, format_amount
 
 # Up to this many agents each have a sentence; of more, those TOLD who give most.
@@ -79,10 +79,10 @@ def solve_page(
         sections=tuple(section for section in sections if section is not None),
         facts=(
             *files,
-            *game_facts(game),
+            *list_game_facts(game),
             ("Solved by", "; ".join(_methods(solutions))),
-            *audit_facts(next(iter(audits.values()), None)),
-            *run_facts(),
+            *list_audit_facts(next(iter(audits.values()), None)),
+            *list_run_facts(),
         ),
         command=command,
     )
@@ -275,7 +275,7 @@ def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, st
         verdict=verdict,
         tone=tone,
         sections=tuple(section for section in sections if section is not None),
-        facts=(*files, *game_facts(game), *audit_facts(audit), *run_facts()),
+        facts=(*files, *list_game_facts(game), *list_audit_facts(audit), *list_run_facts()),
         command=command,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.audit import Answer, Audit
-from fedaccord.equilibria.result import Interval, Solution, Status
+from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.games import TONES, has_costs
 from fedaccord.report.model import Mark, Tone, rank
@@ -17,7 +17,6 @@ from fedaccord.wording import (
     count,
     count_samples,
     format_amount,
-    format_range,
     join_with_and,
     lower_first,
     pluralize,
@@ -26,11 +25,6 @@ from fedaccord.wording import (
 # The most agents that a sentence names.
 NAMES = 3
 WORDS = {Answer.TRUE: "yes", Answer.FALSE: "no", Answer.BORDERLINE: "too close to call"}
-
-
-def format_price(price: Interval) -> str:
-    """Return what an interval tells of a price."""
-    return format_range(price.lower, price.upper, "{:.4g}".format)
 
 
 # Who matters most.

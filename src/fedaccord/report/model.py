@@ -9,6 +9,7 @@ Page      the verdict, sections, and how it all was made
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -355,6 +356,15 @@ def _pictures(section: Section) -> list[Picture]:
         elif isinstance(part, Section):
             found.extend(_pictures(part))
     return found
+
+
+def list_run_facts() -> Iterator[tuple[str, str]]:
+    """Say what a page was made with, where and when."""
+    from fedaccord._machine import machine, versions
+
+    yield "Versions", versions()
+    yield "Machine", machine()
+    yield "Date", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def joined(

@@ -1,16 +1,36 @@
-"""Who shares data with whom, as numbers: what the pictures of a game's overlap show."""
+"""Who shares data with whom: as numbers, and drawn as agents and shared points, or a matrix."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from fedaccord._checks import Indices, Matrix, Vector
-from fedaccord.errors import ExactnessError
+from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
+from fedaccord.report import style
+from fedaccord.report.drawing import finish, label_names, new_axes, set_labels, styled
+from fedaccord.report.games_figures import (
+    SHORT_NAME,
+    TOLD,
+    WIDTH,
+    cut_names,
+    is_narrow,
+    label_rows,
+    narrow_size,
+)
+from fedaccord.report.model import Picture, Table
+from fedaccord.wording import capitalize_first, count, format_amount, format_tick, join_first
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Up to this many agents are named, in up to this many groups of shared points.
 NAMED = 30
@@ -23,6 +43,13 @@ ASKED = 1_000
 ANSWERS = 5_000_000
 # Where fewer than this part of all pairs share anything, ties are followed; else the strengths.
 SPARSE = 0.3
+# Cells have their numbers written in them while they are this few a side.
+WRITTEN = 10
+NARROW_WRITTEN = 5
+LONGEST_COLUMN = 18
+# Shades up to this part of the scale are light enough to write on.
+LIGHT = 0.66
+SWEEPS = 8
 
 SHARED = "part of the row's points that the column has too"
 WORTH = "a sample of the column's, in samples of the row's own"
@@ -199,3 +226,374 @@ def _others(game: Game) -> Others:
         if named > ANSWERS:
             break
     return Others(np.array(agents), np.array(counts))
+
+
+# Figures.
+
+
+def plot_overlap(game: Game, ax: Axes | None = None) -> Axes:
+    """Draw who shares data with whom.
+
+    Games of distributions with a few agents are drawn as agents on the left and the points they
+    share on the right. Other small games are a matrix of what a sample of one is worth to another;
+    larger ones a matrix in an order that puts those who share side by side; very large ones the
+    number of others that each shares with.
+
+    game: whose agents.
+    ax: where to draw.
+    """
+    found = find_overlap(game)
+    if found is None:
+        raise InputError(explain_no_overlap(game))
+    return plot_found(game, found, ax=ax)
+
+
+def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
+    """Draw an overlap that was found before.
+
+    game: whose agents.
+    found: what they share.
+    ax: where to draw.
+    """
+    ax = new_axes(size_overlap(found)) if ax is None else ax
+    with styled():
+        if isinstance(found, SharedPoints):
+            _draw_points(found, game, ax)
+        elif isinstance(found, Pairs):
+            _draw_pairs(found, game, ax)
+        elif isinstance(found, Blocks):
+            _draw_blocks(found, game, ax)
+        else:
+            _draw_others(found, game, ax)
+    return finish(ax)
+
+
+def size_overlap(found: Overlap) -> tuple[float, float]:
+    """Return the width and height in inches that an overlap needs."""
+    if isinstance(found, SharedPoints):
+        agents, groups = found.masses.shape
+        return WIDTH, 0.6 + max(0.26 * agents, 0.3 * groups, 1.2)
+    if isinstance(found, Pairs):
+        return WIDTH, 2.2 + 0.26 * len(found.values)
+    return WIDTH, 6.4 if isinstance(found, Blocks) else 3.4
+
+
+# Agents and the points they share.
+
+
+def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
+    agents, groups = order_sides(found.masses)
+    left = dict(zip(agents.tolist(), range(len(agents)), strict=True))
+    heights = _spread(len(groups), len(agents))
+    for n, group in enumerate(groups.tolist()):
+        colour, marker, _ = style.series(n)
+        held = found.masses[:, group]
+        for agent in np.flatnonzero(held).tolist():
+            curve = Path(
+                [(0, left[agent]), (0.45, left[agent]), (0.55, heights[n]), (1, heights[n])],
+                [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+            )
+            ax.add_patch(
+                PathPatch(
+                    curve, facecolor="none", edgecolor=colour, alpha=0.6,
+                    linewidth=0.8 + 6 * float(held[agent]),
+                )
+            )  # fmt: skip
+        ax.plot(1, heights[n], marker, color=colour, markersize=9, zorder=3)
+        held_by = count(int(np.count_nonzero(held)), "agent")
+        _write(ax, heights[n], f"{count(int(found.sizes[group]), 'point')} of {held_by}")
+    ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
+    label_names(ax, "y", range(len(agents)), _named(ax, game, found, agents))
+    ax.set_xlim(-0.02, 2.0 if is_narrow(ax) else 1.42)
+    ax.set_ylim(len(agents) - 0.4, -0.6)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
+    if not len(groups):
+        ax.set_title("nobody shares a point with anybody")
+
+
+def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
+    """Return the names of agents, with what part of their points is their own."""
+    longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
+    names = cut_names((game.name(agent) for agent in agents.tolist()), longest)
+    parts = found.own[agents].tolist()
+    return [
+        f"{name}, {100 * own:.0f} % own" if own > 0 else name
+        for name, own in zip(names, parts, strict=True)
+    ]
+
+
+def _write(ax: Axes, height: float, text: str) -> None:
+    ax.annotate(
+        text, (1, height), xytext=(9, 0), textcoords="offset points", va="center_baseline",
+        fontsize=style.SMALL,
+    )  # fmt: skip
+
+
+def _spread(groups: int, agents: int) -> list[float]:
+    """Place groups at equal distances along the agents."""
+    if groups <= 1:
+        return [(agents - 1) / 2] * groups
+    margin = (agents - 1) / (2 * groups) if groups < agents else 0.0
+    return [float(y) for y in np.linspace(margin, agents - 1 - margin, groups)]
+
+
+def order_sides(masses: Matrix) -> tuple[Indices, Indices]:
+    """Order agents and groups so that few of the lines between them cross.
+
+    Each side in turn is sorted by the mean place of those it is tied to on the other.
+    """
+    agents, groups = (np.arange(size) for size in masses.shape)
+    ties = masses > 0
+    for _ in range(SWEEPS):
+        groups = _by_mean_place(ties.T, agents)
+        agents = _by_mean_place(ties, groups)
+    return agents, groups
+
+
+def _by_mean_place(ties: Any, others: Indices) -> Indices:
+    place = np.empty(len(others))
+    place[others] = np.linspace(0, 1, len(others)) if len(others) else 0.0
+    held = ties.sum(axis=1)
+    mean = np.where(held > 0, ties @ place / np.maximum(held, 1), 2.0)
+    return np.argsort(mean, kind="stable")
+
+
+# Matrices.
+
+
+def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
+    size = len(found.values)
+    names = [game.name(agent) for agent in range(size)]
+    label_rows(ax, names)
+    longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
+    shown = cut_names(names, longest)
+    upright = max(map(len, shown)) * size > (24 if is_narrow(ax) else 60)
+    ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
+    ax.xaxis.tick_top()
+    if size <= (NARROW_WRITTEN if is_narrow(ax) else WRITTEN):
+        _write_cells(ax, found.values)
+        ax.set_xlabel(_wrapped(ax, found.what))
+    else:
+        _draw_cells(ax, found.values)
+        _draw_key(ax, _ends(found.values), found.what)
+    _square(ax, size)
+
+
+def _ends(values: Matrix) -> tuple[float, float]:
+    """Return what the lightest and the darkest shade stand for: from zero, unless all are near."""
+    low, high = float(values.min()), float(values.max()) or 1.0
+    return (low if high / 2 < low < high else 0.0), high
+
+
+def _write_cells(ax: Axes, values: Matrix) -> None:
+    """Draw cells with their numbers in them, in shades light enough for that."""
+    low, high = _ends(values)
+    for (row, column), value in np.ndenumerate(values):
+        shade = style.shade(LIGHT * (float(value) - low) / (high - low))
+        box = _box(column, column + 1, row, 0.03)
+        ax.add_patch(PathPatch(box, facecolor=shade, edgecolor=shade))
+        ax.text(
+            column, row, _cell_text(float(value)), ha="center", va="center_baseline",
+        )  # fmt: skip
+
+
+def _cell_text(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<.01"
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"
+
+
+def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
+    _draw_cells(ax, found.values)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
+    _draw_key(ax, _ends(found.values), found.what)
+    _square(ax, len(found.values))
+    ax.set_aspect("equal")
+
+
+def _square(ax: Axes, size: int) -> None:
+    ax.set_xlim(-0.5, size - 0.5)
+    ax.set_ylim(size - 0.5, -0.5)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_cells(ax: Axes, values: Matrix) -> None:
+    """Draw cells as one patch a shade, neighbours in a row together: that keeps files small."""
+    low, high = _ends(values)
+    parts = (values - low) / (high - low)
+    # What is nothing stays white.
+    shades = np.where(values > 0, [[style.shade(float(p)) for p in row] for row in parts], "")
+    for shade in style.SHADES:
+        boxes = []
+        for y, row in enumerate(shades == shade):
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
+            ends = np.array([edges[::2], edges[1::2]]).T.tolist()
+            boxes += [_box(start, stop, y) for start, stop in ends]
+        if boxes:
+            path = Path.make_compound_path(*boxes)
+            ax.add_patch(PathPatch(path, facecolor=shade, edgecolor=shade, linewidth=0.2))
+
+
+def _box(start: int, stop: int, row: int, gap: float = 0.0) -> Path:
+    left, right, top, bottom = start - 0.5 + gap, stop - 0.5 - gap, row - 0.5 + gap, row + 0.5 - gap
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    return Path(corners, closed=True)
+
+
+def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
+    """Say below a matrix what its numbers are, and which shade stands for which."""
+    steps = len(style.SHADES)
+    low, high = ends
+    digits = 3 if low else 2
+    patches = [
+        Patch(facecolor=shade, label=f"{low + (high - low) * (n + 1) / steps:.{digits}g}")
+        for n, shade in enumerate(style.SHADES)
+    ]
+    ax.legend(
+        handles=patches,
+        ncols=3 if is_narrow(ax) else steps,
+        loc="upper left",
+        bbox_to_anchor=(0, -0.01),
+        title=_wrapped(ax, f"{what}, up to"),
+        title_fontsize=style.SMALL,
+        alignment="left",
+        handlelength=1.2,
+        handleheight=1.2,
+        columnspacing=1.0,
+    )
+
+
+def _wrapped(ax: Axes, what: str) -> str:
+    return "\n".join(wrap(what, 30 if is_narrow(ax) else 70))
+
+
+# Very many agents.
+
+
+def _draw_others(found: Others, game: Game, ax: Axes) -> None:
+    starts, heights = count_agents(found)
+    widths = np.diff(starts)
+    ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
+    asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
+    set_labels(ax, x="others that an agent shares data with", top=f"agents{asked}")
+    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
+    ax.grid(axis="y")
+
+
+def count_agents(found: Others, bins: int = 30) -> tuple[Indices, Indices]:
+    """Count agents by how many others they share with: where the bins start, and how many."""
+    low, high = int(found.counts.min()), int(found.counts.max())
+    step = max(-(-(high - low + 1) // bins), 1)
+    starts = np.arange(low, high + step + 1, step)
+    return starts, np.histogram(found.counts, starts)[0]
+
+
+# Its picture on a page.
+
+
+def picture_overlap(game: Game, name: str = "overlap") -> Picture | None:
+    """Show who shares data with whom; None where a game does not tell.
+
+    game: whose agents.
+    name: for the picture's files.
+    """
+    found = find_overlap(game)
+    if found is None:
+        return None
+    title, alt, note = _overlap_words(game, found)
+    return Picture(
+        name=name,
+        title=title,
+        alt=alt,
+        draw=lambda ax: plot_found(game, found, ax=ax),
+        data=_overlap_data(game, found),
+        size=size_overlap(found),
+        narrow=None if _is_wide(found) else narrow_size(size_overlap(found)),
+        note=note,
+    )
+
+
+def _is_wide(found: Overlap) -> bool:
+    """Return whether a matrix has more names than a narrow screen has room for."""
+    return isinstance(found, Pairs) and len(found.values) > 15
+
+
+def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
+    """Return a title, what there is to see, and a note."""
+    agents = count(game.size, "agent")
+    if isinstance(found, SharedPoints):
+        groups = (
+            f"{count(int(size), 'point')} of {count(int((found.masses[:, n] > 0).sum()), 'agent')}"
+            for n, size in enumerate(found.sizes.tolist())
+        )
+        told = join_first(groups, len(found.sizes), most=TOLD) or "no points"
+        return (
+            "Agents, and the points that they share",
+            f"{agents} share {told}. {_lonely(game, found)}",
+            "A line is the thicker the likelier an agent's sample is one of those points. Points "
+            "that the same agents have stand together.",
+        )
+    if isinstance(found, Pairs):
+        return (
+            "What agents have in common" if "points" in found.what else "Whose samples help whom",
+            f"A matrix of {agents} by {agents}: {found.what}. {_strongest(game, found)}",
+            "",
+        )
+    if isinstance(found, Blocks):
+        middle = int(np.median(found.others))
+        return (
+            "What agents have in common" if "points" in found.what else "Whose samples help whom",
+            f"A matrix of {agents}: {found.what}. The middle agent shares with {middle:,} others.",
+            f"Each cell is the mean over a block of neighbours; {agents} in all, an agent with "
+            "itself left out.",
+        )
+    asked = count(len(found.agents), "agent")
+    return (
+        "With how many others agents share data",
+        f"{asked} asked, spread over all: from {found.counts.min():,} to {found.counts.max():,} "
+        f"others, the middle one {int(np.median(found.counts)):,}.",
+        f"{asked} asked, spread over all {game.size:,}." if len(found.agents) < game.size else "",
+    )
+
+
+def _lonely(game: Game, found: SharedPoints) -> str:
+    own = int(np.argmax(found.own))
+    if found.own[own] == 0:
+        return "Nobody has points of its own."
+    return f"{game.name(own)} has the largest part of its own, {100 * found.own[own]:.0f} %."
+
+
+def _strongest(game: Game, found: Pairs) -> str:
+    apart = np.array(found.values)
+    np.fill_diagonal(apart, -1.0)
+    row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    if apart[row, column] <= 0:
+        return "Nobody's samples help anybody else."
+    return (
+        f"The most is {format_amount(apart[row, column])}, from {game.name(int(column))} to "
+        f"{game.name(int(row))}."
+    )
+
+
+def _overlap_data(game: Game, found: Overlap) -> Table:
+    everyone = range(game.size)
+    if isinstance(found, SharedPoints):
+        heads = [f"{count(int(n), 'point')} (group {g + 1})" for g, n in enumerate(found.sizes)]
+        columns = ("agent", "points of its own", *heads)
+        parts = np.column_stack([found.own, found.masses]).tolist()
+        rows = tuple((game.name(i), *parts[i]) for i in everyone)
+        return Table("How likely an agent's sample is in each group of points", columns, rows)
+    if isinstance(found, Pairs):
+        rows = tuple((game.name(i), *found.values[i].tolist()) for i in everyone)
+        return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
+    if isinstance(found, Blocks):
+        shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
+        heads = ["agent", "others it shares with"]
+        return Table("Agents in the order of the picture", tuple(heads), tuple(shown))
+    starts, heights = count_agents(found)
+    bins = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), heights.tolist(), strict=True)
+    return Table("Agents by the others they share with", ("from", "to", "agents"), tuple(bins))

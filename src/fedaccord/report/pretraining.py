@@ -15,7 +15,6 @@ from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
-from fedaccord.report.facts_games import run_facts
 from fedaccord.report.model import (
     Cell,
     Column,
@@ -26,6 +25,7 @@ from fedaccord.report.model import (
     Records,
     Section,
     Table,
+    list_run_facts,
 )
 from fedaccord.wording import (
     count,
@@ -109,7 +109,7 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
         facts=(
             *_list_provenance(scores.provenance),
             ("Points scored", f"sha256 {scores.pool}"),
-            *run_facts(),
+            *list_run_facts(),
         ),
         command=command,
     )
@@ -272,7 +272,7 @@ def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
         verdict=verdict,
         tone="unsure" if missed else "plain",
         sections=(Section("Pre-training", tuple(parts)),),
-        facts=(*_list_provenance(known), *run_facts()),
+        facts=(*_list_provenance(known), *list_run_facts()),
         command=command,
     )
 
@@ -374,7 +374,7 @@ def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str 
         verdict=verdict,
         tone="bad" if diverged == len(draws) else "plain",
         sections=(Section("What was tried", (picture, list_search(draws).table("page"))),),
-        facts=(*(() if seed is None else (("Seed", str(seed)),)), *run_facts()),
+        facts=(*(() if seed is None else (("Seed", str(seed)),)), *list_run_facts()),
         command=command,
     )
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.report.defection import SATISFIED
-from fedaccord.report.facts_games import run_facts
 from fedaccord.report.model import (
     FEW,
     MANY,
@@ -32,6 +31,7 @@ from fedaccord.report.model import (
     Records,
     Section,
     Table,
+    list_run_facts,
     name_rows,
 )
 from fedaccord.wording import count, format_duration, format_settings
@@ -165,7 +165,7 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
             ("Algorithm", format_settings(history.algorithm)),
             ("Seed of the run", f"{history.seed}"),
             ("Training took", format_duration(history.seconds, hedge=True)),
-            *run_facts(),
+            *list_run_facts(),
         ),
         command=command,
     )
