@@ -16,7 +16,7 @@ from fedaccord.federation.flower.replies import Arrays, Update
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import nn
 
 MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
 
@@ -58,7 +58,11 @@ class NextModel:
                 made = _average(self._algorithm, model, updates)
             else:
                 made = self._step(model, updates, ledger)
-        if not finite or (_all_finite(made) and self._remembers_finite()):
+        every = self._optimizer.state.values() if self._optimizer is not None else ()
+        if not finite or (
+            all(bool(np.isfinite(a).all()) for a in made.values() if a.dtype.kind in "fc")
+            and all(bool(t.isfinite().all()) for state in every for t in state.values())
+        ):
             return made
         if remembered is None:
             self._optimizer = None
@@ -67,10 +71,23 @@ class NextModel:
         return None
 
     def _step(self, server: Arrays, updates: Mapping[str, Update], ledger: Ledger) -> Arrays:
-        sent = [_flatten(update.arrays) for update in updates.values()]
+        import torch
+
+        numbers = {name: array for name, array in server.items() if array.dtype.kind == "f"}
+        sent = [
+            torch.cat([torch.tensor(update.arrays[name]).flatten() for name in numbers])
+            for update in updates.values()
+        ]
         counts = [updates[n].samples if n in updates else 0 for n in ledger.names]
-        parts = _cut_as(server, self._steps.aggregate(ledger, sent, counts))
-        made = parts if self._algorithm.form == "local" else self._descend(server, parts)
+        parts = self._steps.aggregate(ledger, sent, counts).split(
+            [a.size for a in numbers.values()]
+        )
+        made = {
+            name: part.numpy().reshape(array.shape).astype(array.dtype)
+            for (name, array), part in zip(numbers.items(), parts, strict=True)
+        }
+        if self._algorithm.form == "pooled":
+            made = self._descend(server, made)
         # What is not floating-point, such as a counter, stays as it is.
         return {**server, **made}
 
@@ -91,11 +108,6 @@ class NextModel:
         values = (parameter.detach().numpy().copy() for parameter in self._parameters)
         return dict(zip(gradient, values, strict=True))
 
-    def _remembers_finite(self) -> bool:
-        """Whether all that the optimizer remembers is finite."""
-        every = self._optimizer.state.values() if self._optimizer is not None else ()
-        return all(bool(t.isfinite().all()) for state in every for t in state.values())
-
 
 def _average(algorithm: Algorithm, model: Arrays, updates: Mapping[str, Update]) -> Arrays:
     """Average arrays of numbers; what is not floating-point, such as a counter, stays as it is."""
@@ -109,24 +121,7 @@ def _average(algorithm: Algorithm, model: Arrays, updates: Mapping[str, Update])
     }
 
 
-def _flatten(arrays: Arrays) -> Tensor:
-    """Put all floating-point arrays after one another."""
-    import torch
-
-    return torch.cat([torch.tensor(a).flatten() for a in arrays.values() if a.dtype.kind == "f"])
-
-
-def _cut_as(server: Arrays, vector: Tensor) -> Arrays:
-    cut, start = {}, 0
-    for name, array in server.items():
-        if array.dtype.kind == "f":
-            part = vector[start : start + array.size]
-            cut[name] = part.numpy().reshape(array.shape).astype(array.dtype)
-            start += array.size
-    return cut
-
-
-def too_large(updates: Mapping[str, Update], server_round: int) -> tuple[str, str]:
+def find_largest(updates: Mapping[str, Update], server_round: int) -> tuple[str, str]:
     """Find who sent the number furthest from 0, and give its name and what is to be said of it.
 
     updates: what each client sent, of which no finite model could be made.
@@ -145,10 +140,6 @@ def _magnitude(arrays: Arrays) -> float:
     return max((float(np.abs(a).max()) for a in numbers), default=0.0)
 
 
-def _all_finite(arrays: Arrays) -> bool:
-    return all(bool(np.isfinite(a).all()) for a in arrays.values() if a.dtype.kind in "fc")
-
-
 def mean_metrics(
     average: MetricsFunction, contents: list[RecordDict], weighted_by: str
 ) -> MetricRecord:
@@ -162,13 +153,12 @@ def mean_metrics(
     weighted_by: the metric that says how much each weighs.
     """
     records = [next(iter(content.metric_records.values())) for content in contents]
-    kinds = [{(key, _length(value)) for key, value in record.items()} for record in records]
+    kinds = [
+        {(key, len(value) if isinstance(value, list) else None) for key, value in record.items()}
+        for record in records
+    ]
     alike = {key for key, _ in set.intersection(*kinds)}
     for record in records:
         for key in set(record) - alike:
             del record[key]
     return average(contents, weighted_by)
-
-
-def _length(value: object) -> int | None:
-    return len(value) if isinstance(value, list) else None

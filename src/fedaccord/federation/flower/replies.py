@@ -141,7 +141,13 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
     loss = _number(metrics, LOSS) if LOSS in metrics else math.nan
     if LOSS in metrics and not math.isfinite(loss):
         raise NotFinite(f"its {LOSS} is {loss}")
-    arrays = _the_arrays(content, sent)
+    records: list[ArrayRecord] = list(content.array_records.values())
+    if len(records) != 1:
+        raise Unusable(f"it has {len(records)} records of arrays instead of one")
+    if records[0].keys() != sent.keys():
+        odd = printable(min(records[0].keys() ^ sent.keys()))
+        raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")
+    arrays = {name: _read_array(records[0][name], like, name) for name, like in sent.items()}
     claimed = _count(metrics, weighted_by)
     samples = min(claimed, allotted)
     # The functions that average metrics read the weight out of the reply.
@@ -181,18 +187,7 @@ def read_answer(reply: Message) -> tuple[RecordDict, MetricRecord]:
     return reply.content, records[0]
 
 
-def _the_arrays(content: RecordDict, sent: Arrays) -> Arrays:
-    records: list[ArrayRecord] = list(content.array_records.values())
-    if len(records) != 1:
-        raise Unusable(f"it has {len(records)} records of arrays instead of one")
-    record = records[0]
-    if record.keys() != sent.keys():
-        odd = printable(min(record.keys() ^ sent.keys()))
-        raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")
-    return {name: _like(record[name], like, name) for name, like in sent.items()}
-
-
-def _like(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
+def _read_array(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
     """Read an array that must be like the one that was sent, without making room for another."""
     header = _NPY.match(array.data[:1000])
     if header is None:
@@ -270,14 +265,17 @@ class AttentiveGrid:
         begun = looked = time.monotonic()
         while waiting:
             now = time.monotonic()
-            forgotten: list[str] = []
+            anew: set[int] = set()
             if now - looked >= LOOK_EVERY:
                 looked = now
-                forgotten = self._forgotten(waiting, started)
+                anew = {n for n, at in self._starts().items() if started.get(n, at) != at}
             for reply in self._grid.pull_messages(list(waiting)):
                 heard.append(reply)
                 waiting.pop(reply.metadata.reply_to_message_id, None)
-            heard += [_given_up(waiting.pop(number)) for number in forgotten if number in waiting]
+            for number, message in list(waiting.items()):
+                if message.metadata.dst_node_id in anew:
+                    del waiting[number]
+                    heard.append(Message(Error(code=GONE, reason=FORGOTTEN), reply_to=message))
             waited = time.monotonic() - begun
             if timeout is not None and waited >= timeout:
                 break
@@ -292,12 +290,3 @@ class AttentiveGrid:
             for node in self._grid.get_nodes()
             if 0 < node.heartbeat_interval < NEVER
         }
-
-    def _forgotten(self, waiting: dict[str, Message], started: dict[int, str]) -> list[str]:
-        """Find the messages to nodes that were started anew since."""
-        anew = {node for node, at in self._starts().items() if started.get(node, at) != at}
-        return [n for n, message in waiting.items() if message.metadata.dst_node_id in anew]
-
-
-def _given_up(message: Message) -> Message:
-    return Message(Error(code=GONE, reason=FORGOTTEN), reply_to=message)

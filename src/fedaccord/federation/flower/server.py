@@ -30,7 +30,7 @@ from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms import base, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.flower.aggregation import NextModel, mean_metrics, too_large
+from fedaccord.federation.flower.aggregation import NextModel, find_largest, mean_metrics
 from fedaccord.federation.flower.ledger import Ledger
 from fedaccord.federation.flower.members import (
     Plan,
@@ -44,12 +44,11 @@ from fedaccord.federation.flower.members import (
     round_quotas,
     select,
 )
-from fedaccord.federation.flower.nodes import Introduction, Nodes, NodesError, Roster
+from fedaccord.federation.flower.nodes import Introduction, NodesError, Roster
 from fedaccord.federation.flower.protocol import LOG, EvaluateOrder, Order, TrainOrder
 from fedaccord.federation.flower.replies import (
     Arrays,
     AttentiveGrid,
-    Measured,
     NotFinite,
     Remark,
     Unusable,
@@ -137,16 +136,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self._round = 0
         self._ledger: Ledger | None = None
         self._roster = Roster(
-            Nodes(
-                configrecord_key=self.configrecord_key,
-                report=self.ask_for,
-                patience=self.node_deadline,
-                met=self._meet,
-                told=self._told,
-            ),
-            named=self._members,
+            configrecord_key=self.configrecord_key,
+            report=self.ask_for,
+            members=self._members,
             deadline=self.node_deadline,
             exacting=self.exacting,
+            met=self._meet,
+            told=self._object,
         )
         # Of the round: the model, and that which is measured; who was sent what, how many samples
         # each was allotted, and whether it is evaluated on all points and on the goal test's.
@@ -234,15 +230,17 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self._round = server_round
         self._model = {name: array.numpy() for name, array in arrays.items()}
         if self._ledger is None:
-            self._ledger = self._enrolled(grid)
+            self._ledger = self._enrol(grid)
+        nodes: dict[str, int] = {}
         if self.fraction_train > 0:
-            nodes = self._chosen(grid, "train", self.fraction_train, self.min_train_nodes)
+            nodes = self._select(grid, "train", self.fraction_train, self.min_train_nodes)
             self._allotted = self._book.allot_to(nodes)
-        for name, count in self._allotted.items():
-            order = self._book.train_order(name, count, server_round, report=self.ask_for)
-            self._asked[name] = self._message(MessageType.TRAIN, nodes[name], arrays, config, order)
         LOG.info("configure_train: %s", {n: self._allotted.get(n, 0) for n in self._book.names})
-        return list(self._asked.values())
+        orders = {
+            name: self._book.train_order(name, count, server_round, report=self.ask_for)
+            for name, count in self._allotted.items()
+        }
+        return self._address(MessageType.TRAIN, nodes, orders, arrays, config)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -252,7 +250,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None, None
         good, faults = self._read(replies, self._read_update)
         losses = {name: update.loss for name, update in good.items()}
-        if self._diverges(faults):
+        if self._has_diverged(faults):
             # What was drawn was drawn, whatever came of it.
             self._book.note_training(self._allotted, losses)
             self._book.record_divergence()
@@ -260,12 +258,12 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None, None
         # Where it is one's own, or an audit's, a model that is not finite is what training made.
         finite = not self.exacting and len(self._book.names) > 1
-        made = (
-            self._next_model(self._model, good, ledger=self._book, finite=finite) if good else None
-        )
-        if good and made is None:
-            self._remark(*too_large(good, self._round))
-            good, losses = {}, {}
+        made = None
+        if good:
+            made = self._next_model(self._model, good, ledger=self._book, finite=finite)
+            if made is None:
+                self._remark(*find_largest(good, self._round))
+                good, losses = {}, {}
         self._book.note_training({name: u.samples for name, u in good.items()}, losses)
         LOG.info("aggregate_train: %d replies used, %d not", len(good), len(faults))
         if made is None:
@@ -290,13 +288,10 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return []
         # What is measured here is what clients may leave with, whatever a subclass made of it.
         self._measured = arrays
-        nodes = self._chosen(grid, "evaluate", self.fraction_evaluate, self.min_evaluate_nodes)
-        for name, node in nodes.items():
-            order = self._book.evaluate_order(
-                name, server_round, whole=self._whole, tested=self._tested
-            )
-            self._asked[name] = self._message(MessageType.EVALUATE, node, arrays, config, order)
-        return list(self._asked.values())
+        nodes = self._select(grid, "evaluate", self.fraction_evaluate, self.min_evaluate_nodes)
+        kinds = {"whole": self._whole, "tested": self._tested}
+        orders = {name: self._book.evaluate_order(name, server_round, **kinds) for name in nodes}
+        return self._address(MessageType.EVALUATE, nodes, orders, arrays, config)
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
@@ -304,8 +299,13 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Note the accuracies, let the weights react, and see whether everybody has its goal."""
         if self.stopped is not None:
             return None
-        good, faults = self._read(replies, self._read_measured)
-        if self._whole and self._diverges(faults):
+        good, faults = self._read(
+            replies,
+            lambda name, reply: read_measured(
+                reply, whole=self._whole, tested=self._tested, weighted_by=self.weighted_by_key
+            ),
+        )
+        if self._whole and self._has_diverged(faults):
             self._book.record_divergence()
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
@@ -318,16 +318,15 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             own = {name: array.numpy() for name, array in self._measured.items()}
             self.checkpoints |= dict.fromkeys(leaving, own)
         if server_round < self.algorithm.rounds or self._over:
-            self._see_whether_it_ends()
+            self._stop_if_done()
         self._save()
         if not good:
             return None
         contents = [measured.content for measured in good.values()]
         return mean_metrics(self.evaluate_metrics_aggr_fn, contents, self.weighted_by_key)
 
-    def _see_whether_it_ends(self) -> None:
-        enough = self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal
-        if enough:
+    def _stop_if_done(self) -> None:
+        if self.stop_at_goal is not None and self._book.goals_in_a_row >= self.stop_at_goal:
             self._stop("everybody has the accuracy it wants", level=logging.INFO)
         elif self._book.ended:
             self._over = True
@@ -338,7 +337,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
     # Who is there.
 
-    def _enrolled(self, grid: Grid) -> Ledger:
+    def _enrol(self, grid: Grid) -> Ledger:
         """Wait for the members, and open the book with them."""
         least = max(self.min_available_nodes, self.min_train_nodes, self.min_evaluate_nodes)
         clients = self._roster.enrol(grid, least=least)
@@ -352,7 +351,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
                 self._remark(name, "is not there; training begins without it")
             elif client.label_counts is not None:
                 self.label_counts[name] = client.label_counts
-        points = {name: client and client.points for name, client in clients.items()}
+        points = {n: None if client is None else client.points for n, client in clients.items()}
         return Ledger(
             algorithm, points, requirements=self.requirements, quotas=quotas, seed=self.seed
         )
@@ -374,7 +373,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             except InputError as error:
                 self._remark(client.name, f"cannot train: {error}")
 
-    def _chosen(self, grid: Grid, purpose: str, fraction: float, least: int) -> dict[str, int]:
+    def _select(self, grid: Grid, purpose: str, fraction: float, least: int) -> dict[str, int]:
         """Select clients among those that are there; none, and the end, if they are too few."""
         # Who has left may go, and is not waited for.
         staying = self._book.staying
@@ -389,20 +388,25 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return {}
         count = max(int(len(here) * fraction), least)
         place = (purpose, self._round)
-        return {
-            name: here[name]
-            for name in select(self._book.names, here, count, seed=self.seed, place=place)
-        }
+        chosen = select(self._book.names, here, count, seed=self.seed, place=place)
+        return {name: here[name] for name in chosen}
 
     # What is said and heard.
 
-    def _message(
-        self, kind: str, node: int, arrays: ArrayRecord, config: ConfigRecord, order: Order
-    ) -> Message:
-        # A config of its own for each: what is set in one must not be set in all.
-        own = ConfigRecord({**config, **order.to_config()})
-        record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: own})
-        return Message(record, dst_node_id=node, message_type=kind)
+    def _address(
+        self,
+        kind: str,
+        nodes: Mapping[str, int],
+        orders: Mapping[str, Order],
+        arrays: ArrayRecord,
+        config: ConfigRecord,
+    ) -> list[Message]:
+        for name, order in orders.items():
+            # A config of its own for each: what is set in one must not be set in all.
+            own = ConfigRecord({**config, **order.to_config()})
+            record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: own})
+            self._asked[name] = Message(record, dst_node_id=nodes[name], message_type=kind)
+        return list(self._asked.values())
 
     def _read(
         self, replies: Iterable[Message], read: Callable[[str, Message], Read]
@@ -439,12 +443,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             )
         return update
 
-    def _read_measured(self, name: str, reply: Message) -> Measured:
-        return read_measured(
-            reply, whole=self._whole, tested=self._tested, weighted_by=self.weighted_by_key
-        )
-
-    def _diverges(self, faults: Mapping[str, Unusable]) -> bool:
+    def _has_diverged(self, faults: Mapping[str, Unusable]) -> bool:
         """Tell whether training diverged: one client alone may only say so, unless it is alone."""
         failed = sum(isinstance(fault, NotFinite) for fault in faults.values())
         if self.exacting:
@@ -453,7 +452,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
 
     # What is told.
 
-    def _told(self, client: str, text: str) -> None:
+    def _object(self, client: str, text: str) -> None:
         """Note what is odd about who is there."""
         self._remark(client, text)
         if self.exacting:

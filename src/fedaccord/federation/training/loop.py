@@ -301,7 +301,8 @@ def find_gradient(model: nn.Module, session: Session, drawn: Sequence[Drawn]) ->
     ready_dropout(model, [mine.rows for mine in drawn], seed=session.seed)
     inputs, labels = (torch.cat(part) for part in zip(*(m.batch for m in drawn), strict=True))
     model.zero_grad()
-    return add_gradient(model, inputs, labels).split([len(mine) for mine in drawn])
+    losses: Sequence[Tensor] = add_gradient(model, inputs, labels).split([len(m) for m in drawn])
+    return losses
 
 
 def find_mean_gradient(
