@@ -37,8 +37,8 @@ from scipy import sparse
 
 from fedaccord import CoverageGame, DiscoveryGame, LinearGame, solve_optimal, solve_stable
 from fedaccord._io.files import replace_file
-from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.linear.kernels import sweep_gram
+from fedaccord.equilibria.linear.stable import relative_regret
 
 RESULTS = Path(__file__).parent / "results" / "games.json"
 POINTS_AN_AGENT = 50

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from strategies import discovery_games, framed_games, linear_games, psd_games, strict_psd_games
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.envy_free import equal_allocation, solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.result import Status, equal_allocation
+from fedaccord.equilibria.solve import (
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord.equilibria.structure import core_set, strictly_dominant_own_benefits
 from fedaccord.games import catalog
 from fedaccord.games.linear import LinearGame

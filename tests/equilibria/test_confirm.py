@@ -12,10 +12,8 @@ from fedaccord._checks import simplest_fraction
 from fedaccord.audit import Answer
 from fedaccord.equilibria import confirm as confirming
 from fedaccord.equilibria.confirm import confirm, is_refuted
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Deadline, Interval, Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
 
 SOLVERS = {"optimal": solve_optimal, "stable": solve_stable, "envy-free": solve_envy_free}
 OVERLAP = LinearGame([[1, 0.7, 0.7], [0.7, 1, 0.2], [0.7, 0.2, 1]], [1, 1.5, 1])

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Interval, Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 

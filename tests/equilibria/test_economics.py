@@ -11,10 +11,9 @@ from fedaccord.equilibria.economics import (
     requirement_prices,
     support_payments,
 )
-from fedaccord.equilibria.linear.best_response import find_fixed_point
-from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.linear.stable import find_fixed_point
 from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame

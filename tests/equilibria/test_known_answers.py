@@ -15,16 +15,19 @@ import pytest
 from commands import run, write
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
 from fedaccord.equilibria.coverage.cuts import smooth_bound
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.economics import support_payments
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.general.enclosures import small_real_equilibria
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
-from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.general.stable import small_real_equilibria
 from fedaccord.equilibria.result import Deadline, Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import (
+    price_of_fairness,
+    price_of_stability,
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord.equilibria.structure import (
     core_set,
     everyone_must_contribute,

@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_games import INDEFINITE, PAPER_LIKE, flower
 
-from fedaccord.equilibria.all_concepts import (
-    Price,
+from fedaccord.equilibria.result import Interval, Price, Solution, Status
+from fedaccord.equilibria.solve import (
     price_of_anarchy,
     price_of_fairness,
     price_of_stability,
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
 )
-from fedaccord.equilibria.envy_free import solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.result import Interval, Solution, Status
-from fedaccord.equilibria.stable import solve_stable
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 

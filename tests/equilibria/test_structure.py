@@ -8,9 +8,8 @@ from scipy import sparse
 from strategies import discovery_games, psd_games, strict_psd_games
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.equilibria.structure import (
     core_set,
     everyone_contributes,

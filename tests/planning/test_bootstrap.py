@@ -5,9 +5,8 @@ import pytest
 from linear_games import random_game
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.games.linear import LinearGame
 from fedaccord.planning.selection import find_optimal_totals, follow_equilibria
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.probabilities import FINE, NEAR, Aim, find_margin, lower_to_limits
 from fedaccord.planning.selection import Equilibria

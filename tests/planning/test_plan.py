@@ -11,8 +11,7 @@ from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 
 from fedaccord._io.files import json_text
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, predict_accuracies

@@ -4,8 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord.audit import audit
-from fedaccord.equilibria.all_concepts import Price
-from fedaccord.equilibria.result import Interval, Solution, Status
+from fedaccord.equilibria.result import Interval, Price, Solution, Status
 from fedaccord.games.catalog.entries import build
 from fedaccord.games.linear import LinearGame
 

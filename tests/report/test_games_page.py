@@ -9,8 +9,7 @@ import pytest
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.all_concepts import Price
-from fedaccord.equilibria.result import Interval, Status
+from fedaccord.equilibria.result import Interval, Price, Status
 from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from claim_rows import assert_comes_out, quick_row, row, verdict
 
-from fedaccord.equilibria.all_concepts import Price
-from fedaccord.equilibria.result import Status
+from fedaccord.equilibria.result import Price, Status
 from fedaccord.games.base import Game
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import DiscoveryGame

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from claim_rows import assert_comes_out, quick_row, row
 
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce import appendix_rounding as rounding
 from fedaccord.reproduce import section_5_coverage as coverage

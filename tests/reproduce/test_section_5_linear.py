@@ -9,9 +9,8 @@ import pytest
 from claim_rows import assert_comes_out, quick_row, row
 
 from fedaccord.audit import Answer
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.reproduce import appendix_weights as weights
 from fedaccord.reproduce import draws
 from fedaccord.reproduce import section_5_linear as linear

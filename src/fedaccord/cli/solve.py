@@ -55,7 +55,7 @@ def solve(
     such allocation exists is an answer; 1 when one got none.
     """
     # Solvers bring much along, which other commands do without.
-    from fedaccord.equilibria.all_concepts import solve_all
+    from fedaccord.equilibria.solve import solve_all
     from fedaccord.games.files import read_game
     from fedaccord.report.games import show_solutions
 

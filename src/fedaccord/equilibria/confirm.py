@@ -1,9 +1,9 @@
 """Claims about linear games, confirmed in exact arithmetic or taken back.
 
 Solvers work in doubles and within tolerances. What they claim of a small game is compared with what
-branch and bound finds in fractions (exact.py): the claim stands where both agree and the audit does
-not refute the allocation; where they differ, what was found exactly is returned instead; where the
-search does not end in time, the claim becomes bounds that are proved.
+branch and bound finds in fractions: the claim stands where both agree and the audit does not refute
+the allocation; where they differ, what was found exactly is returned instead; where the search does
+not end in time, the claim becomes bounds that are proved.
 
 In larger games the optimum, and the equilibrium of a potential, come with prices and gaps that
 prove their bounds up to rounding, and these stand. The proof of a mixed-integer program cannot be
@@ -14,24 +14,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, exact_numbers, simplest_fraction
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.exact import Least, least_total, program_of, to_floats
-from fedaccord.equilibria.general.exhaustive import (
-    exhaustive_envy_free,
-    exhaustive_optimal,
-    exhaustive_stable,
-)
-from fedaccord.equilibria.highs import linear_program
 from fedaccord.equilibria.linear.envy_free import forced_pairs, pair_rows
-from fedaccord.equilibria.linear.stable import is_tame, normalise
+from fedaccord.equilibria.linear.optimal import is_tame, normalise
+from fedaccord.equilibria.programs import (
+    Alternative,
+    Least,
+    Program,
+    Row,
+    least_total,
+    linear_program,
+    to_floats,
+)
 from fedaccord.equilibria.result import (
     Claim,
     Concept,
@@ -42,7 +45,7 @@ from fedaccord.equilibria.result import (
     Status,
     stable_box,
 )
-from fedaccord.games.base import Game
+from fedaccord.games.base import ROUNDING, Game
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents every claim is confirmed; up to the second number, those of mixed-integer
@@ -118,14 +121,17 @@ def is_refuted(solution: Solution, tolerance: float) -> bool:
     if solution.contributions is None:
         return False
     found = audit(solution.game, solution.contributions, tolerance=tolerance)
-    verdicts = {
-        "optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free,
-    }  # fmt: skip
-    return verdicts[solution.concept] is Answer.FALSE
+    return found.verdicts[solution.concept] is Answer.FALSE
 
 
 def _search_boxes(claim: Claim[LinearGame], deadline: Deadline) -> Solution:
     """Search whole numbers by dividing boxes."""
+    from fedaccord.equilibria.general.exhaustive import (
+        exhaustive_envy_free,
+        exhaustive_optimal,
+        exhaustive_stable,
+    )
+
     if claim.concept == "stable":
         select: Select = "costliest" if claim.costliest else "cheapest"
         return exhaustive_stable(claim.game, select=select, deadline=deadline)
@@ -270,3 +276,125 @@ def _claim(solution: Solution, options: Mapping[str, Any], deadline: Deadline) -
     game = solution.game
     assert isinstance(game, LinearGame)
     return Claim(game, solution.concept, options["tolerance"], deadline, costliest=costliest)
+
+
+# What allocations of a concept obey: linear rows and, for each agent or pair, one of a few
+# alternatives. An agent gives its least or has nothing to spare; i gives no more than j, or would
+# be short after a swap.
+
+
+class _Writer:
+    """Writes rows over contributions as rows over variables in whole numbers."""
+
+    def __init__(self, amount: Fraction, whole: bool) -> None:
+        self.amount, self.whole = amount, whole
+
+    def row(
+        self, weights: Iterable[tuple[int, Fraction | int]], least: Fraction | int, *,
+        strict: bool = False,
+    ) -> Row:  # fmt: skip
+        """Return sum of weight * theta_j >= (or >) least; the sharpest such row of whole theta."""
+        terms = [(j, w) for j, w in weights if w]
+        right = least / self.amount
+        scale = math.lcm(*(w.denominator for _, w in terms))
+        if not self.whole:
+            scale = math.lcm(scale, right.denominator)
+        whole = [int(w * scale) for _, w in terms]
+        right *= scale
+        common = math.gcd(*whole) if self.whole else math.gcd(*whole, int(right))
+        right /= common
+        if self.whole:
+            right = Fraction(math.floor(right) + 1 if strict else math.ceil(right))
+            strict = False
+        return Row(
+            tuple((j, w // common) for (j, _), w in zip(terms, whole, strict=True)),
+            int(right), strict,
+        )  # fmt: skip
+
+
+def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") -> Program:
+    """Write down what the allocations of a concept must obey."""
+    k, benefits = game.size, game.exact_benefits
+    low, costs = exact_numbers(game.minimums), exact_numbers(game.costs)
+    high = [simplest_fraction(n) if np.isfinite(n) else None for n in game.limits.tolist()]
+    needs = list(game.exact_requirements)
+    if not game.is_integer:
+        needs = [_reach(row, need, high) for row, need in zip(benefits, needs, strict=True)]
+    if concept == "stable":
+        # Nobody gives more than alone, as the others' samples only help.
+        alone = [need / benefits[i][i] for i, need in enumerate(needs)]
+        if game.is_integer:
+            alone = [Fraction(math.ceil(a)) for a in alone]
+        most = [max(a, least) for a, least in zip(alone, low, strict=True)]
+        high = [m if h is None else min(m, h) for m, h in zip(most, high, strict=True)]
+    start = low if select == "cheapest" else [h or Fraction(0) for h in high]
+    amount = Fraction(1, math.lcm(*(t.denominator for t in start)))
+    unit = Fraction(1, math.lcm(*(c.denominator for c in costs)))
+    writer = _Writer(amount, game.is_integer)
+    rows = [writer.row([(j, 1)], low[j]) for j in range(k)]
+    rows += [writer.row([(j, -1)], -h) for j, h in enumerate(high) if h is not None]
+    rows += [writer.row(enumerate(benefits[i]), needs[i]) for i in range(k)]
+    choices: list[tuple[Alternative, ...]] = []
+    if concept == "stable":
+        choices = [_rest(writer, i, benefits[i], needs[i], low[i]) for i in range(k)]
+    elif concept == "envy-free":
+        forced = forced_pairs(game)
+        rows += [writer.row([(j, 1), (i, -1)], 0) for i, j in sorted(forced)]
+        choices = [
+            _no_envy(writer, i, j, benefits[i], needs[i], low, high)
+            for i, j in permutations(range(k), 2)
+            if (i, j) not in forced
+        ]
+    return Program(
+        costs=tuple(int(c / unit) for c in costs),
+        start=tuple(int(t / amount) for t in start),
+        step=1 if select == "cheapest" else -1,
+        rows=tuple(rows), choices=tuple(choices), whole=game.is_integer,
+        amount=amount, money=amount * unit,
+    )  # fmt: skip
+
+
+def _reach(
+    benefits: Sequence[Fraction], need: Fraction, high: Sequence[Fraction | None]
+) -> Fraction:
+    """Return what an agent needs, or what all limits give it where that is less by rounding."""
+    most = Fraction(0)
+    for weight, limit in zip(benefits, high, strict=True):
+        if weight and limit is None:
+            return need
+        most += weight * (limit or 0)
+    return most if most < need <= most * (1 + Fraction(ROUNDING)) else need
+
+
+def _rest(
+    writer: _Writer, agent: int, benefits: Sequence[Fraction], need: Fraction, low: Fraction
+) -> tuple[Alternative, ...]:
+    """Give the least, or more with nothing to spare: in whole numbers, less than one own sample."""
+    idle = writer.row([(agent, -1)], -low)
+    weights = [(j, -w) for j, w in enumerate(benefits)]
+    if not writer.whole:
+        return (idle,), (writer.row(weights, -need),)
+    tight = writer.row(weights, -need - benefits[agent], strict=True)
+    return (idle,), (tight, writer.row([(agent, 1)], low + 1))
+
+
+def _no_envy(
+    writer: _Writer, i: int, j: int, benefits: Sequence[Fraction], need: Fraction,
+    low: Sequence[Fraction], high: Sequence[Fraction | None],
+) -> tuple[Alternative, ...]:  # fmt: skip
+    """Give no more than j; or be short after a swap; or be unable to swap.
+
+    They are if i gives more than j's limit, or j less than i's minimum.
+    """
+    found: list[Alternative] = [(writer.row([(j, 1), (i, -1)], 0),)]
+    if benefits[j] < benefits[i]:
+        swapped = list(benefits)
+        swapped[i], swapped[j] = benefits[j], benefits[i]
+        short = writer.row(((n, -w) for n, w in enumerate(swapped)), -need, strict=True)
+        found.append((short, writer.row([(i, 1), (j, -1)], 0)))
+    theirs, mine = high[j], high[i]
+    if theirs is not None and (mine is None or mine > theirs):
+        found.append((writer.row([(i, 1)], theirs, strict=True),))
+    if low[j] < low[i]:
+        found.append((writer.row([(j, -1)], -low[i], strict=True),))
+    return tuple(found)

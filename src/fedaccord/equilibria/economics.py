@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Solution
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
-from fedaccord.errors import ExactnessError, InputError, UnsolvedError
+from fedaccord.audit import Answer, Audit
+from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.base import Game
 
 Concept: TypeAlias = Literal["optimal", "stable", "envy-free"]
+CONCEPTS: tuple[Concept, ...] = get_args(Concept)
 # Which of several equilibria: the best, or the worst.
 Select: TypeAlias = Literal["cheapest", "costliest"]
 AnyGame = TypeVar("AnyGame", bound=Game)
@@ -62,6 +63,16 @@ class Interval:
         """Return the ends; None where one is unknown."""
         ends = {"lower": self.lower, "upper": self.upper}
         return {key: end if np.isfinite(end) else None for key, end in ends.items()}
+
+
+@dataclass(frozen=True)
+class Price(Interval):
+    """A ratio of totals, between lower and upper.
+
+    note: what to know about it, such as that both totals are zero.
+    """
+
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +149,55 @@ def _tidy(contributions: Vector) -> Vector:
     noise = 1e-12 * float(np.abs(contributions).max(initial=0.0))
     # Adding zero turns a negative zero into zero.
     return np.where(np.abs(contributions - nearest) <= noise, nearest, contributions) + 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedGame:
+    """What was found for each concept that was asked for.
+
+    game: what was solved.
+    solutions: by concept, in the order of CONCEPTS.
+    audits: by concept, where an allocation was found.
+    price_of_stability, price_of_fairness: None where a solution they need was not asked for.
+    """
+
+    game: Game
+    solutions: Mapping[str, Solution]
+    audits: Mapping[str, Audit]
+    price_of_stability: Price | None
+    price_of_fairness: Price | None
+
+    @property
+    def main_concept(self) -> str:
+        """The concept to explain and to save: stable, or the first that was asked for."""
+        return "stable" if "stable" in self.solutions else next(iter(self.solutions))
+
+    @property
+    def prices(self) -> dict[str, Price | None]:
+        """The prices by their names in JSON."""
+        return {
+            "price_of_stability": self.price_of_stability,
+            "price_of_fairness": self.price_of_fairness,
+        }
+
+    def is_answered(self, concept: str) -> bool:
+        """Whether a concept got an answer that the audit does not refute."""
+        if concept not in self.audits:
+            return self.solutions[concept].status is not Status.FAILED
+        return self.audits[concept].verdicts[concept] is not Answer.FALSE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found, for machines."""
+        return {
+            "solutions": {
+                concept: {
+                    **solution.to_dict(),
+                    "audit": self.audits[concept].to_dict() if concept in self.audits else None,
+                }
+                for concept, solution in self.solutions.items()
+            },
+            **{name: price and price.to_dict() for name, price in self.prices.items()},
+        }
 
 
 class Deadline:
@@ -244,69 +304,10 @@ class Claim(Generic[AnyGame]):
         return (max if self.costliest else min)(found, key=self.game.total)
 
 
-def answer(
-    game: Game,
-    concept: Concept,
-    options: Mapping[str, Any],
-    *,
-    methods: Collection[str],
-    time_limit: float,
-    solve: Callable[[Deadline], Solution],
-) -> Solution:
-    """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
-    check_method(options["method"], methods)
-    _check_number("tolerance", options["tolerance"], "above 0 and below 1", lambda t: 0 < t < 1)
-    _check_number("time_limit", time_limit, "zero seconds or more", lambda t: t >= 0)
-    deadline = Deadline(time_limit)
-    claim = Claim(game, concept, options["tolerance"], deadline)
-    try:
-        agent = game.short_at_limits()
-        solution = _confirm(claim, solve, options) if agent is None else _refuse(claim, agent)
-    except ExactnessError as error:
-        solution = claim.failed("exact", str(error))
-    if game.utility_doubt > 0:
-        solution = _temper(solution)
-    return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
-
-
-def _confirm(
-    claim: Claim[Game], solve: Callable[[Deadline], Solution], options: Mapping[str, Any]
-) -> Solution:
-    from fedaccord.equilibria.confirm import confirm, solve_exactly
-
-    found = solve_exactly(claim.game, claim.concept, options, claim.deadline)
-    return found or confirm(solve(claim.deadline), options, claim.deadline)
-
-
 def check_method(method: str, known: Collection[str]) -> None:
     """Refuse a method that there is not."""
     if method not in known:
         raise InputError(f"method must be one of {', '.join(known)}; got {method!r}")
-
-
-def _temper(solution: Solution) -> Solution:
-    """Claim nothing for certain of a game whose utilities are estimates."""
-    return dataclasses.replace(
-        solution,
-        status=Status.FAILED if solution.contributions is None else Status.LIMIT,
-        bounds=Interval(0.0, np.inf),
-        note=" ".join(
-            filter(None, (solution.note, "Utilities are estimates: nothing is proved by them."))
-        ),
-    )
-
-
-def _check_number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
-    if not isinstance(value, int | float) or not fits(value):
-        raise InputError(f"{name} must be a number, {what}; got {value!r}")
-
-
-def _refuse(claim: Claim[Game], agent: int) -> Solution:
-    name = claim.game.name(agent)
-    return claim.solution(
-        "limits", Status.INFEASIBLE, Interval(np.inf, np.inf), certificate={"agent": agent},
-        note=f"{name} stays short: raise somebody's limit or lower its requirement.",
-    )  # fmt: skip
 
 
 def stable_box(game: Game) -> Box:

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Indices, frozen
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Deadline, Solution
+from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 

@@ -163,9 +163,7 @@ class _Planner:
     # With one.
 
     def _solve(self, bare: LinearGame) -> dict[str, Solution]:
-        from fedaccord.equilibria.envy_free import solve_envy_free
-        from fedaccord.equilibria.optimal import solve_optimal
-        from fedaccord.equilibria.stable import solve_stable
+        from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
 
         stable = solve_stable(bare, time_limit=self.time_limit)
         optimal = solve_optimal(bare, time_limit=self.time_limit)
@@ -278,7 +276,7 @@ class _Planner:
 
     def _compare_concepts(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
         """Return the plans without margins: what each gives, their costs, what stability does."""
-        from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
+        from fedaccord.equilibria.solve import price_of_fairness, price_of_stability
 
         optimal, stable = solutions["optimal"], solutions["stable"]
         prices = {

@@ -14,8 +14,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.allocation import Allocation
 from fedaccord.audit import Audit, audit
-from fedaccord.equilibria.all_concepts import Price
-from fedaccord.equilibria.result import Solution
+from fedaccord.equilibria.result import Price, Solution
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from fedaccord._checks import Indices, Matrix, Vector, frozen
-from fedaccord.equilibria.linear.best_response import relative_regret
+from fedaccord.equilibria.linear.stable import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
 from fedaccord.games.linear import LinearGame
 
@@ -64,7 +64,7 @@ def find_equilibria(
     seed: of the orders in which agents move, where not all equilibria are listed.
     cheapest: what that solver has found already.
     """
-    from fedaccord.equilibria.stable import solve_stable
+    from fedaccord.equilibria.solve import solve_stable
 
     deadline = Deadline(time_limit)
     small = game.size <= MOST_AGENTS

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedaccord._checks import Indices
-from fedaccord.audit import Audit
-from fedaccord.games.envy import LISTED
+from fedaccord.audit import LISTED, Audit
 from fedaccord.report import style
 from fedaccord.report.drawing import finish, new_axes, short, styled
 from fedaccord.report.games import ROWS, tabulate_needs

@@ -28,7 +28,7 @@ from fedaccord.report.terminal import shorten_name
 from fedaccord.wording import count, format_number, format_range
 
 if TYPE_CHECKING:
-    from fedaccord.equilibria.all_concepts import SolvedGame
+    from fedaccord.equilibria.result import SolvedGame
 
 # Up to this many agents a page lists all; of more, only the SHOWN that matter most.
 ROWS = 2_000

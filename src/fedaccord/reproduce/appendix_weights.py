@@ -9,7 +9,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.charts import Chart, Line
-from fedaccord.equilibria.optimal import solve_optimal
+from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.games import catalog
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce.claims import Claims, Measured, Setting

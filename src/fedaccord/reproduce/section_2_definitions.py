@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
-from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import (
+    price_of_fairness,
+    price_of_stability,
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord.games import catalog
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame

@@ -12,9 +12,8 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_envy_free, solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame

@@ -14,11 +14,15 @@ from scipy import sparse
 from fedaccord._checks import Vector
 from fedaccord.audit import Answer, audit
 from fedaccord.charts import Chart, Line
-from fedaccord.equilibria.all_concepts import price_of_fairness, price_of_stability
-from fedaccord.equilibria.envy_free import PAIRS_LIMIT, solve_envy_free
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Interval, Solution
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import (
+    PAIRS_LIMIT,
+    price_of_fairness,
+    price_of_stability,
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord.games import catalog
 from fedaccord.games.base import Certified, Game
 from fedaccord.games.coverage import CoverageGame

@@ -11,7 +11,7 @@ import numpy as np
 from fedaccord._checks import Matrix, Vector
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games import catalog
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.reproduce.claims import Claims, Measured, Setting

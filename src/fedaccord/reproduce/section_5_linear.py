@@ -8,9 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Solution
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.draws import (

@@ -10,8 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.optimal import solve_optimal
-from fedaccord.equilibria.stable import solve_stable
+from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.equilibria.structure import (
     core_set,
     everyone_must_contribute,

@@ -5,9 +5,9 @@ import pytest
 from linear_games import PAPER_LIKE, flower, random_game
 from scipy import sparse
 
-from fedaccord.equilibria.linear import best_response
-from fedaccord.equilibria.linear.best_response import find_fixed_point, polish, relative_regret
+from fedaccord.equilibria.linear import stable
 from fedaccord.equilibria.linear.kernels import sweep_dense, sweep_explicit, sweep_gram
+from fedaccord.equilibria.linear.stable import find_fixed_point, polish, relative_regret
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -147,7 +147,7 @@ def test_slow_games_get_momentum_and_arrive():
 def test_momentum_saves_sweeps(monkeypatch):
     game = chain()
     with_momentum = find_fixed_point(game, tolerance=1e-5, deadline=Deadline(60))
-    monkeypatch.setattr(best_response, "SLOW", np.inf)
+    monkeypatch.setattr(stable, "SLOW", np.inf)
     without = find_fixed_point(game, tolerance=1e-5, deadline=Deadline(60))
     assert with_momentum.accelerated
     assert not without.accelerated

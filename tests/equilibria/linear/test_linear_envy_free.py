@@ -13,9 +13,9 @@ from linear_games import (
 )
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.envy_free import solve_envy_free
 from fedaccord.equilibria.linear.envy_free import envious_pairs, forced_pairs
 from fedaccord.equilibria.result import Status, equal_allocation
+from fedaccord.equilibria.solve import solve_envy_free
 from fedaccord.games.linear import LinearGame
 
 STAR = np.eye(5)
@@ -180,8 +180,8 @@ def test_whole_equilibria_are_not_taken_for_envy_free(monkeypatch):
     game = LinearGame([[1, 0.9], [0.9, 1]], [2, 2], strategies="integer")
     assert audit(game, [2, 1]).stable is Answer.TRUE
     assert audit(game, [2, 1]).envy == ((0, 1),)
-    monkeypatch.setattr("fedaccord.equilibria.envy_free.EXHAUSTIVE_LIMIT", 0.5)
-    monkeypatch.setattr("fedaccord.equilibria.envy_free.PAIRS_LIMIT", 1)
+    monkeypatch.setattr("fedaccord.equilibria.solve.EXHAUSTIVE_LIMIT", 0.5)
+    monkeypatch.setattr("fedaccord.equilibria.solve.PAIRS_LIMIT", 1)
     assert solve_envy_free(game).contributions.tolist() == [2, 2]
     real = game.replace(strategies="real")
     assert solve_envy_free(real).method in ("stable", "equal")

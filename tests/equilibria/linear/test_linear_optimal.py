@@ -23,8 +23,8 @@ from fedaccord.equilibria.linear.optimal import (
     milp_optimal,
     repaired,
 )
-from fedaccord.equilibria.optimal import solve_optimal
 from fedaccord.equilibria.result import Deadline, Status
+from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 

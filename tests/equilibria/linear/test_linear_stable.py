@@ -6,17 +6,17 @@ from linear_games import INDEFINITE, PAPER_LIKE, flower, random_game, stable_ran
 
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
+from fedaccord.equilibria.general.stable import general_stable
 from fedaccord.equilibria.linear import stable as linear_stable
 from fedaccord.equilibria.linear.stable import (
     damped_stable,
-    is_stable,
-    milp_stable,
     potential_gap,
     potential_stable,
     trivial_lower_bound,
 )
+from fedaccord.equilibria.linear.stable_programs import is_stable, milp_stable
 from fedaccord.equilibria.result import Deadline, Status
-from fedaccord.equilibria.stable import general_stable, solve_stable
+from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -100,7 +100,7 @@ def test_the_potential_bounds_hold_the_total_even_after_few_sweeps():
             continue
         for theta in (rng.random(4), linear_stable.polish(game, rng.random(4))):
             theta = np.clip(theta, game.minimums, game.limits)
-            bounds = linear_stable._total_bounds(game, theta, potential_gap(game, theta))
+            bounds = linear_stable.bound_totals(game, theta, potential_gap(game, theta))
             if bounds is not None:
                 assert bounds.lower - 1e-9 <= ends[0] <= ends[1] <= bounds.upper + 1e-9
                 tight += bounds.upper < 10 * ends[1]
@@ -245,7 +245,7 @@ def test_general_best_response_bounds_the_end_that_was_asked_for():
     deadline = Deadline(10)
     for select, ends in (("cheapest", (0.0, 5 / 3)), ("costliest", (5 / 3, np.inf))):
         solution = general_stable(
-            game, select=select, tolerance=1e-6, deadline=deadline, start=None
+            game, method="best-response", select=select, tolerance=1e-6, deadline=deadline
         )
         assert (solution.bounds.lower, solution.bounds.upper) == pytest.approx(ends)
 

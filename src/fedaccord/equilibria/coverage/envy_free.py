@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord.audit import has_no_envy
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.feasible import cap_by_total, cut_work_fits, fits_scip
@@ -27,7 +28,6 @@ from fedaccord.equilibria.result import (
     equal_allocation,
 )
 from fedaccord.games.coverage import CoverageGame
-from fedaccord.games.envy import has_no_envy
 
 # Boxes of class amounts are divided for at most this many classes and seconds.
 QUOTIENT_LIMIT = 3

@@ -7,7 +7,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
-from fedaccord.equilibria.highs import linear_program
+from fedaccord.equilibria.programs import linear_program
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.coverage import CoverageGame
 

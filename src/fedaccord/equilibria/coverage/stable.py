@@ -28,7 +28,7 @@ from fedaccord.equilibria.coverage.sweeps import (
     sweep_responses,
     sweep_uniform,
 )
-from fedaccord.equilibria.highs import linear_program
+from fedaccord.equilibria.programs import linear_program
 from fedaccord.equilibria.result import (
     Claim,
     Deadline,

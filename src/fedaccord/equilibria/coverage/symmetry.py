@@ -19,7 +19,7 @@ from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.coverage.cuts import Cut
-from fedaccord.equilibria.highs import linear_program
+from fedaccord.equilibria.programs import linear_program
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.coverage import CoverageGame
 

@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.highs import linear_program, mixed_program
-from fedaccord.equilibria.linear.stable import Normalised, normalise
+from fedaccord.audit import find_envy, has_no_envy
+from fedaccord.equilibria.linear.optimal import Normalised, normalise
+from fedaccord.equilibria.programs import linear_program, mixed_program
 from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
-from fedaccord.games.envy import find_envy, has_no_envy
 from fedaccord.games.linear import LinearGame
 
 # Rows of a program with the least and the most they may be.

@@ -2,12 +2,13 @@
 
     minimise  c' theta   subject to  W theta >= mu,  low <= theta <= high
 
-HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method approaches it
-(linear_weights.py has another), and any pair (theta, y) gives bounds that prove how closely.
+HiGHS solves it exactly up to about a thousand agents; beyond, a first-order method approaches it,
+and any pair (theta, y) gives bounds that prove how closely.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,87 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.highs import linear_program, mixed_program
-from fedaccord.equilibria.linear.stable import Normalised, normalise
+from fedaccord.equilibria.programs import linear_program, mixed_program
 from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 # Non-zeros of W up to which HiGHS is tried first.
 EXACT_LIMIT = 1_200_000
+# What a certificate can prove at sizes where only first-order methods reach.
+FIRST_ORDER_TOLERANCE = 1e-3
+
+
+def optimal_linear(
+    game: LinearGame, *, method: str = "auto", tolerance: float, deadline: Deadline
+) -> Solution:
+    """Find the least total by a method, or the one that fits."""
+    if game.is_integer and method in ("auto", "milp"):
+        return milp_optimal(game, tolerance=tolerance, deadline=deadline)
+    if game.is_integer or method == "milp":
+        raise InputError(f'method "{method}" does not fit {game.strategies} strategies; use "auto"')
+    if method == "multiplicative-weights":
+        from fedaccord.equilibria.linear.multiplicative_weights import (
+            multiplicative_weights_optimal,
+        )
+
+        return multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
+    if method == "highs" or (method == "auto" and _nonzeros(game) <= EXACT_LIMIT):
+        # Half the time, so that what HiGHS cannot finish a first-order method can still bound.
+        share = deadline if method == "highs" else Deadline(deadline.left / 2)
+        exact = highs_optimal(game, tolerance=tolerance, deadline=share)
+        if exact is not None:
+            return exact
+    goal = max(tolerance, FIRST_ORDER_TOLERANCE) if method == "auto" else tolerance
+    solution = first_order_optimal(game, tolerance=goal, deadline=deadline)
+    if solution.status is Status.OPTIMAL and solution.bounds.relative_gap > tolerance:
+        return dataclasses.replace(solution, status=Status.LIMIT)
+    return solution
+
+
+def _nonzeros(game: LinearGame) -> float:
+    if isinstance(game, DiscoveryGame):
+        # Each point that m agents share makes m^2 entries of Q Q', at most k^2 in all.
+        sharing = np.bincount(game.distributions.indices).astype(np.float64)
+        return min(float((sharing**2).sum()), float(game.size) ** 2)
+    return float(getattr(game.benefits, "nnz", game.size**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """A linear game in units a solver's absolute tolerances suit: alone needs near one.
+
+    benefits: W with every row divided by its own benefit.
+    needs, low, high, costs: in units of the largest stand-alone need.
+    unit: that need.
+    """
+
+    benefits: Any
+    needs: Vector
+    low: Vector
+    high: Vector
+    costs: Vector
+    unit: float
+
+
+def normalise(game: LinearGame) -> Normalised:
+    """Rescale a game for HiGHS, whose tolerances are absolute; integer games keep their unit."""
+    needs = game.requirements / game.own_benefits
+    unit = 1.0 if game.is_integer else float(needs.max()) or 1.0
+    scaled = sparse.diags_array(1 / game.own_benefits) @ sparse.csr_array(game.benefits)
+    return Normalised(
+        benefits=sparse.csr_array(scaled),
+        needs=needs / unit,
+        low=game.minimums / unit,
+        high=game.limits / unit,
+        costs=game.costs / game.costs.max(),
+        unit=unit,
+    )
+
+
+def is_tame(game: LinearGame) -> bool:
+    """Say whether benefits are near enough to each other for a mixed-integer solver's tolerance."""
+    return float(normalise(game).benefits.max()) <= 1e4
 
 
 def repaired(game: LinearGame, theta: Vector) -> Vector | None:

@@ -1,41 +1,83 @@
-"""Stable equilibria of linear games: the potential, the solution set, CP 1, and MILP.
+"""Stable equilibria of linear games: best response, the potential, and the solution set.
 
 A stable equilibrium of u = W theta is a solution of the complementarity problem
 
     low <= theta <= high,   W theta >= mu,   (theta_i - low_i) (W theta - mu)_i = 0.
 
-For symmetric PSD W it is the optimality system of the potential (best_response.py); any two
-solutions then have the same utilities, so one of them shows all.
+For symmetric W a sweep of best responses, one agent after the other (Gauss-Seidel), is coordinate
+descent on the potential
+
+    minimise  1/2 theta' W theta - mu' theta    subject to  low <= theta <= high,
+
+whose stationary points are the fixed points of best response clipped to the strategy space. Where W
+is PSD too, any two solutions have the same utilities, so one of them shows all. Programs find the
+equilibria of other games (stable_programs.py).
 """
 
 from __future__ import annotations
 
-import contextlib
-import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from fedaccord._checks import Indices, Vector
-from fedaccord.equilibria.highs import Outcome, linear_program, mixed_program
-from fedaccord.equilibria.linear.best_response import (
-    FixedPoint,
-    clipped_responses,
-    find_fixed_point,
-    polish,
-    relative_regret,
-)
+from fedaccord._checks import Matrix, Vector
+from fedaccord.equilibria.programs import linear_program
 from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status
-from fedaccord.errors import InputError, MissingExtraError
+from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 
-# Above these sizes a dense factorisation, and a mixed-integer program, take too long to try.
+# Above this size a dense factorisation takes too long to try.
 FACTOR_LIMIT = 2_000
-MILP_LIMIT = 400
 # The regret that games small enough to polish are brought to.
 FINE = 1e-9
+# Sweeps between two that visit idle agents too.
+FULL_EVERY = 5
+# Regret falling by less than this factor a sweep calls for momentum.
+SLOW = 0.97
+# Polishing solves a dense system among the contributors, up to this many.
+POLISH_LIMIT = 3_000
+# A least-squares solution of a singular system, up to this many.
+LEAST_SQUARES_LIMIT = 600
+
+
+def stable_linear(
+    game: LinearGame, *, method: str = "auto", select: Select = "cheapest", tolerance: float,
+    deadline: Deadline, start: Vector | None = None,
+) -> Solution:  # fmt: skip
+    """Find a stable equilibrium by a method, or the one that fits the benefits."""
+    # Programs are imported for the games that need them.
+    from fedaccord.equilibria.linear.stable_programs import (
+        MILP_LIMIT,
+        cp1_stable,
+        integer_stable,
+        milp_stable,
+    )
+
+    if method == "cp1":
+        if game.is_integer or select == "costliest":
+            raise InputError('method "cp1" finds the cheapest real equilibrium only; use "auto"')
+        return cp1_stable(game, tolerance=tolerance, deadline=deadline)
+    if method == "milp":
+        return milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+    if game.is_integer:
+        return integer_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+    if game.is_symmetric and game.is_psd:
+        return potential_stable(
+            game, select=select, tolerance=tolerance, deadline=deadline, start=start
+        )
+    if method == "auto" and game.size <= MILP_LIMIT:
+        exact = milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        if exact.status is not Status.FAILED:
+            return exact
+    return damped_stable(
+        game,
+        select=select,
+        tolerance=tolerance,
+        deadline=Deadline(max(deadline.left, 1.0)),
+        start=start,
+    )
 
 
 def potential_stable(
@@ -72,7 +114,7 @@ def potential_stable(
             "give more.",
         )
     method = "best-response" + ("+momentum" if point.accelerated else "")
-    bounds = _total_bounds(game, theta, gap)
+    bounds = bound_totals(game, theta, gap)
     if bounds is None:
         chosen = _over_solution_set(game, theta, select, deadline)
         if chosen is not None and relative_regret(game, chosen) <= max(tolerance, 1e-8):
@@ -138,7 +180,7 @@ def potential_gap(game: LinearGame, theta: Vector) -> float:
     return float(np.maximum(worst, 0.0).sum())
 
 
-def _total_bounds(game: LinearGame, theta: Vector, gap: float) -> Interval | None:
+def bound_totals(game: LinearGame, theta: Vector, gap: float) -> Interval | None:
     """Bound the total of every equilibrium, where all have the same; None where they may differ."""
     total = game.total(theta)
     level = float(game.requirements[0])
@@ -224,60 +266,6 @@ def trivial_lower_bound(game: LinearGame) -> float:
     return float((game.requirements / best).max())
 
 
-def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
-    """Solve the paper's convex program CP 1 as it is printed.
-
-        minimise  sum(theta)   s.t.  W theta >= mu,  theta >= 0,  theta' W theta - mu' theta <= 0
-
-    The last constraint can hold only with equality, so the program has no interior: conic solvers
-    give its total to many digits and its contributions to few. Kept as a second opinion.
-    """
-    try:
-        import cvxpy
-    except ImportError:
-        raise MissingExtraError("cvxpy", "solvers") from None
-    if not (game.is_symmetric and game.is_psd):
-        raise InputError('method "cp1" needs symmetric positive semidefinite benefits')
-    theta = cvxpy.Variable(game.size, nonneg=True)
-    if isinstance(game, DiscoveryGame):
-        utility = game.distributions @ (game.distributions.T @ theta)
-        square = cvxpy.sum_squares(game.distributions.T @ theta)
-    else:
-        utility = game.benefits @ theta
-        square = cvxpy.quad_form(theta, cvxpy.psd_wrap(game.benefits))
-    constraints = [
-        utility >= game.requirements,
-        # Nobody above its minimum has anything to spare; without minimums, as printed.
-        square - game.requirements @ theta - game.minimums @ (utility - game.requirements) <= 0,
-        theta >= game.minimums,
-    ]
-    limited = np.flatnonzero(np.isfinite(game.limits))
-    if limited.size:
-        constraints.append(theta[limited] <= game.limits[limited])
-    problem = cvxpy.Problem(cvxpy.Minimize(game.costs @ theta), constraints)
-    # That it is inaccurate is known, and measured below; now and then the solver gives up.
-    with warnings.catch_warnings(), contextlib.suppress(cvxpy.error.SolverError):
-        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
-    if theta.value is None:
-        said = problem.status or "it made no progress"
-        return Solution(
-            game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The conic solver said: {said}.",
-        )  # fmt: skip
-    found = np.clip(theta.value, game.minimums, game.limits)
-    regret = relative_regret(game, found)
-    exact = regret <= tolerance
-    bounds = Interval(trivial_lower_bound(game), game.total(found) if exact else np.inf)
-    if exact:
-        bounds = _total_bounds(game, found, potential_gap(game, found)) or bounds
-    note = "" if exact else f"CP 1 gave contributions with a relative regret of {regret:.1e}."
-    return Solution(
-        game, "stable", "cp1", Status.OPTIMAL if exact else Status.LIMIT, bounds, found,
-        certificate={"regret": regret}, note=note,
-    )  # fmt: skip
-
-
 def damped_stable(
     game: LinearGame, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
     start: Vector | None = None,
@@ -308,144 +296,185 @@ def damped_stable(
     )  # fmt: skip
 
 
+# Fixed points of best response.
+
+
 @dataclass(frozen=True, eq=False)
-class Normalised:
-    """A linear game in units a solver's absolute tolerances suit: alone needs near one.
+class FixedPoint:
+    """Where best response came to rest.
 
-    benefits: W with every row divided by its own benefit.
-    needs, low, high, costs: in units of the largest stand-alone need.
-    unit: that need.
+    contributions: theta.
+    regret: the largest distance of anyone from its clipped best response, over the scale.
+    sweeps: how often everybody had a turn.
+    converged: whether the regret asked for was reached.
+    accelerated: whether momentum was used.
     """
 
-    benefits: Any
-    needs: Vector
-    low: Vector
-    high: Vector
-    costs: Vector
-    unit: float
+    contributions: Vector
+    regret: float
+    sweeps: int
+    converged: bool
+    accelerated: bool
 
 
-def normalise(game: LinearGame) -> Normalised:
-    """Rescale a game for HiGHS, whose tolerances are absolute; integer games keep their unit."""
-    needs = game.requirements / game.own_benefits
-    unit = 1.0 if game.is_integer else float(needs.max()) or 1.0
-    scaled = sparse.diags_array(1 / game.own_benefits) @ sparse.csr_array(game.benefits)
-    return Normalised(
-        benefits=sparse.csr_array(scaled),
-        needs=needs / unit,
-        low=game.minimums / unit,
-        high=game.limits / unit,
-        costs=game.costs / game.costs.max(),
-        unit=unit,
-    )
+def clipped_responses(game: LinearGame, contributions: Vector) -> Vector:
+    """Give best responses moved into the strategy space."""
+    return np.clip(game.best_responses(contributions), game.minimums, game.limits)
 
 
-def milp_stable(
-    game: LinearGame, *, select: Select, tolerance: float, deadline: Deadline
-) -> Solution:
-    """Find the cheapest or costliest equilibrium of any linear game, W symmetric or not.
+def relative_regret(game: LinearGame, contributions: Vector) -> float:
+    """Give the largest distance from a clipped best response, relative to the largest gift."""
+    scale = contributions.max() or game.alone.max() or 1.0
+    return float(np.abs(clipped_responses(game, contributions) - contributions).max() / scale)
 
-    minimise    c' theta
-    subject to  0 <= W theta - mu <= S (1 - z) [+ (W_ii - eps) z in integer games]
-                low <= theta <= low + (alone - low) z,   z binary
+
+def find_fixed_point(
+    game: LinearGame, *, tolerance: float, deadline: Deadline, start: Vector | None = None
+) -> FixedPoint:
+    """Sweep until nobody would move by more than tolerance times the largest contribution.
+
+    game: linear, symmetric for a guarantee of convergence.
+    tolerance: relative regret to stop at.
+    start: where to begin; from nothing where left out.
     """
-    scaled = normalise(game)
-    k = game.size
-    # Nobody gives more than alone, so utilities are at most those of everybody alone.
-    most = np.minimum(
-        np.maximum(np.ceil(scaled.needs) if game.is_integer else scaled.needs, scaled.low),
-        scaled.high,
-    )
-    surplus = np.maximum(scaled.benefits @ most - scaled.needs, 0.0)
-    # An integer contributor may have less than one own sample to spare.
-    kept = (1.0 - 1e-6) if game.is_integer else 0.0
-    surplus = np.maximum(surplus, kept)
-    eye = sparse.eye_array(k, format="csr")
-    zero = sparse.csr_array((k, k))
-    rows = [
-        (sparse.hstack([scaled.benefits, zero]), scaled.needs, np.inf),
-        (
-            sparse.hstack([scaled.benefits, sparse.diags_array(surplus - kept)]),
-            -np.inf,
-            scaled.needs + surplus,
-        ),
-        (
-            sparse.hstack([eye, -sparse.diags_array(most - scaled.low)]),
-            -np.inf,
-            scaled.low,
-        ),
-    ]
-    sign = 1.0 if select == "cheapest" else -1.0
-    result = mixed_program(
-        np.concatenate([sign * scaled.costs, np.zeros(k)]),
-        np.concatenate([scaled.low, np.zeros(k)]),
-        np.concatenate([most, np.ones(k)]),
-        rows=rows,
-        whole=np.repeat([game.is_integer, True], k),
-        seconds=deadline.left,
-        gap=tolerance / 10,
-    )
-    return _milp_answer(game, result, select, tolerance, deadline)
+    mover = _Mover(game, start)
+    momentum = _Momentum(mover)
+    sweeps, previous, slow = 0, np.inf, 0
+    regret = np.inf
+    while not deadline.passed:
+        full = sweeps % FULL_EVERY == 0
+        moved = mover.sweep(full)
+        sweeps += 1
+        if full:
+            # What anyone moved in a sweep bounds nobody's regret after it: measure that.
+            if moved <= tolerance * mover.scale:
+                regret = relative_regret(game, mover.theta)
+                if regret <= tolerance:
+                    break
+            slow = slow + 1 if moved > SLOW**FULL_EVERY * previous else 0
+            previous = moved
+            momentum.on = momentum.on or slow >= 3
+        if momentum.on:
+            momentum.push()
+    mover.settle()
+    regret = relative_regret(game, mover.theta)
+    return FixedPoint(mover.theta, regret, sweeps, regret <= tolerance, momentum.on)
 
 
-def _milp_answer(
-    game: LinearGame, result: Outcome, select: Select, tolerance: float, deadline: Deadline
-) -> Solution:
-    method = "milp"
-    factor = float(game.costs.max()) * normalise(game).unit
-    if result.x is None:
-        # Without limits an equilibrium exists (Theorem 2), whatever a solver says.
-        limited = bool(np.isfinite(game.limits).any())
-        proved = result.infeasible and not game.is_integer and limited and is_tame(game)
-        return Solution(
-            game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
-            Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
-            note="" if proved else "The mixed-integer solver found none; that is no proof.",
-        )  # fmt: skip
-    theta = _exact_on_support(game, result.x)
-    total = game.total(theta)
-    proved_bound = max(result.bound if select == "cheapest" else -result.bound, 0.0) * factor
-    if not is_stable(game, theta, tolerance):
-        return Solution(
-            game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
-            note="The mixed-integer solver's answer did not pass the check of best responses.",
-        )  # fmt: skip
-    closed = result.solved and is_tame(game) and abs(proved_bound - total) <= tolerance * total
-    if not closed and select == "cheapest" and not is_tame(game):
-        proved_bound = trivial_lower_bound(game)
-    ends = sorted(
-        (
-            min(proved_bound, total) if select == "cheapest" else total,
-            max(proved_bound, total) if select == "costliest" else total,
+class _Mover:
+    """Contributions with whatever a kernel keeps beside them."""
+
+    def __init__(self, game: LinearGame, start: Vector | None) -> None:
+        self.game = game
+        begin = game.minimums if start is None else start
+        self.theta = np.clip(begin, game.minimums, game.limits).astype(np.float64)
+        self.found: Vector | None = None
+        self.idle = np.zeros(game.size, dtype=np.bool_)
+        self._kernel = self._choose_kernel()
+
+    @property
+    def scale(self) -> float:
+        return float(self.theta.max() or self.game.alone.max() or 1.0)
+
+    def _choose_kernel(self) -> Callable[[bool], float]:
+        from fedaccord.equilibria.linear import kernels
+
+        game, theta, idle = self.game, self.theta, self.idle
+        shared = (game.own_benefits, game.requirements, game.minimums, game.limits, theta)
+        if isinstance(game, DiscoveryGame):
+            rows = game.distributions
+            found = self.found = np.asarray(rows.T @ theta)
+            parts = (rows.indptr, rows.indices, rows.data)
+            return lambda full: kernels.sweep_gram(*parts, *shared, found, idle, full)
+        if is_sparse(game.benefits):
+            rows = game.benefits
+            parts = (rows.indptr, rows.indices, rows.data)
+            return lambda full: kernels.sweep_explicit(*parts, *shared, idle, full)
+        return lambda full: kernels.sweep_dense(game.benefits, *shared, idle, full)
+
+    def sweep(self, full: bool) -> float:
+        return float(self._kernel(full))
+
+    def move(self, theta: Vector) -> None:
+        """Go somewhere else."""
+        self.theta[:] = np.clip(theta, self.game.minimums, self.game.limits)
+        self.settle()
+
+    def potential(self) -> float:
+        """Give 1/2 theta' W theta - mu' theta."""
+        if self.found is not None:
+            square = self.found @ self.found
+        else:
+            square = self.theta @ self.game.apply(self.theta)
+        return float(square / 2 - self.game.requirements @ self.theta)
+
+    def settle(self) -> None:
+        """Recompute what is kept beside the contributions, free of accumulated rounding."""
+        if self.found is not None and isinstance(self.game, DiscoveryGame):
+            self.found[:] = self.game.distributions.T @ self.theta
+
+
+class _Momentum:
+    """Nesterov's extrapolation between sweeps, started anew whenever the potential rises."""
+
+    def __init__(self, mover: _Mover) -> None:
+        self.mover = mover
+        self.on = False
+        self._step = 1.0
+        self._last: Vector | None = None
+        self._potential = np.inf
+
+    def push(self) -> None:
+        here, potential = self.mover.theta.copy(), self.mover.potential()
+        if self._last is None or potential > self._potential:
+            self._step = 1.0
+        else:
+            following = (1 + np.sqrt(1 + 4 * self._step**2)) / 2
+            self.mover.move(here + (self._step - 1) / following * (here - self._last))
+            self._step = following
+        self._last, self._potential = here, potential
+
+
+def polish(game: LinearGame, contributions: Vector) -> Vector:
+    """Solve W_SS theta_S = mu_S - W_SF theta_F exactly, S the contributors strictly inside the box.
+
+    Gives the contributions back unchanged where S is large or the result is no better.
+    """
+    free = (contributions > game.minimums) & (contributions < game.limits)
+    # A gift this small beside the largest is rounding noise of somebody who gives nothing.
+    free &= contributions - game.minimums > 1e-9 * contributions.max()
+    inside = np.flatnonzero(free)
+    if not 0 < inside.size <= POLISH_LIMIT:
+        return contributions
+    fixed = np.where(
+        contributions - game.minimums <= game.limits - contributions, game.minimums, game.limits
+    )
+    rest = np.where(free, 0.0, fixed)
+    target = (game.requirements - game.apply(rest))[inside]
+    block = game.benefits_among(inside, inside)
+    before = relative_regret(game, contributions)
+    for correct in _corrections(inside.size):
+        # Correcting the residual, not solving afresh, keeps to the nearest solution where W_SS is
+        # singular and many would do.
+        polished = rest.copy()
+        polished[inside] = contributions[inside] + correct(
+            block, target - block @ contributions[inside]
         )
-    )
-    return Solution(
-        game, "stable", method, Status.OPTIMAL if closed else Status.LIMIT, Interval(*ends), theta,
-        certificate={"regret": relative_regret(game, theta)},
-    )  # fmt: skip
+        polished = np.clip(polished, game.minimums, game.limits)
+        if relative_regret(game, polished) < before:
+            return polished
+    return contributions
 
 
-def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
-    unit = normalise(game).unit
-    theta = point[: game.size] * unit
-    if game.is_integer:
-        return np.round(theta)
-    contributing: Indices = np.flatnonzero(point[game.size :] > 0.5)
-    fixed = np.array(game.minimums)
-    fixed[contributing] = np.maximum(theta[contributing], fixed[contributing] + 1e-8 * unit)
-    return polish(game, np.clip(fixed, game.minimums, game.limits))
+def _corrections(size: int) -> Iterator[Callable[[Matrix, Vector], Vector]]:
+    """Ways to solve for a correction: quick, then sure where W_SS may be singular."""
 
+    def solve(block: Matrix, residual: Vector) -> Vector:
+        try:
+            return np.asarray(np.linalg.solve(block, residual))
+        except np.linalg.LinAlgError:
+            return np.zeros(residual.size)
 
-def is_tame(game: LinearGame) -> bool:
-    """Say whether benefits are near enough to each other for a mixed-integer solver's tolerance."""
-    return float(normalise(game).benefits.max()) <= 1e4
-
-
-def is_stable(game: LinearGame, theta: Vector, tolerance: float) -> bool:
-    """Check that everybody is at its best response, exactly in integer games."""
-    needed = game.best_responses(theta)
-    wanted = np.maximum(needed, game.minimums)
-    if game.is_integer:
-        return bool((wanted == theta).all())
-    scale = float(theta.max()) or 1.0
-    return bool((np.abs(wanted - theta) <= tolerance * scale).all())
+    yield solve
+    if size <= LEAST_SQUARES_LIMIT:
+        yield lambda block, residual: np.asarray(np.linalg.lstsq(block, residual, rcond=1e-12)[0])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pac_worlds import cycle_worlds
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.general import enclosures
-from fedaccord.equilibria.general.enclosures import enclosed_stable, small_real_equilibria
+from fedaccord.equilibria.general import stable as enclosures
+from fedaccord.equilibria.general.stable import enclosed_stable, small_real_equilibria
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame

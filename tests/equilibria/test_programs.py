@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fedaccord import LinearGame
-from fedaccord.equilibria.exact import Corner, Program, Row, least_total, program_of
+from fedaccord.equilibria.confirm import program_of
+from fedaccord.equilibria.programs import Corner, Program, Row, least_total
 from fedaccord.equilibria.result import Deadline
 
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"

@@ -3,9 +3,9 @@
 import pytest
 
 from fedaccord import LinearGame, audit, solve_envy_free, solve_optimal, solve_stable
-from fedaccord.equilibria import all_concepts, envy_free
-from fedaccord.equilibria.all_concepts import CONCEPTS, solve_all
-from fedaccord.equilibria.envy_free import envy_free_beside
+from fedaccord.equilibria import solve
+from fedaccord.equilibria.result import CONCEPTS
+from fedaccord.equilibria.solve import solve_all, solve_envy_free_given
 from fedaccord.games.base import Game
 
 HOSPITALS = LinearGame(
@@ -19,14 +19,13 @@ HOSPITALS = LinearGame(
 def solves(monkeypatch):
     """Count the calls of the solvers of the optimum and of the equilibrium."""
     calls = []
-    for module in (all_concepts, envy_free):
-        for solver in (solve_optimal, solve_stable):
+    for solver in (solve_optimal, solve_stable):
 
-            def counted(*given, solver=solver, **options):
-                calls.append(solver.__name__)
-                return solver(*given, **options)
+        def counted(*given, solver=solver, **options):
+            calls.append(solver.__name__)
+            return solver(*given, **options)
 
-            monkeypatch.setattr(module, solver.__name__, counted)
+        monkeypatch.setattr(solve, solver.__name__, counted)
     return calls
 
 
@@ -43,7 +42,7 @@ def test_an_envy_free_plan_alone_still_needs_the_other_two(solves):
 
 def test_known_solutions_do_not_change_the_answer():
     known = [solve_optimal(HOSPITALS), solve_stable(HOSPITALS)]
-    alone, helped = solve_envy_free(HOSPITALS), envy_free_beside(known, HOSPITALS)
+    alone, helped = solve_envy_free(HOSPITALS), solve_envy_free_given(known, HOSPITALS)
     assert helped.total == pytest.approx(alone.total, rel=1e-12)
     assert helped.status is alone.status
 
@@ -51,7 +50,7 @@ def test_known_solutions_do_not_change_the_answer():
 def test_solutions_of_another_game_are_not_taken_for_known(solves):
     other = LinearGame([[1.0]], [1.0])
     known = [solve_optimal(other), solve_stable(other)]
-    solution = envy_free_beside(known, HOSPITALS)
+    solution = solve_envy_free_given(known, HOSPITALS)
     assert sorted(solves) == ["solve_optimal", "solve_stable"]
     assert solution.total == pytest.approx(1993.4210526)
 

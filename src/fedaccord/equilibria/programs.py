@@ -1,10 +1,9 @@
-"""Least totals of small linear games in fractions: nothing is rounded, so nothing is missed.
+"""Linear and mixed-integer programs: in doubles by HiGHS, and small ones in fractions.
 
-Feasible, stable and envy-free allocations of a linear game obey linear rows and, for each agent or
-pair, one of a few alternatives: an agent gives its least or has nothing to spare; i gives no more
-than j, or would be short after a swap. Branch and bound decides the alternatives that a corner of
-the rows decided so far leaves open. Each corner is found from the last by the dual simplex method:
-at costs above zero the least contributions are a start for any rows.
+In fractions nothing is rounded, so nothing is missed. Programs have linear rows and choices between
+a few alternatives. Branch and bound decides the alternatives that a corner of the rows decided so
+far leaves open. Each corner is found from the last by the dual simplex method: at costs above zero
+the least contributions are a start for any rows.
 """
 
 from __future__ import annotations
@@ -14,16 +13,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count, islice, permutations
+from itertools import count, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fedaccord._checks import Vector, exact_numbers, simplest_fraction
-from fedaccord.equilibria.linear.envy_free import forced_pairs
-from fedaccord.equilibria.result import Concept, Deadline, Select
-from fedaccord.games.base import ROUNDING
-from fedaccord.games.linear import LinearGame
+from fedaccord._checks import Vector
+from fedaccord.equilibria.result import Deadline
 
 # After this many pivots for one corner rows and variables are taken in order, which cannot cycle.
 FREE_PIVOTS = 60
@@ -32,6 +28,109 @@ FREE_PIVOTS = 60
 HALVINGS = 200
 
 Numbers: TypeAlias = Sequence[Fraction] | Sequence[int]
+
+
+# In doubles.
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What HiGHS said.
+
+    x: the point found, or None.
+    bound: a proved lower bound on the cost; minus infinity where there is none.
+    duals: prices of the inequality rows (linear programs only).
+    solved, infeasible: whether it claims an optimum, or that there is no point.
+    message: its own words.
+    """
+
+    x: Vector | None
+    bound: float
+    duals: Vector
+    solved: bool
+    infeasible: bool
+    message: str
+
+
+def linear_program(
+    cost: Vector,
+    low: Vector,
+    high: Vector,
+    *,
+    rows: Any = None,
+    most: Vector | None = None,
+    equal_rows: Any = None,
+    equals: Vector | None = None,
+    method: str = "highs",
+    seconds: float = np.inf,
+    tolerance: float = 1e-7,
+) -> Outcome:
+    """Minimise cost'x subject to rows x <= most, equal_rows x = equals, low <= x <= high."""
+    from scipy.optimize import linprog
+
+    solve: Any = linprog
+    # Tolerances are absolute: costs are given in units of the largest.
+    unit = float(np.abs(cost).max(initial=0.0)) or 1.0
+    result = solve(
+        cost / unit, A_ub=rows, b_ub=most, A_eq=equal_rows, b_eq=equals,
+        bounds=np.column_stack([low, high]), method=method,
+        options={"time_limit": max(seconds, 0.1), "primal_feasibility_tolerance": tolerance},
+    )  # fmt: skip
+    solved = result.status == 0 and result.x is not None
+    return Outcome(
+        x=np.asarray(result.x, dtype=np.float64) if solved else None,
+        bound=float(result.fun) * unit if solved else -np.inf,
+        duals=result.ineqlin.marginals * unit if solved and rows is not None else np.zeros(0),
+        solved=solved,
+        infeasible=result.status == 2,
+        message=str(result.message),
+    )
+
+
+def mixed_program(
+    cost: Vector,
+    low: Vector,
+    high: Vector,
+    *,
+    rows: Sequence[tuple[Any, Any, Any]],
+    whole: Any,
+    seconds: float,
+    gap: float,
+) -> Outcome:
+    """Minimise cost'x subject to least <= rows x <= most for each block, low <= x <= high.
+
+    rows: blocks (matrix, least, most).
+    whole: true where a variable must be a whole number.
+    gap: relative distance between bound and cost to stop at.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    solve: Any = milp
+    # HiGHS stops at an absolute distance of 1e-6 too: in units of the smallest cost that is little.
+    sizes = np.abs(cost[cost != 0])
+    unit = float(sizes.min(initial=np.inf)) / 1e3 if sizes.size else 1.0
+    result = solve(
+        cost / unit,
+        constraints=[LinearConstraint(matrix, least, most) for matrix, least, most in rows],
+        bounds=Bounds(low, high),
+        integrality=np.asarray(whole, dtype=np.int64),
+        options={"time_limit": max(seconds, 0.1), "mip_rel_gap": gap},
+    )
+    solved = result.status == 0 and result.x is not None
+    # Without whole variables HiGHS solves a linear program and reports no bound but its value.
+    value = result.mip_dual_bound if result.mip_dual_bound is not None else result.fun
+    known = result.x is not None and value is not None
+    return Outcome(
+        x=None if result.x is None else np.asarray(result.x, dtype=np.float64),
+        bound=float(value) * unit if known else -np.inf,
+        duals=np.zeros(0),
+        solved=solved,
+        infeasible=result.status == 2,
+        message=str(result.message),
+    )
+
+
+# In fractions.
 
 
 class Row(NamedTuple):
@@ -98,129 +197,6 @@ def _all_hold(rows: Alternative, x: Numbers, unit: int = 1, *, robustly: bool = 
 def to_floats(numbers: Sequence[Fraction]) -> Vector:
     """Return fractions in doubles."""
     return np.array([float(n) for n in numbers])
-
-
-# Programs of games.
-
-
-class _Writer:
-    """Writes rows over contributions as rows over variables in whole numbers."""
-
-    def __init__(self, amount: Fraction, whole: bool) -> None:
-        self.amount, self.whole = amount, whole
-
-    def row(
-        self, weights: Iterable[tuple[int, Fraction | int]], least: Fraction | int, *,
-        strict: bool = False,
-    ) -> Row:  # fmt: skip
-        """Return sum of weight * theta_j >= (or >) least; the sharpest such row of whole theta."""
-        terms = [(j, w) for j, w in weights if w]
-        right = least / self.amount
-        scale = math.lcm(*(w.denominator for _, w in terms))
-        if not self.whole:
-            scale = math.lcm(scale, right.denominator)
-        whole = [int(w * scale) for _, w in terms]
-        right *= scale
-        common = math.gcd(*whole) if self.whole else math.gcd(*whole, int(right))
-        right /= common
-        if self.whole:
-            right = Fraction(math.floor(right) + 1 if strict else math.ceil(right))
-            strict = False
-        return Row(
-            tuple((j, w // common) for (j, _), w in zip(terms, whole, strict=True)),
-            int(right), strict,
-        )  # fmt: skip
-
-
-def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") -> Program:
-    """Write down what the allocations of a concept must obey."""
-    k, benefits = game.size, game.exact_benefits
-    low, costs = exact_numbers(game.minimums), exact_numbers(game.costs)
-    high = [simplest_fraction(n) if np.isfinite(n) else None for n in game.limits.tolist()]
-    needs = list(game.exact_requirements)
-    if not game.is_integer:
-        needs = [_reach(row, need, high) for row, need in zip(benefits, needs, strict=True)]
-    if concept == "stable":
-        # Nobody gives more than alone, as the others' samples only help.
-        alone = [need / benefits[i][i] for i, need in enumerate(needs)]
-        if game.is_integer:
-            alone = [Fraction(math.ceil(a)) for a in alone]
-        most = [max(a, least) for a, least in zip(alone, low, strict=True)]
-        high = [m if h is None else min(m, h) for m, h in zip(most, high, strict=True)]
-    start = low if select == "cheapest" else [h or Fraction(0) for h in high]
-    amount = Fraction(1, math.lcm(*(t.denominator for t in start)))
-    unit = Fraction(1, math.lcm(*(c.denominator for c in costs)))
-    writer = _Writer(amount, game.is_integer)
-    rows = [writer.row([(j, 1)], low[j]) for j in range(k)]
-    rows += [writer.row([(j, -1)], -h) for j, h in enumerate(high) if h is not None]
-    rows += [writer.row(enumerate(benefits[i]), needs[i]) for i in range(k)]
-    choices: list[tuple[Alternative, ...]] = []
-    if concept == "stable":
-        choices = [_rest(writer, i, benefits[i], needs[i], low[i]) for i in range(k)]
-    elif concept == "envy-free":
-        forced = forced_pairs(game)
-        rows += [writer.row([(j, 1), (i, -1)], 0) for i, j in sorted(forced)]
-        choices = [
-            _no_envy(writer, i, j, benefits[i], needs[i], low, high)
-            for i, j in permutations(range(k), 2)
-            if (i, j) not in forced
-        ]
-    return Program(
-        costs=tuple(int(c / unit) for c in costs),
-        start=tuple(int(t / amount) for t in start),
-        step=1 if select == "cheapest" else -1,
-        rows=tuple(rows), choices=tuple(choices), whole=game.is_integer,
-        amount=amount, money=amount * unit,
-    )  # fmt: skip
-
-
-def _reach(
-    benefits: Sequence[Fraction], need: Fraction, high: Sequence[Fraction | None]
-) -> Fraction:
-    """Return what an agent needs, or what all limits give it where that is less by rounding."""
-    most = Fraction(0)
-    for weight, limit in zip(benefits, high, strict=True):
-        if weight and limit is None:
-            return need
-        most += weight * (limit or 0)
-    return most if most < need <= most * (1 + Fraction(ROUNDING)) else need
-
-
-def _rest(
-    writer: _Writer, agent: int, benefits: Sequence[Fraction], need: Fraction, low: Fraction
-) -> tuple[Alternative, ...]:
-    """Give the least, or more with nothing to spare: in whole numbers, less than one own sample."""
-    idle = writer.row([(agent, -1)], -low)
-    weights = [(j, -w) for j, w in enumerate(benefits)]
-    if not writer.whole:
-        return (idle,), (writer.row(weights, -need),)
-    tight = writer.row(weights, -need - benefits[agent], strict=True)
-    return (idle,), (tight, writer.row([(agent, 1)], low + 1))
-
-
-def _no_envy(
-    writer: _Writer, i: int, j: int, benefits: Sequence[Fraction], need: Fraction,
-    low: Sequence[Fraction], high: Sequence[Fraction | None],
-) -> tuple[Alternative, ...]:  # fmt: skip
-    """Give no more than j; or be short after a swap; or be unable to swap.
-
-    They are if i gives more than j's limit, or j less than i's minimum.
-    """
-    found: list[Alternative] = [(writer.row([(j, 1), (i, -1)], 0),)]
-    if benefits[j] < benefits[i]:
-        swapped = list(benefits)
-        swapped[i], swapped[j] = benefits[j], benefits[i]
-        short = writer.row(((n, -w) for n, w in enumerate(swapped)), -need, strict=True)
-        found.append((short, writer.row([(i, 1), (j, -1)], 0)))
-    theirs, mine = high[j], high[i]
-    if theirs is not None and (mine is None or mine > theirs):
-        found.append((writer.row([(i, 1)], theirs, strict=True),))
-    if low[j] < low[i]:
-        found.append((writer.row([(j, -1)], -low[i], strict=True),))
-    return tuple(found)
-
-
-# Linear programs.
 
 
 @dataclass

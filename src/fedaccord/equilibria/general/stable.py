@@ -1,4 +1,4 @@
-"""All equilibria of a small real game, enclosed in boxes; or a proof that there are none.
+"""Stable equilibria of games of any model: all of a small real one, enclosed in boxes; or some.
 
 What agent i needs falls as others give more, so in a box lo <= theta <= hi its best responses lie
 between f_i(hi) and f_i(lo): boxes are narrowed to that, discarded when nothing is left, and halved.
@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
+from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.result import (
     Box,
     Deadline,
@@ -159,6 +160,60 @@ def _judged(
     scale = max(1.0, abs(total)) if total == 0 else abs(total)
     small = bounds.upper - bounds.lower <= game.size * tolerance * scale
     return bounds, Status.OPTIMAL if small and result.complete else Status.LIMIT
+
+
+def general_stable(
+    game: Game, *, method: str = "auto", select: Select = "cheapest", tolerance: float,
+    deadline: Deadline, start: Vector | None = None,
+) -> Solution:  # fmt: skip
+    """Enclose the equilibria of a game if they can be, and look for one otherwise.
+
+    method: "auto", or "best-response" to look for one.
+    """
+    if method == "auto" and _can_enclose(game):
+        half = Deadline(deadline.left / 2)
+        found = enclosed_stable(game, select=select, tolerance=tolerance, deadline=half)
+        if found.status is not Status.FAILED:
+            return found
+    return damped_stable(game, select=select, tolerance=tolerance, deadline=deadline, start=start)
+
+
+def _can_enclose(game: Game) -> bool:
+    """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
+    reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
+    exact = not game.is_integer and game.utility_doubt == 0
+    return exact and game.size <= MOST_AGENTS and reachable
+
+
+def damped_stable(
+    game: Game, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
+    start: Vector | None,
+) -> Solution:  # fmt: skip
+    """Look for an equilibrium of any game by best response, damped where it cycles.
+
+    The equilibrium found is verified; whether a cheaper or a costlier one exists is not known.
+    """
+    for damping in (1.0,) if game.is_integer else (0.5, 0.25):
+        path = best_response_dynamics(
+            game, start=start, order="sequential", damping=damping,
+            tolerance=min(tolerance, 1e-9), max_rounds=2_000, deadline=deadline,
+        )  # fmt: skip
+        found = np.array(path.contributions[-1])
+        needed = np.maximum(game.best_responses(found), game.minimums)
+        allowed = 0.0 if game.is_integer else tolerance * (float(found.max()) or 1.0)
+        if path.ending is Ending.CONVERGED and (np.abs(needed - found) <= allowed).all():
+            total = game.total(found)
+            ends = (0.0, total) if select == "cheapest" else (total, np.inf)
+            return Solution(
+                game, "stable", "damped-best-response", Status.LIMIT, Interval(*ends), found,
+                certificate={"rounds": len(path.contributions)},
+            )  # fmt: skip
+        if deadline.passed:
+            break
+    return Solution(
+        game, "stable", "damped-best-response", Status.FAILED, Interval(0.0, np.inf),
+        note="Best response did not settle; that does not prove that no equilibrium exists.",
+    )  # fmt: skip
 
 
 # Whole numbers and the open cells between them, exactly.
