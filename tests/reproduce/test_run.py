@@ -1,6 +1,5 @@
 """How claims are checked, kept and told, with claims that are made up."""
 
-import dataclasses
 import json
 import math
 import re
@@ -23,7 +22,9 @@ from fedaccord.reproduce.claims import (
     Unavailable,
     Verdict,
     fill,
+    is_met,
 )
+from fedaccord.reproduce.estimates import Estimate
 
 CHART = Chart(
     "prices", "Prices", "k", "price", "PoS 2 at 4.", lines=(
@@ -169,24 +170,65 @@ def test_sentences_are_filled_in_with_evidence_and_words():
     assert fill("{prices[ring]:.2g or none}", known) == "none"
 
 
-def test_what_was_measured_decides_the_verdict_and_names_what_is_not_so():
-    evidence = {"share": Fraction(1, 3)}
-    assert Measured({"a": True}, evidence).verdict is Verdict.HOLDS
-    assert Measured({"a": True}, evidence, refuted={"b": True}).verdict is Verdict.CORRECTED
-    assert Measured({"a": True}, evidence, refuted={"b": False}).verdict is Verdict.HOLDS
-    assert Measured({"a": False}, evidence, refuted=True).verdict is Verdict.FAILS
-    assert Measured({}, evidence, refuted=True, unshown=" Not shown.").verdict is Verdict.FAILS
+def test_numbers_are_written_as_the_sentences_ask() -> None:
+    known = {"gap": 0.25, "right": False, "rows": [1, 2], "shares": (Fraction(1, 2), Fraction(1))}
+    sentence = "{gap:g %} {right:is|is not} {rows:list}, {rows:.1f list}, {shares:amounts}"
+    assert fill(sentence, known) == "25 % is not 1, 2, 1.0, 2.0, (1/2, 1)"
+    assert fill("{rows:there are {gap:.0%}|none}", known) == "there are 25%"
 
 
-def test_a_finding_has_the_words_of_its_claim_and_plain_evidence(monkeypatch):
-    texts = {"one": {"measured": "It is {share}.", "correction": "At most {most:g}."}}
-    monkeypatch.setattr(claims, "read_texts", lambda: texts)
-    measured = Measured({"a": True, "c": False}, {"share": Fraction(1, 3)}, {"most": 2.0})
-    failed = measured.find("one")
-    assert (failed.measured, failed.correction) == ("It is 1/3. Not so: c.", "")
-    assert failed.evidence == {"share": "1/3"}
-    corrected = dataclasses.replace(measured, parts={}, refuted=True).find("one")
-    assert (corrected.measured, corrected.correction) == ("It is 1/3.", "At most 2.")
+@pytest.mark.parametrize(
+    ("condition", "met"),
+    [
+        ("right", True),
+        ("not right", False),
+        ("not differ", True),
+        ("worst <= expected[tolerance]", True),
+        ("worst < 0.1", False),
+        ("share.low > 0 and worst >= 0.1", True),
+        ("share.low > 0 and right != games", False),
+        ("games == right > 0", True),
+        ("games == right > 5", False),
+        ("numbers[1] == 1e-3", True),
+    ],
+)
+def test_conditions_are_read_in_what_was_measured(condition, met) -> None:
+    known = {
+        **{"right": 5, "games": 5, "differ": [], "worst": 0.1, "numbers": [1, 1e-3]},
+        **{"expected": {"tolerance": 0.1}, "share": Estimate(0.5, 0.1, 0.9)},
+    }
+    assert is_met(condition, known) is met
+
+
+@pytest.mark.parametrize("condition", ["missing", "games = 5", "games == 5 6", "right.missing"])
+def test_a_condition_that_is_a_slip_is_not_taken_for_one_that_is_met(condition) -> None:
+    with pytest.raises((KeyError, ValueError, AttributeError)):
+        is_met(condition, {"games": 5, "right": True})
+
+
+def test_the_conditions_decide_the_verdict_and_name_what_is_not_so(monkeypatch) -> None:
+    texts = {
+        **{"claim": "", "measured": "It is {share}.", "correction": "At most {most:g}."},
+        **{"holds": {"a": "right", "c": "share <= expected[most]"}, "refuted": {"b": "other"}},
+        "shown": {"Too few to show {most:g}.": "enough"},
+    }
+    monkeypatch.setattr(claims, "read_texts", lambda: {"one": texts})
+
+    def find(right=True, other=True, enough=True, limit=1):
+        words = {"most": 2.0, "right": right, "other": other, "enough": enough}
+        found = Measured(share=Fraction(1, 3), words=words).find("one", {"most": limit})
+        assert found.evidence == {"share": "1/3"}
+        return found.verdict, found.measured, found.correction
+
+    assert find() == (Verdict.CORRECTED, "It is 1/3.", "At most 2.")
+    assert find(other=False) == (Verdict.HOLDS, "It is 1/3. Not so: b.", "")
+    assert find(right=False, limit=0) == (Verdict.FAILS, "It is 1/3. Not so: a; c.", "")
+    assert find(enough=False) == (Verdict.FAILS, "It is 1/3. Too few to show 2.", "")
+    texts["refuted"] = "other"
+    assert find() == (Verdict.CORRECTED, "It is 1/3.", "At most 2.")
+    assert find(other=False) == (Verdict.HOLDS, "It is 1/3.", "")
+    del texts["refuted"]
+    assert find() == (Verdict.HOLDS, "It is 1/3.", "")
 
 
 def test_every_claim_of_the_paper_has_its_sentences_and_a_check():

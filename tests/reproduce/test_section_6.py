@@ -191,7 +191,7 @@ HARD = np.array([True, True, False, False])
 
 def judged_curves(curves):
     measured = solo_rows.judge_curves(curves, HARD, MADE_UP, EXPECTED["solo-curves"])
-    return measured.find("solo-curves")
+    return measured.find("solo-curves", EXPECTED["solo-curves"])
 
 
 def test_curves_of_which_the_hard_ones_take_three_times_as_long_hold() -> None:
@@ -237,7 +237,7 @@ def test_wide_intervals_do_not_make_it_three_times(
 
 def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     measured = solo_rows.judge_levels(made_curves(), MADE_UP, EXPECTED["solo-levels"])
-    found = measured.find("solo-levels")
+    found = measured.find("solo-levels", EXPECTED["solo-levels"])
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["highest"]["0.5"]["value"] == pytest.approx(0.7275, abs=0.01)
     assert "chosen, on other deals, so that half misses it" in found.measured
@@ -252,8 +252,8 @@ def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     ],
 )
 def test_levels_that_do_not_matter_or_do_not_help_fail(curves) -> None:
-    found = solo_rows.judge_levels(curves, MADE_UP, EXPECTED["solo-levels"])
-    assert found.verdict is Verdict.FAILS
+    measured = solo_rows.judge_levels(curves, MADE_UP, EXPECTED["solo-levels"])
+    assert measured.find("solo-levels", EXPECTED["solo-levels"]).verdict is Verdict.FAILS
 
 
 @pytest.mark.parametrize("missing", [(0.5, 0.25), (1.0,)])
@@ -276,7 +276,7 @@ def test_without_the_levels_that_are_compared_nothing_is_judged(judge, missing) 
 )
 def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> None:
     measured = solo_rows.judge_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
-    found = measured.find("solo-half")
+    found = measured.find("solo-half", EXPECTED["solo-half"])
     assert found.verdict is verdict and remarked(found)
     assert "chosen, on other deals, so that half misses it" in found.measured
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
@@ -709,7 +709,7 @@ def judged_search(rate_short: dict[int, float], draws=None):
     for size in (4, 8, 64, 128, 256, 512):
         again[0.002, size] = list(0.9 - rate_short.get(size, 0.3) - noise)
     measured = preparation.judge_search(draws, again, MADE_UP, EXPECTED["hyperparameters"])
-    return measured.find("hyperparameters")
+    return measured.find("hyperparameters", EXPECTED["hyperparameters"])
 
 
 @pytest.mark.parametrize(
@@ -802,7 +802,7 @@ def test_trials_that_vary_enough_and_take_as_long_hold() -> None:
         measured = difficulty_rows.judge_difficulty(
             seen, batches, difficulty_rows.DIGITS, MADE_UP, expected
         )
-        return measured.find("difficulty")
+        return measured.find("difficulty", EXPECTED["difficulty"])
 
     assert judged(spread, times).verdict is Verdict.HOLDS
     longer = judged(spread, 2 * times)
@@ -905,4 +905,5 @@ def test_a_floor_that_starved_nobody_would_hold() -> None:
     from fractions import Fraction
 
     equal = {"shares": (Fraction(1, 4),) * 4, "exact": [64] * 4, "printed": [64] * 4}
-    assert algorithms.judge_counts([equal], 256, 64).verdict is Verdict.HOLDS
+    measured = algorithms.judge_counts([equal], 256, 64)
+    assert measured.find("algorithm-2", EXPECTED["algorithm-2"]).verdict is Verdict.HOLDS

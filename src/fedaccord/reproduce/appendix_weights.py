@@ -21,7 +21,6 @@ from fedaccord.reproduce.oracle import (
     average,
     bound_optimum,
     to_floats,
-    write_amounts,
 )
 from fedaccord.reproduce.section_5_structure import UNEQUAL, has_all_giving
 
@@ -57,48 +56,34 @@ def to_arrays(exact: ExactGame) -> tuple[Matrix, Vector]:
 def lp_1_equilibrium(setting: Setting) -> Measured:
     """Look at optima without zeros, and at the optima of games whose equilibria have none."""
     answers = {method: measure_left_over(SPARE, method) for method in METHODS}
-    positive, saved = answers["multiplicative-weights"]
     optimal = SPARE.is_feasible(POSITIVE) and sum(POSITIVE) == SPARE.optimal_total
-    by_optimum = optimal and not SPARE.is_stable(POSITIVE) and min(positive, saved) > 0.01
+    seen = min(answers["multiplicative-weights"]) > 0.01
+    by_optimum = optimal and not SPARE.is_stable(POSITIVE) and seen
+    by_needs = has_all_giving(UNEQUAL) and not any(map(UNEQUAL.is_stable, UNEQUAL.optima))
     drawn = equal_games(3 * GAMES[setting.full], seed=SEED)
     games = [game for game in drawn if has_all_giving(game)]
-    stable = sum(
-        all(game.is_stable(theta) for theta in (*game.optima, average(game.optima)))
-        for game in games
-    )
     worst = {
         method: max(measure_left_over(game, method)[1] for game in games) for method in METHODS
     }
-    some_stable = any(UNEQUAL.is_stable(theta) for theta in UNEQUAL.optima)
-    by_needs = has_all_giving(UNEQUAL) and not some_stable
     return Measured(
-        {
-            "all optima are equilibria where all give in some equilibrium and requirements are "
-            "equal": stable == len(games) > 0,
-            "solvers leave next to nothing to save there": (
-                max(worst.values()) <= setting.expected["tolerance"]
-            ),
-        },
-        {
-            "example": {m: {"least": a, "spare": b} for m, (a, b) in answers.items()},
-            "games": len(games),
-            "all_optima_stable": stable,
-            "worst_spare": worst,
-            "optimum_without_zeros_refutes": by_optimum,
-            "unequal_refutes": by_needs,
-            "seed": SEED,
-        },
-        {
+        example={m: {"least": a, "spare": b} for m, (a, b) in answers.items()},
+        games=len(games),
+        all_optima_stable=sum(
+            all(game.is_stable(theta) for theta in (*game.optima, average(game.optima)))
+            for game in games
+        ),
+        worst_spare=worst,
+        optimum_without_zeros_refutes=by_optimum,
+        unequal_refutes=by_needs,
+        seed=SEED,
+        words={
+            "refuted": by_optimum or by_needs,
             "spare": SPARE,
-            "positive": write_amounts(POSITIVE),
-            "refutes": "refutes" if by_optimum else "does not refute",
-            "least": positive,
-            "saved": saved,
+            "positive": POSITIVE,
             "unequal": UNEQUAL,
-            "none": "none is" if by_needs else "one is",
+            "most_spare": max(worst.values()),
             "worst": ", ".join(f"{value:.0e} ({method})" for method, value in worst.items()),
         },
-        refuted=by_optimum or by_needs,
     )
 
 
@@ -124,25 +109,16 @@ def multiplicative_weights(setting: Setting) -> Measured:
     assert isinstance(flower, LinearGame)
     gaps = [*small_gaps, large_gaps[-1], measure_gap(flower, goal, 10.0)]
     # In a packing program all may give nothing; in a covering one anybody may give more.
-    packs = sum(game.is_feasible((ZERO,) * game.size) for game in small)
     corners = [(game, theta) for game in small for theta in game.corners]
-    doubled = sum(game.is_feasible(tuple(2 * t for t in theta)) for game, theta in corners)
     return Measured(
-        {
-            f"all gaps are within {goal:.0%}": max(gaps) <= goal,
-            "whatever suffices does so when doubled": doubled == len(corners),
-        },
-        {
-            "games": len(gaps),
-            "worst_gap": max(gaps),
-            "nothing_feasible": packs,
-            "corners": len(corners),
-            "doubled_feasible": doubled,
-            "convergence": large_gaps,
-            "seed": SEED,
-        },
-        {"largest": flower.size, "goal": goal, "small": len(small)},
-        refuted=packs == 0,
+        games=len(gaps),
+        worst_gap=max(gaps),
+        nothing_feasible=sum(game.is_feasible((ZERO,) * game.size) for game in small),
+        corners=len(corners),
+        doubled_feasible=sum(g.is_feasible([2 * t for t in theta]) for g, theta in corners),
+        convergence=large_gaps,
+        seed=SEED,
+        words={"largest": flower.size, "small": len(small)},
         charts=(chart,),
     )
 
@@ -189,37 +165,25 @@ def mw_fed_linear(setting: Setting) -> Measured:
     expected = setting.expected
     games = both_games(GAMES[setting.full], seed=SEED + 1)
     apart, mw, fed, both = zip(*map(train, games), strict=True)
-    nearer = sum(a <= b + expected["margin"] for a, b in zip(mw, fed, strict=True))
     limit = rise_equally(EARLY)
-    benefits, needs = to_arrays(EARLY)
-    idle = float(measure_spare(benefits, needs, to_floats(limit))[0] / limit[0])
     return Measured(
-        {
-            "Algorithm 2 lets all who are short give alike": max(apart) <= expected["batch_error"],
-            f"no more can be taken back in {expected['nearer']:.0%} of games": (
-                nearer >= expected["nearer"] * len(games)
-            ),
-            "less can be taken back on average": bool(np.mean(mw) < np.mean(fed)),
-            "weights that rise and fall get there": max(both) <= expected["tolerance"],
-        },
-        {
-            "games": len(games),
-            "worst_distance_from_equal_rise": max(apart),
-            "saved_mw_fed": float(np.mean(mw)),
-            "saved_equal_shares": float(np.mean(fed)),
-            "no_more_in": nearer,
-            "worst_unrest_of_up_and_down": max(both),
-            "example": limit,
-            "example_equilibrium": EARLY.equilibria[0],
-            "seed": SEED,
-        },
-        {
-            "margin": expected["margin"],
+        games=len(games),
+        worst_distance_from_equal_rise=max(apart),
+        saved_mw_fed=float(np.mean(mw)),
+        saved_equal_shares=float(np.mean(fed)),
+        no_more_in=sum(a <= b + expected["margin"] for a, b in zip(mw, fed, strict=True)),
+        worst_unrest_of_up_and_down=max(both),
+        example=limit,
+        example_equilibrium=EARLY.equilibria[0],
+        seed=SEED,
+        words={
+            "fewest": expected["nearer"] * len(games),
             "early": EARLY,
-            "limit": write_amounts(limit),
-            "idle": idle,
+            "idle": float(measure_spare(*to_arrays(EARLY), to_floats(limit))[0] / limit[0]),
+            "refuted": has_all_giving(EARLY)
+            and not EARLY.is_stable(limit)
+            and train(EARLY)[1] > 0.01,
         },
-        refuted=has_all_giving(EARLY) and not EARLY.is_stable(limit) and train(EARLY)[1] > 0.01,
         charts=(chart_saved(mw, fed),),
     )
 

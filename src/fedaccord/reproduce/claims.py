@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -21,6 +23,10 @@ EXPERIMENT = "The experiment"
 NOT_YET = "It has not been run yet."
 # What claims.toml has of every claim, beside the sentences for what was measured.
 _PRINTED = ("claim", "place", "paper", "minutes")
+_COMPARE = {
+    **{"<": operator.lt, "<=": operator.le, "==": operator.eq},
+    **{">": operator.gt, ">=": operator.ge, "!=": operator.ne},
+}
 
 
 class Unavailable(FedaccordError):
@@ -54,41 +60,40 @@ class Finding:
     charts: tuple[Chart, ...] = ()
 
 
-@dataclass(frozen=True)
 class Measured:
     """What a check measured; the verdict, the sentences and the evidence follow from it.
 
-    parts: what must be so for the claim to hold, each with whether it is.
     evidence: the numbers, by name; fractions and records become plain values.
-    words: more that the sentences of claims.toml need, which are filled in with both.
-    refuted: whether the claim does not hold as printed; or what refutes it, with whether it does.
-    unshown: why the claim is not shown, in a sentence to put last; it fails then.
+    words: more that the sentences and the conditions of claims.toml need, by name.
     charts: figures of the paper made again.
     """
 
-    parts: Mapping[str, bool]
-    evidence: Mapping[str, Any]
-    words: Mapping[str, Any] = field(default_factory=dict)
-    refuted: bool | Mapping[str, bool] = False
-    unshown: str = ""
-    charts: tuple[Chart, ...] = ()
+    def __init__(
+        self, *, words: Mapping[str, Any] = {}, charts: tuple[Chart, ...] = (), **evidence: Any
+    ) -> None:
+        self.evidence, self.words, self.charts = evidence, words, charts
 
-    @property
-    def verdict(self) -> Verdict:
-        """What came of the check."""
-        if self.unshown or not all(self.parts.values()):
-            return Verdict.FAILS
-        refuted = all(self.refuted.values()) if isinstance(self.refuted, Mapping) else self.refuted
-        return Verdict.CORRECTED if refuted else Verdict.HOLDS
+    def find(self, id: str, expected: Mapping[str, Any]) -> Finding:
+        """Return the finding, by the conditions and in the words of claims.toml.
 
-    def find(self, id: str) -> Finding:
-        """Return the finding, in the words that claims.toml has for a claim."""
-        texts, verdict = read_texts()[id], self.verdict
-        known = {**self.evidence, **self.words}
-        counter = self.refuted if isinstance(self.refuted, Mapping) else {}
+        id: of the claim.
+        expected: the paper's numbers for it.
+        """
+        texts = read_texts()[id]
+        known = {"expected": expected, **self.evidence, **self.words}
+        unshown = _list_unmet(texts.get("shown", {}), known)
+        wrong = _list_unmet(texts.get("holds", {}), known)
+        verdict, refuted = Verdict.HOLDS, texts.get("refuted", {})
+        kept = _list_unmet(refuted if isinstance(refuted, dict) else {"": refuted}, known)
+        if unshown or wrong:
+            verdict = Verdict.FAILS
+        elif refuted and not kept:
+            verdict = Verdict.CORRECTED
+        named = [*wrong, *filter(None, kept)]
         return Finding(
             verdict,
-            fill(texts["measured"], known) + self.unshown + _not_so({**self.parts, **counter}),
+            " ".join([fill(texts["measured"], known), *unshown])
+            + (f" Not so: {'; '.join(named)}." if named else ""),
             fill(texts["correction"], known) if verdict is Verdict.CORRECTED else "",
             evidence={name: _plain(value) for name, value in self.evidence.items()},
             charts=self.charts,
@@ -102,19 +107,51 @@ def read_texts() -> dict[str, dict[str, Any]]:
 
 
 class _Filler(Formatter):
-    """Fills in sentences: as str.format, and {x:count} for a length, {x:or none} for nothing."""
+    """Fills in sentences, as str.format and in the further ways that claims.toml names."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if "|" in format_spec:
+            return format_spec.split("|")[not value]
         if format_spec == "count":
             return str(len(value))
+        if format_spec == "amounts":
+            return f"({', '.join(map(str, value))})"
+        if format_spec.endswith("list"):
+            return ", ".join(format(one, format_spec.removesuffix("list").strip()) for one in value)
         if format_spec.endswith("or none"):
             return format(value, format_spec.removesuffix("or none").strip()) if value else "none"
+        if format_spec.endswith(" %"):
+            return format(100 * value, format_spec.removesuffix(" %")) + " %"
         return format(value, format_spec)
 
 
 def fill(sentence: str, known: Mapping[str, Any]) -> str:
     """Return a sentence of claims.toml with its numbers in place."""
     return _Filler().vformat(sentence, (), known)
+
+
+def is_met(condition: str, known: Mapping[str, Any]) -> bool:
+    """Say whether a condition of claims.toml is met, such as "not differ and 0 < gap <= most"."""
+
+    def read(name: str) -> Any:
+        try:
+            return float(name)
+        except ValueError:
+            return _Filler().get_field(name, (), known)[0]
+
+    for part in condition.split(" and "):
+        words = part.removeprefix("not ").split()
+        values, signs = [read(name) for name in words[::2]], words[1::2]
+        pairs = zip(signs, pairwise(values), strict=True)
+        met = all(_COMPARE[sign](*two) for sign, two in pairs) if signs else values[0]
+        if bool(met) == part.startswith("not "):
+            return False
+    return True
+
+
+def _list_unmet(conditions: Mapping[str, str], known: Mapping[str, Any]) -> list[str]:
+    """Return what is said of the conditions that are not met."""
+    return [fill(said, known) for said, met in conditions.items() if not is_met(met, known)]
 
 
 def _plain(value: Any) -> Any:
@@ -125,12 +162,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _not_so(parts: Mapping[str, bool]) -> str:
-    """Name what did not come out as claimed, in a sentence to put last; empty where all did."""
-    failed = [what for what, found in parts.items() if not found]
-    return f" Not so: {'; '.join(failed)}." if failed else ""
 
 
 @dataclass(frozen=True)
@@ -243,7 +274,9 @@ class Claims(dict[str, Claim]):
 
         def add(measure: Measure) -> Measure:
             claim, place, paper, (quick, full) = (texts[key] for key in _PRINTED)
-            check: Check = lambda setting: measure(setting).find(id)  # noqa: E731
+            check: Check = lambda setting: measure(setting).find(  # noqa: E731
+                id, setting.expected
+            )
             self.include(Claim(id, claim, place, paper, check, (quick, full)))
             return measure
 

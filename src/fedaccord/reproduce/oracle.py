@@ -90,11 +90,6 @@ def list_givers(theta: Sequence[Fraction]) -> list[int]:
     return [i for i, amount in enumerate(theta) if amount > 0]
 
 
-def write_amounts(theta: Sequence[Fraction]) -> str:
-    """Write amounts in a line."""
-    return f"({', '.join(map(str, theta))})"
-
-
 def solve_exactly(rows: Rows, right: Sequence[Fraction]) -> Fractions | None:
     """Solve a square system of equations; None where it is singular."""
     size = len(rows)

@@ -26,7 +26,7 @@ from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.exact import PacGame
 from fedaccord.reproduce import draws
-from fedaccord.reproduce.claims import Claims, Measured, Setting
+from fedaccord.reproduce.claims import Claims, Measured, Setting, fill
 from fedaccord.reproduce.oracle import Listing, Whole, cycle_worlds, learnt_utility, utility_of
 
 CLAIMS = Claims()
@@ -35,6 +35,11 @@ SEED = 20210304
 GAMES = (12, 150)
 # Of each game at most this many allocations are audited, quick and full.
 AUDITED = (25, 400)
+TOTALS = (
+    "{pac-cycle:or none} in the cycle of Theorem 3, {two-agents:or none} for the two agents of "
+    "Theorem 7, {k4:or none} in K4, {flower-linear:or none} in the linear flower with 4 petals, "
+    "{flower-coverage:or none} in the same flower with coverage"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +63,6 @@ class Worked:
         random = np.random.default_rng(SEED)
         chosen.update(dict.fromkeys(everything[n] for n in random.permutation(len(everything))))
         return list(chosen)[:most]
-
-
-def _listing(game: Game) -> Listing:
-    if isinstance(game, PacGame):
-        return Listing.of(game, learnt_utility(cycle_worlds(1)))
-    return Listing.of(game)
 
 
 def _paper_games() -> dict[str, Game]:
@@ -93,7 +92,11 @@ def _games(count: int) -> dict[str, Game]:
 @cache
 def _listings(count: int) -> dict[str, Listing]:
     """List what several rows need; the games themselves, with all they remember, are made anew."""
-    return {name: _listing(game) for name, game in _games(count).items()}
+    learnt = learnt_utility(cycle_worlds(1))
+    return {
+        name: Listing.of(game, learnt if isinstance(game, PacGame) else None)
+        for name, game in _games(count).items()
+    }
 
 
 def _worked(count: int) -> list[Worked]:
@@ -110,12 +113,12 @@ def _totals(listing: Listing) -> dict[str, Any]:
     return {name: listing.least(kind) for name, kind in kinds.items()}
 
 
-def _least_totals(
+def _compare_totals(
     setting: Setting, solve: Callable[..., Any], kind: str
-) -> tuple[dict[str, bool], dict[str, Any], dict[str, Any], list[Worked]]:
+) -> tuple[list[Worked], dict[str, Any], dict[str, Any]]:
     """Compare a solver with the lists, and the lists with the numbers expected of the paper's.
 
-    Return what must be so, the evidence, the words for it, and the games.
+    Return the games, the evidence, and the words for it.
     """
     worked = _worked(GAMES[setting.full])
     wrong, least = [], {}
@@ -134,20 +137,8 @@ def _least_totals(
         "least_totals": paper,
         "seed": SEED,
     }
-    parts = {
-        "the solver finds the least total of every list": not wrong,
-        **_compare_expected("totals", paper, setting.expected["totals"]),
-    }
-    return parts, evidence, {"totals": _write_totals(paper)}, worked
-
-
-def _compare_expected(
-    what: str, found: Mapping[str, float | None], expected: Mapping[str, float]
-) -> dict[str, bool]:
-    """Say, in words, whether numbers of the paper's games are those expected, and of which not."""
-    unlike = _list_unlike(found, expected)
-    named = ", ".join(unlike) or "the paper's games"
-    return {f"the {what} of {named} are those expected": not unlike}
+    unlike = _list_unlike(paper, setting.expected["totals"])
+    return worked, evidence, {"totals": fill(TOTALS, paper), "unlike": unlike}
 
 
 def _list_unlike(found: Mapping[str, float | None], expected: Mapping[str, float]) -> list[str]:
@@ -159,45 +150,30 @@ def _list_unlike(found: Mapping[str, float | None], expected: Mapping[str, float
     ]
 
 
-def _write_totals(totals: Mapping[str, Any]) -> str:
-    words = {
-        "pac-cycle": "in the cycle of Theorem 3",
-        "two-agents": "for the two agents of Theorem 7",
-        "k4": "in K4",
-        "flower-linear": "in the linear flower with 4 petals",
-        "flower-coverage": "in the same flower with coverage",
-    }
-    return ", ".join(f"{totals[key] or 'none'} {word}" for key, word in words.items())
-
-
 @CLAIMS.measure("definition-optimal")
 def definition_optimal(setting: Setting) -> Measured:
     """Compare the solver with a list of all allocations, and over the reals with prices by hand."""
-    parts, evidence, words, _ = _least_totals(setting, solve_optimal, "optimal")
+    _, evidence, words = _compare_totals(setting, solve_optimal, "optimal")
     root = int(setting.expected["flower_root"])
-    solution = solve_optimal(catalog.build("flower", petals=root * root))
-    bound = _bound_by_hand(solution.game, root)
-    parts["over the reals the total is that bound"] = abs(solution.total - bound) <= 1e-9 * bound
-    parts[f"the bound is {root}"] = bound == root
-    return Measured(
-        parts,
-        {**evidence, "real_flower": solution.total, "bound_by_hand": bound},
-        {**words, "petals": root**2},
-    )
-
-
-def _bound_by_hand(game: Game, root: int) -> float:
-    """Bound the flower's optimum by weak duality: mu'y / max(W'y), y = 1 on one petal a group."""
+    game = catalog.build("flower", petals=root * root)
     assert isinstance(game, LinearGame)
+    total = solve_optimal(game).total
+    # Weak duality: mu'y / max(W'y) bounds the optimum; y is 1 on one petal of each group.
     prices = np.zeros(game.size)
     prices[1::root] = 1.0
-    return float(game.requirements @ prices / (game.benefits.T @ prices).max())
+    bound = float(game.requirements @ prices / (game.benefits.T @ prices).max())
+    return Measured(
+        **evidence,
+        real_flower=total,
+        bound_by_hand=bound,
+        words={**words, "petals": root**2, "off": abs(total - bound) / bound},
+    )
 
 
 @CLAIMS.measure("definition-stable")
 def definition_stable(setting: Setting) -> Measured:
     """Compare audit and search with every lower contribution tried."""
-    parts, evidence, words, worked = _least_totals(setting, solve_stable, "stable")
+    worked, evidence, words = _compare_totals(setting, solve_stable, "stable")
     audited, wrong, listed = 0, [], 0
     for one in worked:
         equilibria = one.listing.list_all(one.listing.is_stable)
@@ -212,15 +188,12 @@ def definition_stable(setting: Setting) -> Measured:
                 wrong.append(f"{one.name} at {theta}")
     real, cuts = _real_flower_is_stable()
     return Measured(
-        {**parts, "search and audits agree with the lists": not wrong, **real},
-        {
-            **evidence,
-            "equilibria": listed,
-            "audited": audited,
-            "audits_differ": wrong,
-            "real_flower": real,
-        },
-        {**words, "cuts": cuts},
+        **evidence,
+        equilibria=listed,
+        audited=audited,
+        audits_differ=wrong,
+        real_flower=real,
+        words={**words, "cuts": cuts, "wrong": "; ".join(what for what in real if not real[what])},
     )
 
 
@@ -253,7 +226,7 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
 @CLAIMS.measure("definition-envy-free")
 def definition_envy_free(setting: Setting) -> Measured:
     """Compare audit and search with every swap tried."""
-    parts, evidence, words, worked = _least_totals(setting, solve_envy_free, "envy_free")
+    worked, evidence, words = _compare_totals(setting, solve_envy_free, "envy_free")
     audited, pairs, wrong, listed = 0, 0, [], 0
     for one in worked:
         fair = one.listing.list_all(one.listing.is_envy_free)
@@ -269,15 +242,12 @@ def definition_envy_free(setting: Setting) -> Measured:
             if report.envy_free is not verdict or report.envy != envy:
                 wrong.append(f"{one.name} at {theta}")
     return Measured(
-        {**parts, "search and audits agree with the lists": not wrong},
-        {
-            **evidence,
-            "envy_free": listed,
-            "audited": audited,
-            "pairs": pairs,
-            "audits_differ": wrong,
-        },
-        words,
+        **evidence,
+        envy_free=listed,
+        audited=audited,
+        pairs=pairs,
+        audits_differ=wrong,
+        words=words,
     )
 
 
@@ -286,10 +256,10 @@ def definition_envy_free(setting: Setting) -> Measured:
 
 def _compare_prices(
     setting: Setting, price: Callable[..., Any], solve: Callable[..., Any], kind: str
-) -> tuple[dict[str, bool], dict[str, Any], int]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Compare a price with the quotient of the least totals in the lists.
 
-    Return what must be so, the evidence, and how many games have no price.
+    Return the evidence, and the words for it.
     """
     wrong, ratios = [], {}
     for one in _worked(GAMES[setting.full]):
@@ -301,12 +271,10 @@ def _compare_prices(
         if not (np.isinf(found.lower) if ratio is None else _is(found, ratio)):
             wrong.append(one.name)
     paper = {name: ratios[name] for name in _paper_games()}
-    parts = {
-        "every price is the quotient": not wrong,
-        **_compare_expected("prices", paper, setting.expected["prices"]),
-    }
+    unlike = _list_unlike(paper, setting.expected["prices"])
+    none = sum(ratio is None for ratio in ratios.values())
     evidence = {"games": len(ratios), "differ": wrong, "prices": paper}
-    return parts, evidence, sum(ratio is None for ratio in ratios.values())
+    return evidence, {"unlike": unlike, "none": none}
 
 
 def _is(price: Any, value: float) -> bool:
@@ -316,48 +284,39 @@ def _is(price: Any, value: float) -> bool:
 @CLAIMS.measure("price-of-stability")
 def definition_price_of_stability(setting: Setting) -> Measured:
     """Compare the price with the quotient of totals from the lists."""
-    parts, evidence, none = _compare_prices(setting, price_of_stability, solve_stable, "stable")
-    flower = catalog.build("flower", petals=16)
-    real = price_of_stability(solve_stable(flower), solve_optimal(flower)).upper
-    expected = setting.expected["real_flower"]
-    nothing = LinearGame([[1, 0], [0, 1]], [0, 0])
-    idle = price_of_stability(solve_stable(nothing), solve_optimal(nothing))
-    parts |= {
-        f"over the reals the flower's is {expected:.6g}": abs(real - expected) <= 1e-6,
-        "0/0 is given as 1": _is(idle, 1.0),
-    }
-    return Measured(parts, {**evidence, "real_flower": real}, {"none": none})
+    evidence, words = _compare_prices(setting, price_of_stability, solve_stable, "stable")
+    flower, nothing = catalog.build("flower", petals=16), LinearGame([[1, 0], [0, 1]], [0, 0])
+    real, idle = (
+        price_of_stability(solve_stable(game), solve_optimal(game)) for game in (flower, nothing)
+    )
+    off = abs(real.upper - setting.expected["real_flower"])
+    words |= {"off": off, "idle": _is(idle, 1.0)}
+    return Measured(**evidence, real_flower=real.upper, words=words)
 
 
 @CLAIMS.measure("price-of-fairness")
 def definition_price_of_fairness(setting: Setting) -> Measured:
     """Compare the price with the lists, and show a linear game in which no minimum exists."""
-    parts, evidence, _ = _compare_prices(setting, price_of_fairness, solve_envy_free, "envy_free")
+    evidence, words = _compare_prices(setting, price_of_fairness, solve_envy_free, "envy_free")
     bound = float(setting.expected["not_attained"])
     steps = (8, 16, 32, 64) if setting.full else (8, 16, 32)
     grids = {str(step): float(_least_on_grid(step)) for step in steps}
-    totals = list(grids.values())
-    nearer = [total - bound for total in totals]
-    solution = solve_envy_free(catalog.build("not-attained"))
-    parts |= {
-        "the solver says that the bound is not attained": solution.status is Status.NOT_ATTAINED,
-        f"the solver's bound is {bound:g}": abs(solution.bounds.lower - bound) <= 1e-6,
+    nearer = [total - bound for total in grids.values()]
+    game = catalog.build("not-attained")
+    solution, limit = solve_envy_free(game), audit(game, [1, 0.5, 0.5, 0.5, 0.5])
+    words |= {
+        "first": steps[0],
+        "finest": steps[-1],
+        "coarse": grids[str(steps[0])],
+        "fine": grids[str(steps[-1])],
+        "bound": bound,
+        "off": abs(solution.bounds.lower - bound),
+        "not_attained": solution.status is Status.NOT_ATTAINED,
+        "nearer": min(nearer) > 0 and all(b <= 0.51 * a for a, b in pairwise(nearer)),
+        "envied": limit.feasible is Answer.TRUE and limit.envy_free is Answer.FALSE,
     }
     return Measured(
-        parts,
-        {**evidence, "least_on_grids": grids, "solver_bound": solution.bounds.lower},
-        {
-            "first": steps[0],
-            "finest": steps[-1],
-            "coarse": totals[0],
-            "fine": totals[-1],
-            "bound": bound,
-        },
-        refuted={
-            "ever finer steps come nearer, and none arrives": min(nearer) > 0
-            and all(b <= 0.51 * a for a, b in pairwise(nearer)),
-            f"at {bound:g} itself an agent envies another": _has_envy_at_the_bound(),
-        },
+        **evidence, least_on_grids=grids, solver_bound=solution.bounds.lower, words=words
     )
 
 
@@ -383,9 +342,3 @@ def _least_on_grid(steps: int) -> Fraction:
     envy |= (leaf > helper) & (2 * helper + hub >= 2 * unit)
     total = (hub + helper + 3 * leaf)[enough & ~envy]
     return Fraction(int(total.min()), unit)
-
-
-def _has_envy_at_the_bound() -> bool:
-    """Say whether the limit of cheaper and cheaper allocations is feasible and full of envy."""
-    report = audit(catalog.build("not-attained"), [1, 0.5, 0.5, 0.5, 0.5])
-    return report.feasible is Answer.TRUE and report.envy_free is Answer.FALSE

@@ -78,15 +78,12 @@ def random_discovery(setting: Setting) -> Measured:
                     wrong.append(number)
     single = sum(abs(value - 1) < 1e-12 for value in diagonal)
     return Measured(
-        {"no game differs": not wrong},
-        {
-            "games": GAMES[setting.full],
-            "utilities": tried,
-            "differ": wrong,
-            "least_eigenvalue": min(eigenvalues),
-            "diagonal_one": [single, len(diagonal)],
-            "seed": SEED,
-        },
+        games=GAMES[setting.full],
+        utilities=tried,
+        differ=wrong,
+        least_eigenvalue=min(eigenvalues),
+        diagonal_one=[single, len(diagonal)],
+        seed=SEED,
     )
 
 
@@ -120,17 +117,14 @@ def random_coverage(setting: Setting) -> Measured:
             value = learnt(agent, theta)
             if value != formula(agent, theta) or _differs(game, agent, theta, value):
                 wrong.append(number)
-    off = _flower_by_drawing(DRAWS[setting.full])
     return Measured(
-        {"no game differs": not wrong, "draws agree": off <= MOST_ERRORS},
-        {
-            "games": GAMES[setting.full],
-            "utilities": tried,
-            "differ": wrong,
-            "draws": DRAWS[setting.full],
-            "standard_errors": off,
-            "seed": SEED,
-        },
+        games=GAMES[setting.full],
+        utilities=tried,
+        differ=wrong,
+        draws=DRAWS[setting.full],
+        standard_errors=_flower_by_drawing(DRAWS[setting.full]),
+        seed=SEED,
+        words={"most_errors": MOST_ERRORS},
     )
 
 
@@ -174,31 +168,15 @@ def _flower_by_drawing(count: int) -> float:
 def pac_utilities(setting: Setting) -> Measured:
     """Check the example and random classes, and whether any consistent function will do."""
     wrong, tried, falls = _compare_learners(GAMES[setting.full])
-    careless, likeliest, by_point = _careless_function(), _likeliest_function(), _likeliest_labels()
     return Measured(
-        {
-            "a sample of either agent lifts everybody's accuracy from 1/2 to 1 in the example": (
-                _example_holds()
-            ),
-            "no class differs, and no utility falls": not wrong and not falls,
-            "the likeliest label of every point is as right after another's sample as before": (
-                by_point[0] <= by_point[1]
-            ),
-        },
-        {
-            "utilities": tried,
-            "differ": wrong,
-            "falls": falls,
-            "careless_function": careless,
-            "likeliest_function": likeliest,
-            "likeliest_labels": by_point,
-            "seed": SEED,
-        },
-        {"games": GAMES[setting.full]},
-        refuted={
-            "a function that picks badly loses by another's sample": careless[1] < careless[0],
-            "the likeliest function loses by another's sample": likeliest[1] < likeliest[0],
-        },
+        utilities=tried,
+        differ=wrong,
+        falls=falls,
+        careless_function=_careless_function(),
+        likeliest_function=_likeliest_function(),
+        likeliest_labels=_likeliest_labels(),
+        seed=SEED,
+        words={"games": GAMES[setting.full], "example": _example_holds()},
     )
 
 
@@ -338,23 +316,17 @@ def randomized_rounding(setting: Setting) -> Measured:
         for agent in range(game.size):
             if game.exact_utility(agent, [Fraction(n) for n in at]) != plain(agent, at):
                 wrong.append(number)
-    once, spread = _two_readings()
-    linear = LinearGame([[1, 0.5], [0.25, 1]], [1, 1])
+    # One sample, and none or two with equal chances.
+    alone = coverage_utility([[Fraction(1, 2)] * 2])
+    once, spread = alone(0, [1]), (alone(0, [0]) + alone(0, [2])) / 2
+    linear = LinearGame([[1, 0.5], [0.25, 1]], [1, 1]).utilities(np.array([0.5, 1.5]))
     return Measured(
-        {
-            "no game differs": not wrong,
-            "linear utilities do not change": (
-                abs(linear.utilities(np.array([0.5, 1.5]))[0] - 1.25) <= 1e-15
-            ),
-            "the mean alone does not fix the utility": once != spread,
-        },
-        {
-            "games": GAMES[setting.full],
-            "utilities": tried,
-            "differ": wrong,
-            "same_mean": [float(once), float(spread)],
-            "seed": SEED,
-        },
+        games=GAMES[setting.full],
+        utilities=tried,
+        differ=wrong,
+        same_mean=[float(once), float(spread)],
+        seed=SEED,
+        words={"linear": abs(linear[0] - 1.25) <= 1e-15},
     )
 
 
@@ -369,9 +341,3 @@ def _rounding_case(random: np.random.Generator, number: int) -> tuple[Any, Utili
     return CoverageGame(table, np.full(len(table), 0.5)), coverage_utility(
         read_rows(table.tolist())
     )
-
-
-def _two_readings() -> tuple[Fraction, Fraction]:
-    """Return an agent's utility at one sample, and at none or two with equal chances."""
-    utility = coverage_utility([[Fraction(1, 2)] * 2])
-    return utility(0, [1]), (utility(0, [0]) + utility(0, [2])) / 2

@@ -61,13 +61,14 @@ def definition_well_behaved(setting: Setting) -> Measured:
             wrong.append(name)
     refuted = catalog.build("pac-cycle", strategies="real").well_behaved()
     return Measured(
-        {
-            "all have the constants certified": not wrong,
-            "such a place refutes the cycle": isinstance(refuted, Refuted)
-            and _adds_nothing(refuted),
+        constants=constants,
+        quotients=slopes,
+        differ=wrong,
+        seed=SEED,
+        words={
+            "k4": constants.get("k4", [0.0, 0.0]),
+            "cycle_refuted": isinstance(refuted, Refuted) and _adds_nothing(refuted),
         },
-        {"constants": constants, "quotients": slopes, "differ": wrong, "seed": SEED},
-        {"k4": constants.get("k4", [0.0, 0.0])},
     )
 
 
@@ -210,8 +211,7 @@ def well_behaved_linear(setting: Setting) -> Measured:
             off = np.inf
             break
         off = max(off, _compare_rates(_linear(game), verdict, random, PLACES[setting.full] // 4))
-    evidence = {"games": games, "worst": off, "seed": SEED}
-    return Measured({"they attain them": off <= NEAR}, evidence, {"percent": 100 * off})
+    return Measured(games=games, worst=off, seed=SEED, words={"near": NEAR})
 
 
 @CLAIMS.measure("well-behaved-coverage")
@@ -235,20 +235,12 @@ def well_behaved_coverage(setting: Setting) -> Measured:
             wrong.append(number)
     flat, steep = _sure_points()
     return Measured(
-        {
-            "all are certified and within the paper's bound": not wrong,
-            "measured rates attain the constants": off <= NEAR,
-            "at stand-alone needs an own sample helps those two": steep > 0,
-        },
-        {
-            "games": games,
-            "not_certified": wrong,
-            "worst": off,
-            "least_own_rate": weakest,
-            "seed": SEED,
-        },
-        {"percent": 100 * off, "steep": steep},
-        refuted={"on [0, 2] x [0, 2] it does not": flat},
+        games=games,
+        not_certified=wrong,
+        worst=off,
+        least_own_rate=weakest,
+        seed=SEED,
+        words={"near": NEAR, "flat": flat, "steep": steep},
     )
 
 
@@ -300,11 +292,7 @@ def well_behaved_pac(setting: Setting) -> Measured:
         for theta in product([Fraction(n, 4) for n in range(5)], repeat=3)
         for i in range(3)
     )
-    return Measured(
-        {"boxes are as claimed": not wrong, "the accuracy is the printed utility": printed},
-        {"least_own_rates": constants, "differ": wrong, "printed_utility": printed},
-        {"sides": ", ".join(constants)},
-    )
+    return Measured(least_own_rates=constants, differ=wrong, printed_utility=printed)
 
 
 def _fits(verdict: Certified, least: float, most: float) -> bool:
@@ -338,23 +326,14 @@ def fixed_point_lemma(setting: Setting) -> Measured:
         largest = max(largest, float(off))
         if (fixed > verdict.box + 1e-9).any():
             wrong.append(number)
-    jump = _jump()
     return Measured(
-        {
-            "responses are the least that satisfies, and stay in the box": not wrong,
-            "no response moves further": worst <= 1 + 1e-6,
-            "there is a fixed point": largest <= 1e-9,
-            "the bound fails in the cycle": jump > 1e5,
-        },
-        {
-            "games": games,
-            "pairs": pairs,
-            "share_of_bound": worst,
-            "distance_from_fixed": largest,
-            "failures": wrong,
-            "jump": jump,
-            "seed": SEED,
-        },
+        games=games,
+        pairs=pairs,
+        share_of_bound=worst,
+        distance_from_fixed=largest,
+        failures=wrong,
+        jump=_jump(),
+        seed=SEED,
     )
 
 

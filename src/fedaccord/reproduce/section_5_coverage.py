@@ -97,38 +97,33 @@ def build_entry(name: str) -> CoverageGame:
 @CLAIMS.measure("theorem-7")
 def theorem_7(setting: Setting) -> Measured:
     """List what can be drawn at mixtures of the two equilibria, in fractions."""
-    expected = {
-        key: Fraction(setting.expected[key]) for key in ("requirement", "ends", "drop", "middle")
-    }
-    game, need = build_entry("two-agents"), expected["requirement"]
-    plain = round_at_random(list_accuracy(TWO))
+    need, ends, drop, wanted = (
+        Fraction(setting.expected[key]) for key in ("requirement", "ends", "drop", "middle")
+    )
+    game, plain = build_entry("two-agents"), round_at_random(list_accuracy(TWO))
     steps = 40 if setting.full else 8
     shares = [Fraction(n, steps) for n in range(steps + 1)]
     listed = [(plain(0, (a, 1 - a)), plain(1, (a, 1 - a))) for a in shares]
     said = [tuple(game.exact_utility(i, (a, 1 - a)) for i in (0, 1)) for a in shares]
-    printed = [expected["ends"] - a * (1 - a) * expected["drop"] for a in shares]
-    agree = sum(u == s == (p, p) for u, s, p in zip(listed, said, printed, strict=True))
+    printed = [ends - a * (1 - a) * drop for a in shares]
     stable = [is_stable_when_rounded(plain, (need, need), (a, 1 - a)) for a in shares]
-    audited = [audit(game, [float(a), float(1 - a)]).stable is Answer.TRUE for a in shares]
-    mixtures = [np.array([float(a), float(1 - a)]) for a in shares]
+    mixtures = [to_floats((a, 1 - a)) for a in shares]
+    audited = [audit(game, theta).stable is Answer.TRUE for theta in mixtures]
     level = max(float(np.abs(game.smooth_utilities(t) - float(need)).max()) for t in mixtures)
-    middle = listed[steps // 2][0]
     return Measured(
-        {
-            "the utility is the one printed": agree == len(shares),
-            "stable are the two ends": stable == [True, *[False] * (steps - 1), True],
-            "the audit says the same": audited == stable,
-            f"the middle has {setting.expected['middle']}": middle == expected["middle"],
+        mixtures=len(shares),
+        as_printed=sum(u == s == (p, p) for u, s, p in zip(listed, said, printed, strict=True)),
+        middle=listed[steps // 2][0],
+        stable=[a for a, yes in zip(shares, stable, strict=True) if yes],
+        smooth_distance_from_requirement=level,
+        smooth_stable=sum(is_smooth_stable(game, theta) for theta in mixtures),
+        words={
+            "wanted": wanted,
+            "ends_stable": stable == [True, *[False] * (steps - 1), True],
+            "audits_agree": audited == stable,
+            "audited": sum(audited),
+            "level": max(level, 2.0**-53),
         },
-        {
-            "mixtures": len(shares),
-            "as_printed": agree,
-            "middle": middle,
-            "stable": [a for a, yes in zip(shares, stable, strict=True) if yes],
-            "smooth_distance_from_requirement": level,
-            "smooth_stable": sum(is_smooth_stable(game, theta) for theta in mixtures),
-        },
-        {"need": need, "audited": sum(audited), "level": max(level, 2.0**-53)},
     )
 
 
@@ -152,27 +147,15 @@ def theorem_8(setting: Setting) -> Measured:
     audits = [audit(game, to_floats(theta)) for theta in (*map(matching, MATCHINGS), mixture)]
     *matched, report = audits
     return Measured(
-        {
-            "the numbers are those printed": (
-                numbers == {key: Fraction(setting.expected[key]) for key in numbers}
-            ),
-            "the package computes the same": exact == numbers,
-            "matchings are envy-free": all(free),
-            "the audit says so": all(one.envy_free is Answer.TRUE for one in matched),
-            "the mixture gives all enough": all(plain(i, mixture) >= need for i in range(6)),
-            "envious in it are those expected": (
-                pairs == [(i - 1, j - 1) for i, j in setting.expected["envy"]]
-            ),
-            "the audit names the same": list(report.envy) == pairs,
-        },
-        {
-            "numbers": numbers,
-            "matchings_envy_free": sum(free),
-            "envy": [[i + 1, j + 1] for i, j in pairs],
-            "smooth_envy": [[i + 1, j + 1] for i, j in smooth],
-        },
-        {
-            "need": need,
+        numbers=numbers,
+        matchings_envy_free=sum(free),
+        envy=[[i + 1, j + 1] for i, j in pairs],
+        smooth_envy=[[i + 1, j + 1] for i, j in smooth],
+        words={
+            "as_printed": numbers == {key: Fraction(setting.expected[key]) for key in numbers},
+            "package_agrees": exact == numbers,
+            "audits_agree": all(one.envy_free is Answer.TRUE for one in matched),
+            "enough": all(plain(i, mixture) >= need for i in range(6)),
             "pairs": write_pairs(pairs),
             "audited": write_pairs(report.envy),
             "smooth": write_pairs(smooth),
@@ -222,41 +205,24 @@ def write_pairs(pairs: Sequence[tuple[int, int]]) -> str:
 @CLAIMS.measure("coverage-hardness")
 def coverage_hardness(setting: Setting) -> Measured:
     """Find equilibria of agents uniform on sets by convex minimisation, from several starts."""
-    near = setting.expected["tolerance"]
     count, agents = GAMES[setting.full] // 2, 20_000 if setting.full else 2_000
     games = [entry_sets("k4"), entry_sets("flower"), *(draw_set_game(n) for n in range(count))]
     found = [find_convex_equilibrium(*game) for game in games]
-    k4, spread, regret, apart = found[0], *(max(column) for column in zip(*found, strict=True))
-    bent = has_envy_between(Fraction(setting.expected["share"]))
+    spread, regret, apart = (max(column) for column in zip(*found, strict=True))
     large = solve_stable(make_ring(agents))
     proved = large.status is Status.OPTIMAL
-    settled = proved and audit(large.game, large.allocation).stable is Answer.TRUE
     return Measured(
-        {
-            "all starts end at one point": spread <= near,
-            "it is an equilibrium": regret <= near,
-            "it is the solver's": apart <= near,
-            "the solver proves its equilibrium of the ring the cheapest": settled,
-        },
-        {
-            "games": len(games),
-            "k4": k4,
-            "k4_envy_free_set_convex": not bent,
-            "spread_over_starts": spread,
-            "worst_regret": regret,
-            "worst_distance_from_solver": apart,
-            "agents_in_the_ring": agents,
-            "ring_total": large.total,
-            "ring_proved": settled,
-            "seed": SEED,
-        },
-        {
-            "convex": "is not convex" if bent else "shows no gap",
-            "flower": games[1][1].size,
-            "count": count,
-            "proves": "proves" if settled else "does not prove",
-        },
-        refuted=bent and max(k4) <= near,
+        games=len(games),
+        k4=found[0],
+        k4_envy_free_set_convex=not has_envy_between(Fraction(setting.expected["share"])),
+        spread_over_starts=spread,
+        worst_regret=regret,
+        worst_distance_from_solver=apart,
+        agents_in_the_ring=agents,
+        ring_total=large.total,
+        ring_proved=proved and audit(large.game, large.allocation).stable is Answer.TRUE,
+        seed=SEED,
+        words={"worst_of_k4": max(found[0]), "flower": games[1][1].size, "count": count},
     )
 
 
@@ -367,18 +333,12 @@ def make_ring(agents: int) -> CoverageGame:
 def linear_envy_free_set(setting: Setting) -> Measured:
     """Mix envy-free allocations of linear games, in fractions."""
     example = ExactGame.of([["1", "0.5"], ["0.5", "1"]], ["1", "0.5"])
-    refuted = is_gap(example, (ONE, 0 * ONE), (ONE, ONE))
     found = [has_gap(game) for game in draw_unequal_equilibria(GAMES[setting.full])]
     return Measured(
-        {"mixing always brings envy": all(found)},
-        {
-            "games": len(found),
-            "mixtures_with_envy": sum(found),
-            "example_refutes": refuted,
-            "seed": SEED,
-        },
-        {"envies": "envies" if refuted else "does not envy"},
-        refuted=refuted,
+        games=len(found),
+        mixtures_with_envy=sum(found),
+        example_refutes=is_gap(example, (ONE, 0 * ONE), (ONE, ONE)),
+        seed=SEED,
     )
 
 

@@ -38,7 +38,6 @@ from fedaccord.reproduce.oracle import (
     pad,
     solve_exactly,
     to_floats,
-    write_amounts,
 )
 
 CLAIMS = Claims()
@@ -107,40 +106,18 @@ def theorem_5(setting: Setting) -> Measured:
     """List equilibria and optima of games with equal requirements in fractions; one without."""
     games = equal_games(GAMES[setting.full], seed=SEED)
     found = [measure_structure(game) for game in games]
-    evidence = {
-        "games": len(games),
-        "optimal_among_givers": sum(s.optimal for s in found),
-        "optima_are_equilibria": sum(s.padded for s in found),
-        "somebody_idle": sum(s.idle for s in found),
-        "several_optima": sum(s.several for s in found),
-        "one_total": sum(len({sum(theta) for theta in game.equilibria}) == 1 for game in games),
-        "solver_disagrees": sum(is_solved_wrong(game) for game in games),
-        "core_set_agrees": sum(
-            core_set(solve_stable(game.game())).socially_optimal for game in games
-        ),
-        "unequal_game_optimal": measure_structure(UNEQUAL).optimal,
-        "seed": SEED,
-    }
-    of_all = {
-        "givers of all games are socially optimal": "optimal_among_givers",
-        "all optima of givers are equilibria": "optima_are_equilibria",
-        "all equilibria of a game have one total": "one_total",
-        "the solver's givers are socially optimal": "core_set_agrees",
-    }
-    optimal = UNEQUAL.stable_total == UNEQUAL.optimal_total
     return Measured(
-        {
-            **{part: evidence[name] == len(games) for part, name in of_all.items()},
-            "the solver finds the cheapest equilibria": not evidence["solver_disagrees"],
-            "givers have several optima somewhere": evidence["several_optima"] > 0,
-            "somebody gives nothing somewhere": evidence["somebody_idle"] > 0,
-        },
-        evidence,
-        {
-            "unequal": UNEQUAL,
-            "equilibrium": write_amounts(UNEQUAL.equilibria[0]),
-            "says": "socially optimal" if optimal else "not socially optimal",
-        },
+        games=len(games),
+        optimal_among_givers=sum(s.optimal for s in found),
+        optima_are_equilibria=sum(s.padded for s in found),
+        somebody_idle=sum(s.idle for s in found),
+        several_optima=sum(s.several for s in found),
+        one_total=sum(len({sum(theta) for theta in game.equilibria}) == 1 for game in games),
+        solver_disagrees=sum(is_solved_wrong(game) for game in games),
+        core_set_agrees=sum(core_set(solve_stable(g.game())).socially_optimal for g in games),
+        unequal_game_optimal=measure_structure(UNEQUAL).optimal,
+        seed=SEED,
+        words={"unequal": UNEQUAL, "optimal": UNEQUAL.stable_total == UNEQUAL.optimal_total},
     )
 
 
@@ -159,30 +136,21 @@ def corollary_1(setting: Setting) -> Measured:
     )
     agrees = sum(best == has_prices(game) for best, game in zip(optimal, drawn, strict=True))
     positive, ratio = solve_price(UNEQUAL)
-    wrong = sum(is_solved_wrong(game) for game in equal)
     return Measured(
-        {
-            "all are optimal with equal requirements": sum(right) == len(equal) > 0,
-            "prices decide what is optimal": agrees == len(drawn),
-            "the solver finds the cheapest equilibria": not wrong,
-        },
-        {
-            "equal_games": len(equal),
-            "equal_optimal": sum(right),
-            "unequal_games": len(drawn),
-            "unequal_optimal": sum(optimal),
-            "worst_ratio": max(float(g.stable_total / g.optimal_total) for g in drawn),
-            "prices_decide": agrees,
-            "example_ratio": ratio,
-            "solver_disagrees": wrong,
-            "seed": SEED,
-        },
-        {
+        equal_games=len(equal),
+        equal_optimal=sum(right),
+        unequal_games=len(drawn),
+        unequal_optimal=sum(optimal),
+        worst_ratio=max(float(g.stable_total / g.optimal_total) for g in drawn),
+        prices_decide=agrees,
+        example_ratio=ratio,
+        solver_disagrees=sum(is_solved_wrong(game) for game in equal),
+        seed=SEED,
+        words={
             "dear": len(optimal) - sum(optimal),
             "unequal": UNEQUAL,
-            "equilibrium": write_amounts(UNEQUAL.equilibria[0]),
+            "all_give": positive,
         },
-        refuted=positive and ratio > 1 + 1e-9,
     )
 
 
@@ -229,47 +197,27 @@ def diagonal_dominance(setting: Setting) -> Measured:
     equal = list(draw_dominant_games(count, equal=True))
     unequal = list(draw_dominant_games(count, equal=False))
     unit = list(draw_dominant_games(count, equal=False, unit=True))
-    giving = sum(all(min(theta) > 0 for theta in game.equilibria) for game in equal)
-    free, cheap = (sum(map(is_costless, games)) for games in (equal + unequal, unit))
-    said = sum(everyone_must_contribute(game.game()) for game in equal)
     dear = [
         float(g.stable_total / g.optimal_total)
         for g in draw_printed_games(count)
         if not is_costless(g)
     ]
     ratio = solve_price(DOMINANT)[1]
-    refuted = is_diagonally_dominant(DOMINANT.game()) and ratio > 1 and not has_all_giving(DOMINANT)
-    wrong = sum(is_solved_wrong(game) for game in equal + unequal)
+    fails = is_diagonally_dominant(DOMINANT.game()) and ratio > 1 and not has_all_giving(DOMINANT)
     return Measured(
-        {
-            "all give where requirements are equal": giving == count,
-            "the package says beforehand that they will": said == count,
-            "stability costs nothing": free == 2 * count and cheap == count,
-            "the solver finds the cheapest equilibria": not wrong,
-        },
-        {
-            "games": count,
-            "all_give": giving,
-            "costless": free,
-            "of": 2 * count,
-            "recognised": said,
-            "unit_diagonal_costless": cheap,
-            "unit_diagonal_somebody_idle": sum(not has_all_giving(game) for game in unit),
-            "printed_condition_dear": len(dear),
-            "printed_condition_worst": max(dear, default=1.0),
-            "example_ratio": ratio,
-            "solver_disagrees": wrong,
-            "seed": SEED,
-        },
-        {
-            "verdict": "Without the unit diagonal it fails"
-            if refuted
-            else "The example bears it out",
-            "dominant": DOMINANT,
-            "equilibrium": write_amounts(DOMINANT.equilibria[0]),
-            "alone": HALVES.game().alone[0],
-        },
-        refuted=refuted,
+        games=count,
+        all_give=sum(all(min(theta) > 0 for theta in game.equilibria) for game in equal),
+        costless=sum(map(is_costless, equal + unequal)),
+        of=2 * count,
+        recognised=sum(everyone_must_contribute(game.game()) for game in equal),
+        unit_diagonal_costless=sum(map(is_costless, unit)),
+        unit_diagonal_somebody_idle=sum(not has_all_giving(game) for game in unit),
+        printed_condition_dear=len(dear),
+        printed_condition_worst=max(dear, default=1.0),
+        example_ratio=ratio,
+        solver_disagrees=sum(is_solved_wrong(game) for game in equal + unequal),
+        seed=SEED,
+        words={"fails": fails, "dominant": DOMINANT, "alone": HALVES.game().alone[0]},
     )
 
 
@@ -329,41 +277,23 @@ def theorem_6(setting: Setting) -> Measured:
     points = [(game, theta) for game in games for theta in list_stable_points(game)]
     envious = sum(bool(game.envy(theta)) for game, theta in points)
     audits = (audit(game.game(), to_floats(theta)) for game, theta in points)
-    audited = sum(report.envy_free is Answer.TRUE for report in audits)
-    said = sum(strictly_dominant_own_benefits(game.game()) is True for game in games)
-    wrong = sum(is_solved_wrong(game) for game in games if is_symmetric(game))
     whole = Listing(linear_utility(HALVES.benefits), HALVES.requirements, limits=(2, 2))
-    without = {
-        "discovery": any(ENVIOUS.envy(theta) for theta in ENVIOUS.equilibria),
-        "twins": any(TWINS.envy(theta) for theta in TWINS.equilibria),
-        "whole": any(whole.envy(theta) for theta in whole.list_all(whole.is_stable)),
-    }
     return Measured(
-        {
-            "no equilibrium has envy": envious == 0,
-            "the audit says the same": audited == len(points),
-            "the package sees that own samples are worth most": said == len(games),
-            "the solver finds the cheapest equilibria": not wrong,
-            "random discovery without the condition has envy": without["discovery"],
-            "agents with the same data have envy": without["twins"],
-            "there is envy over whole numbers": without["whole"],
+        games=len(games),
+        equilibria=len(points),
+        envious=envious,
+        audited_envy_free=sum(report.envy_free is Answer.TRUE for report in audits),
+        condition_recognised=sum(
+            strictly_dominant_own_benefits(game.game()) is True for game in games
+        ),
+        solver_disagrees=sum(is_solved_wrong(game) for game in games if is_symmetric(game)),
+        envy_without_the_condition={
+            "discovery": any(map(ENVIOUS.envy, ENVIOUS.equilibria)),
+            "twins": any(map(TWINS.envy, TWINS.equilibria)),
+            "whole": any(map(whole.envy, whole.list_all(whole.is_stable))),
         },
-        {
-            "games": len(games),
-            "equilibria": len(points),
-            "envious": envious,
-            "audited_envy_free": audited,
-            "condition_recognised": said,
-            "solver_disagrees": wrong,
-            "envy_without_the_condition": without,
-            "seed": SEED,
-        },
-        {
-            "free": len(points) - envious,
-            "envious_game": ENVIOUS,
-            "equilibrium": write_amounts(ENVIOUS.equilibria[0]),
-            "halves": HALVES,
-        },
+        seed=SEED,
+        words={"free": len(points) - envious, "envious_game": ENVIOUS, "halves": HALVES},
     )
 
 

@@ -29,16 +29,17 @@ def algorithm_1(setting: Setting) -> Measured:
         for rule in (average_as_printed, average_models)
     )
     return Measured(
-        {"the mean finds the best model": max(mean.values()) <= FOUND},
-        {"printed": printed, "mean": mean},
-        {
+        printed=printed,
+        mean=mean,
+        words={
             "clients": CLIENTS,
             "rounds": ROUNDS,
             "offs": ", ".join(f"{off:.2g} with B = {b}" for b, off in printed.items()),
             "worst": max(mean.values()),
+            "worst_as_printed": max(printed.values()),
+            "near": FOUND,
             "right": ", ".join(b for b, off in printed.items() if off <= FOUND) or "no B",
         },
-        refuted=max(printed.values()) > FOUND,
     )
 
 
@@ -126,21 +127,15 @@ def judge_counts(found: Sequence[Mapping[str, Any]], total: int, size: int) -> M
         for one in found
     )
     return Measured(
-        {
-            "exact counts are proportional": proportional,
-            "the package does as printed when asked": as_printed,
-        },
-        {
-            "weights": len(found),
-            "rounds_cut_short": fewer,
-            "below_average": len(short),
-            "of_these_without_samples": starved,
-            "package_does_as_printed_when_asked": as_printed,
-        },
-        {
+        weights=len(found),
+        rounds_cut_short=fewer,
+        below_average=len(short),
+        of_these_without_samples=starved,
+        package_does_as_printed_when_asked=as_printed,
+        words={
             "agents": len(floors[0]),
             "total": total,
-            "kept": "always" if proportional else "not always",
+            "proportional": proportional,
+            "uneven": bool(fewer or starved),
         },
-        refuted=bool(fewer or starved),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.estimates import Estimate, estimate_difference, estimate_mean
-from fedaccord.reproduce.experiment import Audited, Data, Experiment, set_up, with_section
+from fedaccord.reproduce.experiment import Audited, Data, set_up, with_section
 
 if TYPE_CHECKING:
     from fedaccord.federation.config.load import Config
@@ -21,48 +21,28 @@ CLAIMS = Claims()
 FEDAVG, MW_FED = "FedAvg", "MW-FED"
 
 
-@dataclasses.dataclass(frozen=True)
-class Gap:
-    """How much less often a defector is satisfied under MW-FED.
+def compare_algorithms(found: Audited, level: float) -> dict[str, Any]:
+    """Compare the two algorithms at a level, trial by trial.
 
-    fedavg, mw_fed: how often it is under each.
+    fedavg, mw_fed: how often a defector is satisfied under each.
     full: how often under MW-FED the same agent is when it brings all its points.
     between: the first less the second, from the same trials.
     drop: what defection costs it under MW-FED: the third less the second, from the same trials.
     trials: how many.
-    """
-
-    fedavg: Estimate
-    mw_fed: Estimate
-    full: Estimate
-    between: Estimate
-    drop: Estimate
-    trials: int
-
-    @property
-    def unshown(self) -> str:
-        """What to say where not both differences are above 0, beyond chance."""
-        if self.between.low > 0 and self.drop.low > 0:
-            return ""
-        return " An interval of a difference includes 0: it is not shown."
-
-
-def find_gap(found: Audited, level: float) -> Gap:
-    """Compare the two algorithms at a level, trial by trial.
 
     found: the audit.
     level: what part of its points the defector brings.
     """
     fedavg, mw_fed = (found.satisfied(name, level) for name in (FEDAVG, MW_FED))
     full = found.satisfied(MW_FED, 1.0)
-    return Gap(
-        fedavg=_share(found, FEDAVG, level),
-        mw_fed=_share(found, MW_FED, level),
-        full=_share(found, MW_FED, 1.0),
-        between=estimate_difference(fedavg - mw_fed),
-        drop=estimate_difference(full - mw_fed),
-        trials=len(full),
-    )
+    return {
+        "fedavg": _share(found, FEDAVG, level),
+        "mw_fed": _share(found, MW_FED, level),
+        "full": _share(found, MW_FED, 1.0),
+        "between": estimate_difference(fedavg - mw_fed),
+        "drop": estimate_difference(full - mw_fed),
+        "trials": len(full),
+    }
 
 
 def _share(found: Audited, algorithm: str, level: float) -> Estimate:
@@ -72,36 +52,28 @@ def _share(found: Audited, algorithm: str, level: float) -> Estimate:
 
 @CLAIMS.measure("defection")
 def defection_claim(setting: Setting) -> Measured:
-    """Audit both algorithms on the same deals and seeds."""
+    """Audit both algorithms on the same deals and seeds: MW-FED deters, by the paper's numbers."""
     from fedaccord.federation.defection.chart import defection_chart
 
     found, data = _audit_defection(setting)
-    measured = judge_gap(find_gap(found, setting.expected["level"]), data, setting.expected)
-    return dataclasses.replace(measured, charts=(defection_chart(found.audit),))
+    expected = setting.expected
+    seen = compare_algorithms(found, expected["level"])
+    shares = [(seen[name], expected[name]) for name in ("fedavg", "mw_fed")]
+    near = {name: expected[name] for name in ("tolerance", "widest")}
+    return Measured(
+        **seen,
+        words={
+            "data": data,
+            "few": all(share.holds(theirs) for share, theirs in shares),
+            "as_printed": all(share.agrees(theirs, **near) for share, theirs in shares),
+        },
+        charts=(defection_chart(found.audit),),
+    )
 
 
 def _audit_defection(setting: Setting) -> tuple[Audited, Data]:
     place = set_up(setting, "defection.toml")
     return place.audit("auditing defection"), place.data
-
-
-def judge_gap(seen: Gap, data: Data, expected: Mapping[str, Any]) -> Measured:
-    """Judge whether MW-FED deters more, and whether by the paper's numbers."""
-    shares = [(seen.fedavg, expected["fedavg"]), (seen.mw_fed, expected["mw_fed"])]
-    near = {name: expected[name] for name in ("tolerance", "widest")}
-    held = all(share.holds(theirs) for share, theirs in shares)
-    return Measured(
-        {},
-        vars(seen),
-        {
-            "data": data,
-            "percent": 100 * expected["level"],
-            "expected": expected,
-            "few": "; too few trials to tell these from those" if held else "",
-        },
-        refuted=not all(share.agrees(theirs, **near) for share, theirs in shares),
-        unshown=seen.unshown,
-    )
 
 
 @CLAIMS.measure("fedavg-satisfies-all")
@@ -111,15 +83,15 @@ def fedavg_satisfies_all(setting: Setting) -> Measured:
 
     found, data = _audit_defection(setting)
     seen = found.audit.curve(FEDAVG).all_satisfied
-    runs, wanted = setting.expected["runs"], setting.expected["satisfied"]
-    theirs = wilson(round(wanted * runs), runs).low
-    below = f" That is below what {runs} of {runs} runs allow for, {theirs:.2f}."
+    runs = setting.expected["runs"]
     return Measured(
-        {},
-        {"share": Estimate(seen.p, seen.low, seen.high), "trials": seen.trials},
-        {"data": data, "satisfied": round(seen.p * seen.trials)},
-        refuted=seen.p < wanted,
-        unshown=below if seen.high < theirs else "",
+        share=Estimate(seen.p, seen.low, seen.high),
+        trials=seen.trials,
+        words={
+            "data": data,
+            "satisfied": round(seen.p * seen.trials),
+            "theirs": wilson(round(setting.expected["satisfied"] * runs), runs).low,
+        },
     )
 
 
@@ -130,11 +102,8 @@ def fedavg_draws(setting: Setting) -> Measured:
     # With all points there is one run for all who might defect.
     drawn = np.array([trial[0][1].samples for trial in found.outcomes[FEDAVG, 1.0]])
     worst = int((drawn.max(axis=1) - drawn.min(axis=1)).max())
-    return Measured(
-        {"agents draw alike": worst <= setting.expected["largest_difference"]},
-        {"largest_difference": worst, "runs": len(drawn)},
-        {"data": data, "mean": drawn.mean()},
-    )
+    words = {"data": data, "mean": drawn.mean()}
+    return Measured(largest_difference=worst, runs=len(drawn), words=words)
 
 
 @CLAIMS.measure("mw-fed-draws")
@@ -188,8 +157,8 @@ def judge_burden(
             "too few runs have rounds in which some agents have met their goals and others have "
             "not:"
         )
-        words = {"data": data, "found": found}
-        return Measured({}, {"trials": trials}, words, unshown=" it cannot be shown.")
+        words = {"data": data, "found": found, "enough": False, "less": True, "steady": True}
+        return Measured(trials=trials, words=words)
     part = {name: estimate_mean(values) for name, values in known.items()}
     steady = len(totals) == 1
     drawn = f"{totals[0]:g} samples always" if steady else f"{totals.min():g} to {totals.max():g}"
@@ -200,14 +169,10 @@ def judge_burden(
     )
     less = part[MW_FED].high < expected["below_equal_share"]
     return Measured(
-        {"rounds are equally large": steady},
-        {
-            "part_of_equal_share": part,
-            "trials": trials,
-            "samples_a_round": totals.tolist(),
-        },
-        {"data": data, "found": found},
-        unshown="" if less else " That it is less than an equal share is not shown.",
+        part_of_equal_share=part,
+        trials=trials,
+        samples_a_round=totals.tolist(),
+        words={"data": data, "found": found, "enough": True, "less": less, "steady": steady},
     )
 
 
@@ -226,8 +191,9 @@ def eight_agents(config: Config) -> Config:
 def more_agents(setting: Setting) -> Measured:
     """Audit defection among more agents."""
     place = set_up(setting, "more-agents.toml", eight_agents)
-    what = f"with {len(place.config.agents.mixtures)} agents"
-    return _judge_trend(place, "auditing more agents", what, setting.expected["level"])
+    seen = compare_algorithms(place.audit("auditing more agents"), setting.expected["level"])
+    words = {"data": place.data, "agents": len(place.config.agents.mixtures)}
+    return Measured(**seen, words=words)
 
 
 def double_sets(config: Config) -> Config:
@@ -250,20 +216,6 @@ def larger_sets(setting: Setting) -> Measured:
     """Audit defection among agents with larger sets of data."""
     place = set_up(setting, "larger-sets.toml", double_sets)
     source = place.building.source(place.config.audit.seed)
-    what = (
-        f"with {source.points[0]:,} points an agent and a goal of "
-        f"{source.requirements[0]:g}, chosen by what agents reach alone as the main one was"
-    )
-    return _judge_trend(place, "auditing larger sets", what, setting.expected["level"])
-
-
-def _judge_trend(place: Experiment, work: str, what: str, level: float) -> Measured:
-    """Judge the direction; of what there is no number in the paper, none can be missed.
-
-    work: for whoever waits.
-    what: how the federation differs from the paper's main one.
-    level: what is compared.
-    """
-    seen = find_gap(place.audit(work), level)
-    words = {"data": place.data, "what": what, "percent": 100 * level}
-    return Measured({}, vars(seen), words, unshown=seen.unshown)
+    seen = compare_algorithms(place.audit("auditing larger sets"), setting.expected["level"])
+    words = {"data": place.data, "points": source.points[0], "goal": source.requirements[0]}
+    return Measured(**seen, words=words)

@@ -86,11 +86,6 @@ class Spread:
     longer: Estimate
     easier: float
 
-    @property
-    def shown(self) -> bool:
-        """Whether scores spread more than by chance, and harder points take longer to learn."""
-        return self.seen > self.by_chance.high and self.longer.low > 0
-
 
 @CLAIMS.measure("difficulty")
 def difficulty(setting: Setting) -> Measured:
@@ -222,38 +217,26 @@ def judge_difficulty(
         *(factor * expected["mean"] * v for v in (varied.value, varied.low, varied.high))
     )
     mean = estimate_mean(times)
+    too_wide = most.high < expected["sd"]
     enough = {name: expected[name] for name in ("tolerance", "widest")}
-    how = f"; on these data trials take {mean:.0f} batches."
-    if mean.holds(expected["mean"]):
-        how += " They are too few to tell these from the paper's."
-    if most.high < expected["sd"]:
-        how = (
-            f". But for means over {each:.0f} trials to spread by {expected['sd']:g}, single "
-            f"trials would have to vary by {expected['sd'] / factor:.0f} batches around "
-            f"{expected['mean']}; if they vary as on these data, it is by "
-            f"{varied.value * expected['mean']:.0f}, and scores by {most:.1f} at most."
-        )
     return Measured(
-        {},
-        {
-            **vars(spread),
-            "trials": {"count": len(times), "mean": mean, "variation": varied},
-            "range_of_single_trials": [float(times.min()), float(times.max())],
-            "range_of_the_papers_scores": [expected["least"], expected["most"]],
-            "scores_could_spread_by": most,
-            "pool": small,
-        },
-        {
+        **vars(spread),
+        trials={"count": len(times), "mean": mean, "variation": varied},
+        range_of_single_trials=[float(times.min()), float(times.max())],
+        range_of_the_papers_scores=[expected["least"], expected["most"]],
+        scores_could_spread_by=most,
+        pool=small,
+        words={
             "data": data,
             "each": each,
-            "mean": expected["mean"],
-            "sd": expected["sd"],
             "low": expected["least"] / expected["mean"],
             "high": expected["most"] / expected["mean"],
             "shortest": float(times.min() / mean.value),
             "longest": float(times.max() / mean.value),
-            "how": how,
+            "too_wide": too_wide,
+            "needed": expected["sd"] / factor,
+            "varied": varied.value * expected["mean"],
+            "few": not too_wide and mean.holds(expected["mean"]),
+            "as_printed": most.value >= expected["sd"] and mean.agrees(expected["mean"], **enough),
         },
-        refuted=most.value < expected["sd"] or not mean.agrees(expected["mean"], **enough),
-        unshown="" if spread.shown else " That the score is about the points is not shown.",
     )

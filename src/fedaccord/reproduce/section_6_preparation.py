@@ -31,16 +31,11 @@ def experiment_pools(setting: Setting) -> Measured:
     """Add the pools up: what remains, against the paper's text and its table."""
     expected = setting.expected
     rest = expected["all"] - expected["agents"] - expected["pretraining"]
-    counted = expected["classes"] * expected["points_per_class"]
     text, table = expected["rest_in_text"], expected["rest_in_table"]
     return Measured(
-        {
-            "classes of that size are all there are": counted == expected["all"],
-            "what remains is in the text or in the table": rest in (text, table),
-        },
-        {"rest": rest, "classes_times_points": counted},
-        {**expected, "wrong": "text" if text != rest else "table"},
-        refuted=text != table,
+        rest=rest,
+        classes_times_points=expected["classes"] * expected["points_per_class"],
+        words={"printed": rest in (text, table), "in_text": rest == text},
     )
 
 
@@ -62,24 +57,17 @@ def pre_training(setting: Setting) -> Measured:
     start = next(accuracy for done, accuracy, _ in records[0] if done >= batches)
     near = abs(final - goal) <= setting.expected["tolerance"]
     return Measured(
-        {
-            f"{epochs} epochs give about {goal:.0%}, or more": near
-            or (final >= goal and bool(there))
-        },
-        {
-            "epochs_to_accuracy": passed,
-            "after_all_epochs": final,
-            "start_of_our_federations": {"batches": batches, "accuracy": start},
-        },
-        {
+        epochs_to_accuracy=passed,
+        after_all_epochs=final,
+        start_of_our_federations={"batches": batches, "accuracy": start},
+        words={
             "data": place.data,
             "there": len(there),
-            "accuracy": goal,
             "after": f" after {min(there):.2g} to {max(there):.2g} epochs" if there else "",
             "latest": max(there, default=math.inf),
-            "epochs": epochs,
+            "near": near,
+            "enough": near or (final >= goal and bool(there)),
         },
-        refuted=not near,
     )
 
 
@@ -231,27 +219,21 @@ def judge_search(
         low <= draw.learning_rate <= high and draw.batch_size in expected["batch_sizes"]
         for draw in found
     )
-    unshown = "" if near else " With no size of batch is it clearly near the best."
     return Measured(
-        {},
-        {
-            "draws": found,
-            "short_of_best": {str(n): below for n, below in short.items()},
-            "fresh_seeds": len(again[best]),
-        },
-        {
-            **expected,
-            "draws": found,
+        draws=found,
+        short_of_best={str(n): below for n, below in short.items()},
+        fresh_seeds=len(again[best]),
+        words={
             "data": data,
             "best": best,
             "best_accuracy": np.mean(again[best]),
             "nearest": short[size],
             "size": size,
             "chosen": short[chosen],
-            "good": ", ".join(map(str, near)),
+            "near": near,
+            "chosen_near": chosen in near,
+            "inside": inside,
         },
-        refuted=chosen not in near,
-        unshown=unshown + ("" if inside else " Not all draws are from the paper's grid."),
         charts=(chart_search(found, expected),),
     )
 

@@ -64,30 +64,22 @@ def judge_curves(
     never = [name for name, n in rounds.items() if not n]
     wanted = expected["times_as_long"]
     near = ratio.agrees(wanted, tolerance=expected["tolerance"], widest=expected["widest"])
-    absent = f", and {join_with_and(never)} {pluralize(len(never), 'does', 'do')} not get there on"
     return Measured(
-        {},
-        {
-            "times_as_long": ratio,
-            "rounds_to_goal": rounds,
-            "final_accuracy": dict(zip(found.clients, found.mean(1.0)[-1].tolist(), strict=True)),
-            "goal": goal,
-            "trials": len(runs),
-        },
-        {
+        times_as_long=ratio,
+        rounds_to_goal=rounds,
+        final_accuracy=dict(zip(found.clients, found.mean(1.0)[-1].tolist(), strict=True)),
+        goal=goal,
+        trials=len(runs),
+        words={
             "data": data,
             "reached": ", ".join(
                 f"{name} {f'in round {n}' if n else 'not at all'}" for name, n in rounds.items()
             ),
             "rounds": found.rounds[-1],
-            "at_least": "at least " if never else "",
-            "never": f"{absent} average" if never else "",
-            "few": f"; too few runs to tell that from {wanted:g}" if ratio.holds(wanted) else "",
+            "never": never and f"{join_with_and(never)} {pluralize(len(never), 'does', 'do')}",
+            "few": ratio.holds(wanted),
+            "nearly": near and not never,
         },
-        refuted=bool(never) or not near,
-        unshown=" The interval includes 1: that they take longer is not shown."
-        if ratio.low <= 1
-        else "",
         charts=(chart_curves(found, goal),),
     )
 
@@ -143,28 +135,22 @@ def judge_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> 
         level: float((runs[:, -1] >= found.requirements).mean())
         for level, runs in found.accuracy.items()
     }
-    unshown = ""
-    if not all(peaks[level].high < goal for level in find_low_levels(most, found)):
-        unshown = f" Half of the points or fewer are not clearly short of {goal:g}."
-    elif peaks[1.0].value < goal:
-        unshown = " But all of the points do not reach it either."
+    short = all(peaks[level].high < goal for level in find_low_levels(most, found))
     return Measured(
-        {},
-        {
-            "goal": goal,
-            "highest": {f"{level:g}": top for level, top in peaks.items()},
-            "single_runs_at_goal": {f"{level:g}": share for level, share in single.items()},
-            "trials": len(found.accuracy[1.0]),
-        },
-        {
+        goal=goal,
+        highest={f"{level:g}": top for level, top in peaks.items()},
+        single_runs_at_goal={f"{level:g}": share for level, share in single.items()},
+        trials=len(found.accuracy[1.0]),
+        words={
             "data": data,
             "levels": "; ".join(
                 f"{100 * level:g} % of the points: {top:.3f}, {100 * single[level]:.0f} % of "
                 "single runs at their goal"
                 for level, top in peaks.items()
             ),
+            "half_short": short,
+            "all_reach": not short or peaks[1.0].value >= goal,
         },
-        unshown=unshown,
         charts=(chart_levels(found, goal),),
     )
 
@@ -224,24 +210,19 @@ def judge_half(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> Me
     close = [
         f"{name} with {100 * level:g} %" for (level, name), t in tops.items() if t.high >= goal
     ]
-    average_short = all(
+    average_below = all(
         estimate_peak(found.accuracy[level].mean(axis=2)).high < goal for level in few
     )
-    unshown = " Not even the average over the agents is clearly below it."
     return Measured(
-        {},
-        {
-            "goal": goal,
-            "highest": {f"{name}, {level:g}": top for (level, name), top in tops.items()},
-            "not_clearly_below": close,
-            "trials": len(found.accuracy[max(few)]),
-        },
-        {
+        goal=goal,
+        highest={f"{name}, {level:g}": top for (level, name), top in tops.items()},
+        not_clearly_below=close,
+        trials=len(found.accuracy[max(few)]),
+        words={
             "data": data,
-            "percent": 100 * max(few),
+            "half": max(few),
             "tops": ", ".join(f"{name} {tops[max(few), name]:.3f}" for name in found.clients),
             "close": f"{join_with_and(close)} {pluralize(len(close), 'is', 'are')}",
+            "average_below": average_below or not close,
         },
-        refuted=bool(close),
-        unshown=unshown if close and not average_short else "",
     )
