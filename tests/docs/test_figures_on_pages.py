@@ -53,7 +53,7 @@ def test_how_near_measured_games_come_is_what_was_measured():
 
 def test_what_is_told_of_the_heart_hospitals_is_what_was_measured():
     audit = results("heart/results/audit.json")
-    told = page("explanation/closing-the-gap.md").partition("## Four real hospitals\n")[2]
+    told = page("explanation/frontier.md").partition("## Four real hospitals\n")[2]
     curve = audit["algorithms"]["PLEDGED"]
     (cut,) = (point for point in curve["levels"] if point["level"] == 0.25)
     words = " ".join(told.split())
@@ -79,7 +79,7 @@ def share_in(share):
 )
 def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):
     contenders = results(file)["contenders"]
-    part = page("explanation/closing-the-gap.md").partition(f"\n## {heading}\n")[2]
+    part = page("explanation/frontier.md").partition(f"\n## {heading}\n")[2]
     part = part.partition("\n## ")[0]
     lines = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
     figures = {cells[0]: cells[1:] for cells in lines if cells[0] in contenders}
