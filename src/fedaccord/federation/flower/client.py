@@ -129,22 +129,22 @@ def client_app(
             may_report=tuple(may_report),
         )
 
-    def answering(answer: Callable[[Site, Message], Message]) -> Answer:
-        def answered(message: Message, context: Context) -> Message:
-            with _errors_kept_here(), torch.random.fork_rng(devices=[]):
-                return answer(site(context), message)
+    def answer_by(act: Callable[[Site, Message], Message]) -> Answer:
+        def answer(message: Message, context: Context) -> Message:
+            with _keep_errors(), torch.random.fork_rng(devices=[]):
+                return act(site(context), message)
 
-        return answered
+        return answer
 
     app = ClientApp(mods=list(mods))
-    app.query()(answering(Site.introduce))
-    app.train()(answering(Site.train))
-    app.evaluate()(answering(Site.evaluate))
+    app.query()(answer_by(Site.introduce))
+    app.train()(answer_by(Site.train))
+    app.evaluate()(answer_by(Site.evaluate))
     return app
 
 
 @contextlib.contextmanager
-def _errors_kept_here() -> Iterator[None]:
+def _keep_errors() -> Iterator[None]:
     """Keep from the server what an error says: Flower sends it, and it may have a patient's name.
 
     All but what an order made of it: that tells nothing of the data, and is for the server to read.
@@ -199,14 +199,24 @@ class Site:
             rows = ClientRows(order.client, order.drawn, len(chosen))
             ready_dropout(network, [rows], seed=order.seed)
         if order.form == "pooled":
-            made, loss = self._gradient(network, chosen)
+            made, loss = self._find_gradient(network, chosen)
         else:
-            loss = self._local_update(network, chosen, order, config)
-            made = _state(network)
+            if self.own_train is not None:
+                loss = self.own_train(network, Subset(self.points, chosen.tolist()), config)
+            else:
+                loss = local_update(
+                    network,
+                    _batch(self.points, chosen, network),
+                    batch_size=order.batch_size,
+                    optimizer=order.optimizer,
+                    learning_rate=order.learning_rate,
+                )
+            made = network.state_dict()
+        record = ArrayRecord({n: Array(value.detach().cpu().numpy()) for n, value in made.items()})
         metrics: dict[str, Any] = {protocol.EXAMPLES: len(chosen)}
         if protocol.LOSS in self._reports(order.report):
             metrics[protocol.LOSS] = float(loss)
-        return _reply(message, metrics, {key: ArrayRecord(made)})
+        return _reply(message, metrics, {key: record})
 
     def evaluate(self, message: Message) -> Message:
         """Measure the accuracy on all validation points, on some drawn anew, or both."""
@@ -247,7 +257,9 @@ class Site:
             raise OrderError(f"the server's model is not this client's: {detail}") from None
         return network
 
-    def _gradient(self, network: nn.Module, chosen: Indices) -> tuple[dict[str, Array], float]:
+    def _find_gradient(
+        self, network: nn.Module, chosen: Indices
+    ) -> tuple[dict[str, Tensor], float]:
         if self.own_train is not None:
             raise OrderError(
                 'a train function of one\'s own needs form = "local": in the pooled form clients '
@@ -261,23 +273,8 @@ class Site:
             )
         flat, losses = client_gradient(network, _batch(self.points, chosen, network))
         parts = flat.split([parameter.numel() for _, parameter in named])
-        return {
-            name: Array(part.reshape(parameter.shape).numpy())
-            for (name, parameter), part in zip(named, parts, strict=True)
-        }, float(losses.mean())
-
-    def _local_update(
-        self, network: nn.Module, chosen: Indices, order: TrainOrder, config: ConfigRecord
-    ) -> float:
-        if self.own_train is not None:
-            return self.own_train(network, Subset(self.points, chosen.tolist()), config)
-        return local_update(
-            network,
-            _batch(self.points, chosen, network),
-            batch_size=order.batch_size,
-            optimizer=order.optimizer,
-            learning_rate=order.learning_rate,
-        )
+        pairs = zip(named, parts, strict=True)
+        return {n: part.reshape(p.shape) for (n, p), part in pairs}, float(losses.mean())
 
     def _accuracy(self, network: nn.Module, points: Points) -> float:
         if self.own_evaluate is not None:
@@ -300,11 +297,6 @@ def _arrays(message: Message) -> tuple[str, ArrayRecord]:
 def _reply(message: Message, metrics: dict[str, Any], others: dict[str, Any]) -> Message:
     content = RecordDict({protocol.METRICS: MetricRecord(metrics), **others})
     return Message(content, reply_to=message)
-
-
-def _state(network: nn.Module) -> dict[str, Array]:
-    state = network.state_dict()
-    return {name: Array(value.detach().cpu().numpy()) for name, value in state.items()}
 
 
 def _size(points: Points) -> int:

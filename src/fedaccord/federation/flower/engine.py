@@ -21,7 +21,8 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +44,6 @@ from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import (
     Deal,
-    Finished,
     LocalEngine,
     RunError,
     Source,
@@ -102,16 +102,20 @@ class FlowerEngine(LocalEngine):
         # One for each simulation; another is started after an error.
         self.folders: list[Path] = []
 
-    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
-        """Make the runs, and give them in the order in which they end."""
-        return super().finished(map(_possible, runs))
-
     def close(self) -> None:
         """End the simulation at once; what it is at is lost."""
         super().close()
         end = time.monotonic() + PATIENCE
         while any(folder.exists() for folder in self.folders) and time.monotonic() < end:
             time.sleep(0.02)
+
+    def _submit(self, run: Run) -> Future[History]:
+        if run.algorithm.trains_alone:
+            raise InputError(
+                f"{run.algorithm.name} has clients learn alone, for which there is no federation "
+                'to simulate: use the engine "local"'
+            )
+        return super()._submit(run)
 
     def _make(self, worker: _Worker, run: Run) -> History:
         try:
@@ -160,15 +164,6 @@ class _Simulator(_Worker):
         return error
 
 
-def _possible(run: Run) -> Run:
-    if run.algorithm.trains_alone:
-        raise InputError(
-            f"{run.algorithm.name} has clients learn alone, for which there is no federation to "
-            'simulate: use the engine "local"'
-        )
-    return run
-
-
 # In the worker process.
 
 
@@ -205,7 +200,11 @@ class Simulation:
         federation = deal(run.trial)
         strategy = _strategy(federation, run)
         if self._grid is None:
-            self._grid = self._start(self._clients(deal, federation))
+            file = self._folder / "source"
+            with file.open("wb") as to:
+                engines.pack(inspect.unwrap(deal), to)
+            points = tuple(federation.points.tolist())
+            self._grid = self._start(Clients(str(file), federation.names, points))
         try:
             with reproducibly(run.seed):
                 start = current_weights(starting_model(federation))
@@ -224,12 +223,6 @@ class Simulation:
         except FedaccordError as error:
             raise RunError(_failure(run, strategy, error)) from error
         return dataclasses.replace(strategy.history, weights={}, checkpoints={})
-
-    def _clients(self, deal: Deal, federation: Federation) -> Clients:
-        file = self._folder / "source"
-        with file.open("wb") as to:
-            engines.pack(_Dealing(inspect.unwrap(deal)), to)
-        return Clients(str(file), federation.names, tuple(federation.points.tolist()))
 
     def _start(self, clients: Clients) -> Grid:
         _start_ray(self._folder, self._actors)
@@ -250,20 +243,16 @@ class Simulation:
                 )
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and the end
                 traceback.print_exc()
-                _say_last(error)
+                # Why it ended in the last line, for Flower says only that it did.
+                while error.__cause__ is not None:
+                    error = error.__cause__
+                os.write(2, " ".join(f"{type(error).__name__}: {error}".split()).encode() + b"\n")
             finally:
                 # No reply would ever come.
                 os._exit(1)
 
         threading.Thread(target=simulate, daemon=True).start()
         return grids.get()
-
-
-def _say_last(error: BaseException) -> None:
-    """Write why a simulation ended in one line, for Flower says only that it did."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    os.write(2, " ".join(f"{type(error).__name__}: {error}".split()).encode() + b"\n")
 
 
 def _start_ray(folder: Path, cpus: int) -> None:
@@ -331,13 +320,6 @@ def _strategy(federation: Federation, run: Run) -> AlgorithmStrategy:
 
 
 # In the clients' processes.
-
-
-@dataclass(frozen=True)
-class _Dealing:
-    """What the clients need of a source."""
-
-    deal: Deal
 
 
 @dataclass(frozen=True)

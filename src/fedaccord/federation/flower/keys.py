@@ -143,8 +143,8 @@ def _check_names(names: Sequence[str], keys: Keys) -> None:
 
 def _check_server_files(keys: Keys, hosts: Sequence[str] | None) -> None:
     """Refuse a folder from which something is missing, or whose certificate is for other hosts."""
-    there = {path: os.path.lexists(path) for path in _server_files(keys)}
     pair = (keys.certificate, keys.certificate_key)
+    there = {p: os.path.lexists(p) for p in (keys.authority, keys.authority_key, *pair)}
     if hosts and any(there[path] for path in pair):
         raise InputError(
             f"{keys.folder} has a server certificate already, which is not written over; leave "
@@ -163,10 +163,6 @@ def _check_server_files(keys: Keys, hosts: Sequence[str] | None) -> None:
         raise InputError(f"{keys.folder} lacks ca.crt; put it back, or name a new folder")
 
 
-def _server_files(keys: Keys) -> tuple[Path, ...]:
-    return keys.authority, keys.authority_key, keys.certificate, keys.certificate_key
-
-
 def _write_server(keys: Keys, alternatives: Sequence[x509.GeneralName]) -> list[Path]:
     """Write a server certificate where there is none, and an authority if it takes one."""
     if keys.certificate.exists():
@@ -175,7 +171,8 @@ def _write_server(keys: Keys, alternatives: Sequence[x509.GeneralName]) -> list[
     if not keys.authority.exists():
         signer = ec.generate_private_key(ec.SECP384R1())
         _write_new(keys.authority_key, _private_pem(signer), 0o600)
-        _write_new(keys.authority, _authority(signer).public_bytes(Encoding.PEM))
+        own = _certify("fedaccord certificate authority", signer.public_key(), signer)
+        _write_new(keys.authority, own.public_bytes(Encoding.PEM))
         made = [keys.authority, keys.authority_key]
     try:
         loaded = load_pem_private_key(keys.authority_key.read_bytes(), password=None)
@@ -184,9 +181,17 @@ def _write_server(keys: Keys, alternatives: Sequence[x509.GeneralName]) -> list[
         raise InputError(f"cannot read the authority in {keys.folder}: {error}") from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey):
         raise InputError(f"{keys.authority_key} is no elliptic-curve key; name a new folder")
-    own = ec.generate_private_key(ec.SECP384R1())
-    _write_new(keys.certificate_key, _private_pem(own), 0o600)
-    certificate = _server_certificate(own.public_key(), authority, loaded, alternatives)
+    key = ec.generate_private_key(ec.SECP384R1())
+    _write_new(keys.certificate_key, _private_pem(key), 0o600)
+    certificate = _certify(
+        "fedaccord server",
+        key.public_key(),
+        loaded,
+        x509.SubjectAlternativeName(alternatives),
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(loaded.public_key()),
+        issuer=authority.subject,
+    )
     _write_new(keys.certificate, certificate.public_bytes(Encoding.PEM))
     return [*made, keys.certificate, keys.certificate_key]
 
@@ -204,62 +209,20 @@ def _write_clients(keys: Keys) -> list[Path]:
     return made
 
 
-def _authority(signer: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    name = _named("fedaccord certificate authority")
-    own = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
-    return (
-        _dated(name, name, signer.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(own, critical=False)
-        .sign(signer, hashes.SHA384())
-    )
-
-
-def _server_certificate(
+def _certify(
+    name: str,
     key: ec.EllipticCurvePublicKey,
-    authority: x509.Certificate,
     signer: ec.EllipticCurvePrivateKey,
-    alternatives: Sequence[x509.GeneralName],
+    *more: x509.ExtensionType,
+    issuer: x509.Name | None = None,
 ) -> x509.Certificate:
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
-    return (
-        _dated(_named("fedaccord server"), authority.subject, key)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        .add_extension(issuer, critical=False)
-        .sign(signer, hashes.SHA384())
-    )
-
-
-def _dated(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        # Clocks of hospitals differ.
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=DAYS))
-    )
-
-
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
+    """Sign the certificate of a server, or of an authority where nobody else is the issuer."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    is_authority = issuer is None
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -267,6 +230,23 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+    constraints = x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None)
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer or subject)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        # Clocks of hospitals differ.
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=DAYS))
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+    )
+    for extension in (x509.SubjectKeyIdentifier.from_public_key(key), *more):
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(signer, hashes.SHA384())
 
 
 def _alternative(host: str) -> x509.GeneralName:

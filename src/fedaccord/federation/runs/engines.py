@@ -41,15 +41,11 @@ if TYPE_CHECKING:
 LOOK = 1.0
 
 
-class Deals(Protocol):
-    """What gives the federation of each trial."""
+class Source(Protocol):
+    """What deals a federation to each trial; a Federation deals itself."""
 
     def deal(self, trial: int) -> Federation:
         """Return the federation of a trial."""
-
-
-class Source(Deals, Protocol):
-    """What deals a federation to each trial; a Federation deals itself."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -216,7 +212,7 @@ class _Worker:
         try:
             if self._source is not None:
                 self._process.greet()
-                pack(self._source, tasks)
+                pack(self._source.deal, tasks)
                 self._source = None
             cloudpickle.dump(run, tasks)
             tasks.flush()
@@ -247,15 +243,11 @@ def start_process(server: str, **options: Any) -> Process:
         raise RunError(f"cannot start a worker process: {error.strerror}") from None
 
 
-def pack(source: Deals, to: IO[bytes]) -> None:
-    """Write a source, with torch's settings, in a form that another process can read.
-
-    source: to be sent.
-    to: where it is written.
-    """
+def pack(deal: Deal, to: IO[bytes]) -> None:
+    """Write what deals the federations, with torch's settings, so that a process can read it."""
     try:
         settings = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-        cloudpickle.dump((settings, source), to)
+        cloudpickle.dump((settings, deal), to)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise RunError(
             f"the federation cannot be sent to worker processes ({error}): use the local engine "
@@ -269,10 +261,10 @@ def unpack(source: IO[bytes]) -> Deal:
     source: a file that `pack` wrote. If it cannot be loaded, dealing says why.
     """
     try:
-        (default, precision), loaded = pickle.load(source)
+        (default, precision), deal = pickle.load(source)
         torch.set_default_dtype(default)
         torch.set_float32_matmul_precision(precision)
-        return functools.lru_cache(maxsize=1)(loaded.deal)
+        return functools.lru_cache(maxsize=1)(deal)
     except EOFError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a user's objects need may be missing

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedaccord._checks import check_choice
-from fedaccord.errors import FedaccordError
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.engines import ENGINES, Engine, RunError, Source
 from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
@@ -86,9 +85,16 @@ class Executor:
                 self.outcomes[run.key] = outcome
                 take(run, outcome)
                 report()
-            _check_none_is_lost(len(self.under_way) + sum(1 for _ in missing))
+            if lost := len(self.under_way) + sum(1 for _ in missing):
+                runs_lost = "1 run" if lost == 1 else f"{lost} runs"
+                raise RunError(f"{runs_lost} did not come back from the workers; start again")
         except RunError as error:
-            raise _with_remedy(error, self.store) from error
+            if self.store.path is None:
+                raise
+            raise RunError(
+                f"{error}; the runs finished before are safe in {self.store.path}, and the same "
+                "command goes on from there"
+            ) from error
 
     def execute_all(self, runs: Sequence[Run], *, progress: Count | None = None) -> list[Outcome]:
         """Make the runs that are not in the store, and return what came of all of them.
@@ -182,20 +188,3 @@ def check_is_asked_for(run: Run, history: History) -> None:
             f"an engine gave another run than was asked for: seed {given[0]} and contributions "
             f"{given[1]} for seed {asked[0]} and {asked[1]}"
         )
-
-
-def _check_none_is_lost(lost: int) -> None:
-    """Refuse to go on without runs that an engine has not given back, or never took."""
-    if lost:
-        runs = "run" if lost == 1 else "runs"
-        raise RunError(f"{lost} {runs} did not come back from the workers; start again")
-
-
-def _with_remedy(error: RunError, store: RunStore) -> FedaccordError:
-    """Add to an error what is safe, and how to go on."""
-    if store.path is None:
-        return error
-    return RunError(
-        f"{error}; the runs finished before are safe in {store.path}, and the same command goes "
-        "on from there"
-    )

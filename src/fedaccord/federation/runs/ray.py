@@ -177,7 +177,7 @@ class _Driver:
         workers: how many CPUs a local Ray has; one per core where left out.
         """
         stream = io.BytesIO()
-        pack(source, stream)
+        pack(source.deal, stream)
         self._process.greet()
         self._send(
             {
@@ -300,11 +300,19 @@ def attempt(job: Any, run: bytes, *, node: str) -> bytes:
     """
     deal, asked = _unpacked(job)
     if asked != package_versions():
-        return pickle.dumps((RunError(_other_versions(node, asked)), ""))
+        sentence = (
+            f"the Ray node {node} has {package_versions()}, and this process has {asked}: install "
+            "the same there, or start that node without CPUs"
+        )
+        return pickle.dumps((RunError(sentence), ""))
     try:
         loaded: Run = pickle.loads(run)
     except Exception as error:  # noqa: BLE001 - whatever a user's algorithm needs may be missing
-        return pickle.dumps((RunError(_not_loaded(node, error)), ""))
+        sentence = (
+            f"the Ray node {node} cannot load the algorithm ({type(error).__name__}: {error}): "
+            "install the module that it is in there"
+        )
+        return pickle.dumps((RunError(sentence), ""))
     return pickle.dumps(answer(deal, loaded))
 
 
@@ -314,17 +322,3 @@ def _unpacked(job: Any) -> tuple[Deal, str]:
 
     source, versions = ray.get(job)
     return unpack(io.BytesIO(source)), versions
-
-
-def _other_versions(node: str, asked: str) -> str:
-    return (
-        f"the Ray node {node} has {package_versions()}, and this process has {asked}: install the "
-        "same there, or start that node without CPUs"
-    )
-
-
-def _not_loaded(node: str, error: Exception) -> str:
-    return (
-        f"the Ray node {node} cannot load the algorithm ({type(error).__name__}: {error}): install "
-        "the module that it is in there"
-    )

@@ -7,6 +7,7 @@ the loss of a worker process or of a node, and the run is made again, elsewhere 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import queue
@@ -17,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,11 +64,19 @@ def _serve(wanted: dict[str, Any], tasks: IO[bytes], results_to: int) -> None:
     # It is to end with this process, not with the last that Ray starts.
     os.set_inheritable(results_to, False)
     with os.fdopen(results_to, "wb") as results, contextlib.suppress(BrokenPipeError):
-        events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=(tasks, events), daemon=True).start()
-        relay = _Relay(events, results)
+        relay = _Relay(results, pause=wanted["pause"])
+        threading.Thread(target=_listen, args=(tasks, relay.waiting), daemon=True).start()
+        options = {"address": wanted["address"]}
+        if wanted["address"] is None:
+            options = {
+                "address": "local",
+                "num_cpus": wanted["cpus"],
+                "include_dashboard": False,
+                # One inside: Ray opens its folder to everybody.
+                "_temp_dir": str(Path(wanted["folder"]) / "ray"),
+            }
         try:
-            ray.init(**_options(wanted), log_to_driver=False, configure_logging=False)
+            ray.init(**options, log_to_driver=False, configure_logging=False)
             relay.serve(wanted)
         except (OSError, RuntimeError, ValueError, exceptions.RayError) as error:
             relay.tell("refused", _one_line(error))
@@ -76,122 +86,108 @@ def _serve(wanted: dict[str, Any], tasks: IO[bytes], results_to: int) -> None:
                 shutil.rmtree(wanted["folder"], ignore_errors=True)
 
 
-def _options(wanted: dict[str, Any]) -> dict[str, Any]:
-    if wanted["address"] is not None:
-        return {"address": wanted["address"]}
-    return {
-        "address": "local",
-        "num_cpus": wanted["cpus"],
-        "include_dashboard": False,
-        # One inside: Ray opens its folder to everybody.
-        "_temp_dir": str(Path(wanted["folder"]) / "ray"),
-    }
+@dataclass(frozen=True)
+class _Task:
+    """A run that is to be made.
+
+    number: what the other process knows it by.
+    run: pickled.
+    lost: how often it was lost before.
+    """
+
+    number: int
+    run: bytes
+    lost: int = 0
 
 
-def _listen(tasks: IO[bytes], events: queue.SimpleQueue[tuple[Any, ...]]) -> None:
+def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[_Task | None]) -> None:
     """Pass runs on; see to it that this process ends when the other has hung up."""
     with contextlib.suppress(EOFError, pickle.UnpicklingError):
         while True:
-            events.put(("run", *pickle.load(tasks)))
-    events.put(("end",))
+            waiting.put(_Task(*pickle.load(tasks)))
+    waiting.put(None)
     time.sleep(LEAVE)
     os._exit(1)
 
 
 class _Relay:
-    """Passes runs to the cluster and results back, and counts how often a run was lost.
+    """Passes runs to the cluster and results back, and tries again what was lost.
 
-    events: what happens: runs that come in, attempts that ended, nodes that were counted.
     results: where what came of it goes.
+    pause: how long it is waited before the first run that was lost is tried again, in seconds.
     """
 
-    def __init__(self, events: queue.SimpleQueue[tuple[Any, ...]], results: IO[bytes]) -> None:
-        self._events = events
+    def __init__(self, results: IO[bytes], *, pause: float) -> None:
+        self.waiting: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._results = results
-        self._runs: dict[int, bytes] = {}
-        self._lost: dict[int, int] = {}
-        self._cpus = -1
-        self._last_seen = time.monotonic()
-        self._submit: Callable[[bytes], Future[Any]]
-        self._pause: float
+        self._pause = pause
+        self._under_way: set[int] = set()
+        self._lock = threading.RLock()
 
     def tell(self, *message: Any) -> None:
         """Tell the process at the other end."""
-        pickle.dump(message, self._results)
-        self._results.flush()
+        with self._lock:
+            pickle.dump(message, self._results)
+            self._results.flush()
 
     def serve(self, wanted: dict[str, Any]) -> None:
-        """Deal with what happens until the other process hangs up."""
-        self._submit, self._pause = _submitter(wanted), wanted["pause"]
-        cpus = _cpus()
+        """Have runs made until the other process hangs up."""
+        submit, cpus = _submitter(wanted), _cpus()
         if cpus == 0 and not wanted["waits_for_nodes"]:
             return self.tell("refused", "no node there has a CPU; start one, or ask for workers")
-        self._room(cpus)
-        threading.Thread(target=_look, args=(self._events,), daemon=True).start()
-        while (event := self._events.get())[0] != "end":
-            getattr(self, f"_{event[0]}")(*event[1:])
+        self.tell("room", cpus)
+        threading.Thread(target=self._watch, args=(cpus,), daemon=True).start()
+        while (task := self.waiting.get()) is not None:
+            if task.lost and task.number not in self._under_way:
+                # It was given up in the meantime.
+                continue
+            self._under_way.add(task.number)
+            submit(task.run).add_done_callback(functools.partial(self._end, task))
 
-    def _run(self, number: int, run: bytes) -> None:
-        self._runs[number] = run
-        self._lost[number] = 0
-        self._again(number)
-
-    def _again(self, number: int) -> None:
-        if number in self._runs:
-            future = self._submit(self._runs[number])
-            future.add_done_callback(lambda done: self._events.put(("ended", number, done)))
-
-    def _ended(self, number: int, done: Future[Any]) -> None:
-        if number not in self._runs:
-            return
-        error = done.exception()
+    def _end(self, task: _Task, done: Future[Any]) -> None:
+        error, lost = done.exception(), task.lost + 1
         if error is None:
             kind = "made" if isinstance(done.result(), bytes) else "failed"
-            self._finish(kind, number, done.result())
+            self._finish(kind, task.number, done.result())
         elif isinstance(error, exceptions.RayTaskError):
-            # No loss: what makes runs failed itself, and would again.
-            self._finish("failed", number, _one_line(getattr(error, "cause", error)))
+            # The task itself raised an error; a retry would fail the same way.
+            self._finish("failed", task.number, _one_line(getattr(error, "cause", error)))
+        elif lost == ATTEMPTS:
+            self._finish("lost", task.number, lost, LOST.get(type(error), _one_line(error)))
         else:
-            self._lost[number] += 1
-            self._retry(number, error)
-
-    def _retry(self, number: int, error: BaseException) -> None:
-        times = self._lost[number]
-        if times == ATTEMPTS:
-            why = LOST.get(type(error), _one_line(error))
-            return self._finish("lost", number, times, why)
-        pause = self._pause * 2 ** (times - 1)
-        timer = threading.Timer(pause, self._events.put, [("again", number)])
-        timer.daemon = True
-        timer.start()
+            again = _Task(task.number, task.run, lost)
+            timer = threading.Timer(self._pause * 2**task.lost, self.waiting.put, [again])
+            timer.daemon = True
+            timer.start()
 
     def _finish(self, kind: str, number: int, *rest: Any) -> None:
-        del self._runs[number], self._lost[number]
-        self.tell(kind, number, *rest)
+        with self._lock:
+            if number in self._under_way:
+                self._under_way.remove(number)
+                self.tell(kind, number, *rest)
 
-    def _room(self, cpus: int) -> None:
-        if cpus:
-            self._last_seen = time.monotonic()
-        elif self._runs and time.monotonic() - self._last_seen > PATIENCE:
-            for number in list(self._runs):
-                self._finish("failed", number, "the cluster has had no CPUs for a while")
-        if cpus != self._cpus:
-            self._cpus = cpus
-            self.tell("room", cpus)
+    def _watch(self, told: int) -> None:
+        """Tell how many CPUs there are, and give up where there have been none for long."""
+        seen = time.monotonic()
+        while True:
+            time.sleep(LOOK)
+            # A head that does not answer may do so later.
+            with contextlib.suppress(OSError, RuntimeError, exceptions.RayError):
+                cpus = _cpus()
+                if cpus:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > PATIENCE:
+                    for number in list(self._under_way):
+                        self._finish("failed", number, "the cluster has had no CPUs for a while")
+                if cpus != told:
+                    told = cpus
+                    self.tell("room", cpus)
 
 
 def _cpus() -> int:
     """Count the CPUs of the nodes that are there, each of which can make a run."""
     alive = [node for node in ray.nodes() if node["Alive"]]
     return sum(int(node["Resources"].get("CPU", 0)) for node in alive)
-
-
-def _look(events: queue.SimpleQueue[tuple[Any, ...]]) -> None:
-    while True:
-        time.sleep(LOOK)
-        # A head that does not answer may do so later.
-        with contextlib.suppress(OSError, RuntimeError, exceptions.RayError):
-            events.put(("room", _cpus()))
 
 
 def _submitter(wanted: dict[str, Any]) -> Callable[[bytes], Future[Any]]:
