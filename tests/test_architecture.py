@@ -394,7 +394,7 @@ def test_the_command_line_starts_without_solvers_and_torch() -> None:
     "module",
     [
         *("algorithms.mw_fed", "algorithms.base", "training.rng", "history", "config.sections"),
-        *("config.load", "defection.intervals", "defection.chart", "defection.curves"),
+        *("config.load", "defection.curves", "defection.chart", "defection.curves"),
     ],
 )
 def test_what_does_not_train_needs_no_torch(module: str) -> None:

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from fedaccord.federation.config.sections import AuditOptions
-from fedaccord.federation.data.difficulty import Scores
-from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+from fedaccord.federation.data.pretraining import PretrainedWeights, Scores
+from fedaccord.federation.data.search import Draw
 from fedaccord.federation.defection.curves import DefectionAudit, sum_up
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Outcome

@@ -17,7 +17,7 @@ from training_results import (
     weights,
 )
 
-from fedaccord.federation.data.difficulty import Bands
+from fedaccord.federation.data.pretraining import Bands
 from fedaccord.report import (
     audit_page,
     difficulty_page,

@@ -14,7 +14,8 @@ from fedaccord.cli import app
 from fedaccord.federation.algorithms import ALGORITHMS
 from fedaccord.federation.algorithms.base import Algorithm, Solo
 from fedaccord.federation.config.load import PLANS, SECTIONS
-from fedaccord.federation.data import difficulty
+from fedaccord.federation.data.difficulty import trial_scores
+from fedaccord.federation.data.pretraining import loss_scores
 from fedaccord.federation.history import COLUMNS
 from fedaccord.federation.runs.store import SCHEMA
 
@@ -52,7 +53,7 @@ def test_difficulty_has_the_defaults_of_its_two_methods_on_the_page():
     """Where the two methods or the command differ, the page has the default in words."""
     page = keys("[difficulty]")
     assert page.keys() == defaults(SECTIONS["difficulty"]).keys()
-    methods = (difficulty.loss_scores, difficulty.trial_scores)
+    methods = (loss_scores, trial_scores)
     own = [
         {
             k: p.default

@@ -11,8 +11,7 @@ from torch import nn
 
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import FedAvg
-from fedaccord.federation.data.dataset import Dataset, load_data
-from fedaccord.federation.data.preprocessing import Column
+from fedaccord.federation.data.dataset import Column, Dataset, load_data
 from fedaccord.federation.models.networks import model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
 from fedaccord.federation.training.loop import train

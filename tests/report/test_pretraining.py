@@ -7,8 +7,8 @@ from reading import cells, legend, shown, table, ticks
 from training_results import draws, scores, weights
 
 from fedaccord.errors import InputError
-from fedaccord.federation.data.difficulty import Bands
-from fedaccord.federation.data.pretraining import Draw
+from fedaccord.federation.data.pretraining import Bands
+from fedaccord.federation.data.search import Draw
 from fedaccord.report import pretraining, style
 from fedaccord.report.model import Mark
 from fedaccord.report.pretraining import (

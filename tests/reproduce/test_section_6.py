@@ -15,9 +15,10 @@ from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config import build as building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.data import difficulty as difficulty_module
-from fedaccord.federation.data import pretraining
+from fedaccord.federation.data import pretraining, search
 from fedaccord.federation.data.difficulty import Trials
-from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+from fedaccord.federation.data.pretraining import PretrainedWeights
+from fedaccord.federation.data.search import Draw
 from fedaccord.federation.defection.solo import SoloCurves
 from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
@@ -749,7 +750,7 @@ def test_the_search_tries_networks_and_keeps_what_it_tried(
 ) -> None:
     monkeypatch.setattr(building, "SEEN", 1)
     monkeypatch.setattr(preparation, "FRESH", (2, 2))
-    monkeypatch.setattr(pretraining, "BATCH_SIZES", (64, 256))
+    monkeypatch.setattr(search, "BATCH_SIZES", (64, 256))
     found = row("hyperparameters", tmp_path, draws=3)
     assert len(found.evidence["draws"]) == 3
     assert found.evidence["short_of_best"].keys() == {"64", "256"}

@@ -82,12 +82,12 @@ def audit_defection(
             store=results,
             progress=lambda now: show(news.note(now)),
         )
-    from fedaccord.report import defection as pages
+    from fedaccord.report.defection import audit_page, show_audit
 
     present(
         record=found.to_dict,
-        parts=lambda: pages.show_audit(found),
-        page=lambda: pages.audit_page(found, command=command_line()),
+        parts=lambda: show_audit(found),
+        page=lambda: audit_page(found, command=command_line()),
         report=report,
         as_json=as_json,
     )

@@ -132,7 +132,7 @@ def difficulty(
         raise Interrupted(f"interrupted{kept if asked.method == 'trials' else ''}") from None
     if save is not None:
         scores.save(save)
-    from fedaccord.federation.data.difficulty import Bands
+    from fedaccord.federation.data.pretraining import Bands
 
     bands = Bands(config.agents.hard, config.agents.easy)
     found = {

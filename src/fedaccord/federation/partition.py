@@ -16,8 +16,7 @@ from fedaccord._checks import Indices, Vector, as_numbers, check_choice, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
-from fedaccord.federation.data.dataset import Dataset
-from fedaccord.federation.data.preprocessing import Preparation
+from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.pretraining import ModelMaker
 from fedaccord.federation.training.rng import stream
 

@@ -25,9 +25,8 @@ from fedaccord.federation.config.sections import (
     FrontierOptions,
     takes,
 )
-from fedaccord.federation.defection.audit import run_audit
+from fedaccord.federation.defection.audit import Design, read_plans, run_audit
 from fedaccord.federation.defection.curves import DefectionAudit
-from fedaccord.federation.defection.design import Design, read_plans
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.partition import Halved, deals_anew
 from fedaccord.federation.runs.engines import Source

@@ -15,8 +15,12 @@ from functools import cached_property
 from typing import Any
 
 from fedaccord.errors import InputError
-from fedaccord.federation.defection.curves import Contributions, DefectionCurve
-from fedaccord.federation.defection.intervals import Interval, Proportion
+from fedaccord.federation.defection.curves import (
+    Contributions,
+    DefectionCurve,
+    Interval,
+    Proportion,
+)
 
 
 @dataclass(frozen=True)

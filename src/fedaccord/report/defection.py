@@ -46,9 +46,9 @@ if TYPE_CHECKING:
         DefectionAudit,
         DefectionCurve,
         DefectionLevel,
+        Proportion,
         Satisfaction,
     )
-    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.frontier.result import Frontier
 
 # The level that the sentences are about, or the closest to it that was asked for.

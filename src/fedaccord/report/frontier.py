@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
     from rich.text import Text
 
-    from fedaccord.federation.defection.intervals import Interval, Proportion
+    from fedaccord.federation.defection.curves import Interval, Proportion
     from fedaccord.frontier.result import Contender, Frontier, Reached
 
 # Who it is that is counted, where one gives less.

@@ -39,8 +39,8 @@ from fedaccord.wording import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fedaccord.federation.data.difficulty import Bands, Scores
-    from fedaccord.federation.data.pretraining import Draw, PretrainedWeights
+    from fedaccord.federation.data.pretraining import Bands, PretrainedWeights, Scores
+    from fedaccord.federation.data.search import Draw
 
 BINS = 40
 # Scores that reach this many times their median need a logarithmic axis to be seen.

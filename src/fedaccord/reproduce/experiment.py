@@ -157,7 +157,7 @@ def _by_p1(config: Config) -> AuditOptions:
 
 def _read_outcomes(audit: DefectionAudit, source: Any, config: Config, store: Any) -> Audited:
     """Take every run of an audit out of the store again."""
-    from fedaccord.federation.defection.design import Design, cut
+    from fedaccord.federation.defection.audit import Design, cut
 
     wanted = _by_p1(config)
     design = Design.of(source, config.algorithms, wanted)

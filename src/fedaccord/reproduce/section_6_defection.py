@@ -79,7 +79,7 @@ def _audit_defection(setting: Setting) -> tuple[Audited, Data]:
 @CLAIMS.measure("fedavg-satisfies-all")
 def fedavg_satisfies_all(setting: Setting) -> Measured:
     """Count the runs at full contribution in which all were satisfied at the end."""
-    from fedaccord.federation.defection.intervals import wilson
+    from fedaccord.federation.defection.curves import wilson
 
     found, data = _audit_defection(setting)
     seen = found.audit.curve(FEDAVG).all_satisfied

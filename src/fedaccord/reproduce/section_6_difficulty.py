@@ -115,7 +115,8 @@ def _run_as_printed(place: Experiment) -> Trials:
 
 def _score_small_pool(place: Experiment, small: Small) -> tuple[Trials, Spread]:
     """Score a small pool, and train fresh networks on its harder and on its easier half."""
-    from fedaccord.federation.data.difficulty import Bands, Scores, mean_by_point, run_trials
+    from fedaccord.federation.data.difficulty import mean_by_point, run_trials
+    from fedaccord.federation.data.pretraining import Bands, Scores
 
     sizes = (small.pool, small.holdout, small.holdout)
     pool, holdout, others = place.building.data.split(*sizes, seed=1, rest=False)

@@ -16,7 +16,8 @@ from fedaccord.reproduce.experiment import Data, Experiment, set_up, with_sectio
 if TYPE_CHECKING:
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.data.dataset import Dataset
-    from fedaccord.federation.data.pretraining import Draw, Pair
+    from fedaccord.federation.data.pretraining import Pair
+    from fedaccord.federation.data.search import Draw
 
 CLAIMS = Claims()
 
@@ -125,7 +126,7 @@ def _pretrain(place: Experiment, epochs: int) -> list[list[tuple[int, float, flo
 
 def prepare_points(place: Experiment, tested: Dataset | None) -> tuple[Pair, Pair]:
     """Return the points to pre-train on, and others to measure on, as the network takes them."""
-    from fedaccord.federation.data.preprocessing import Preparation
+    from fedaccord.federation.data.dataset import Preparation
 
     learnt = place.building.pools.pretraining
     assert learnt is not None
@@ -161,7 +162,8 @@ def _try_again(
 
     The best of 40 owes its place to luck as well; on seeds of their own all have the same.
     """
-    from fedaccord.federation.data.pretraining import BATCH_SIZES, DivergedError, pretrain
+    from fedaccord.federation.data.pretraining import DivergedError, pretrain
+    from fedaccord.federation.data.search import BATCH_SIZES
     from fedaccord.federation.runs.resumable import finish
 
     train, validation = prepare_points(place, place.building.pools.validation)

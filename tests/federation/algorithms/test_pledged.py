@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fedaccord import InputError
 from fedaccord.federation.algorithms.pledged import Pledged
+from fedaccord.federation.history import Session
 from fedaccord.federation.training.loop import train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Session
 
 UNREACHABLE = 1.0
 

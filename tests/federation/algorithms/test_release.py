@@ -19,9 +19,9 @@ from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.mw_relief import RelievedMwFed
 from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.clients import Client, Federation
+from fedaccord.federation.history import Session
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Session
 
 GOALS = np.array([0.7, 0.7, 0.7])
 

@@ -12,8 +12,7 @@ from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config import build as workshop
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
-from fedaccord.federation.data.difficulty import Scores
-from fedaccord.federation.data.pretraining import PretrainedWeights
+from fedaccord.federation.data.pretraining import PretrainedWeights, Scores
 from fedaccord.federation.partition import Dealer, SiteDealer
 
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from fedaccord._io import npz
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.federation.data import dataset as data
-from fedaccord.federation.data.dataset import Dataset, load_data
-from fedaccord.federation.data.preprocessing import Column, Preparation
+from fedaccord.federation.data import idx as idx_files
+from fedaccord.federation.data.dataset import Column, Dataset, Preparation, load_data
 
 
 @pytest.fixture(autouse=True)
@@ -89,15 +88,15 @@ def test_emnist_may_be_an_npz_file(tmp_path):
 
 
 def test_fashion_is_found_where_debian_puts_it(tmp_path, monkeypatch):
-    assert str(data.FASHION_FOLDER) == "/usr/share/datasets/fashion-mnist"
-    monkeypatch.setattr(data, "FASHION_FOLDER", write(tmp_path, FASHION, packed=True))
+    assert str(idx_files.FASHION_FOLDER) == "/usr/share/datasets/fashion-mnist"
+    monkeypatch.setattr(idx_files, "FASHION_FOLDER", write(tmp_path, FASHION, packed=True))
     found = load_data("fashion-mnist")
     assert np.array_equal(found.inputs, IMAGES)
     assert found.classes[9] == "Ankle boot"
 
 
 def test_missing_data_say_where_to_get_them_and_where_to_put_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "FASHION_FOLDER", tmp_path / "nothing")
+    monkeypatch.setattr(idx_files, "FASHION_FOLDER", tmp_path / "nothing")
     with pytest.raises(InputError, match=r"gzip.zip from https://www.nist.gov/.*FEDACCORD_DATA"):
         load_data("emnist")
     with pytest.raises(InputError, match=r"not at .*nowhere: download"):

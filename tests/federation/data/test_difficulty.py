@@ -10,16 +10,9 @@ from torch import nn
 
 from fedaccord._io.npz import save_arrays
 from fedaccord.errors import InputError
-from fedaccord.federation.data.dataset import Dataset
-from fedaccord.federation.data.difficulty import (
-    Bands,
-    Scores,
-    loss_scores,
-    mean_by_point,
-    measure_losses,
-    trial_scores,
-)
-from fedaccord.federation.data.preprocessing import Preparation
+from fedaccord.federation.data.dataset import Dataset, Preparation
+from fedaccord.federation.data.difficulty import mean_by_point, trial_scores
+from fedaccord.federation.data.pretraining import Bands, Scores, loss_scores, measure_losses
 
 
 def linear() -> nn.Module:

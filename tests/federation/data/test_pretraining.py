@@ -21,14 +21,9 @@ import fedaccord.federation
 from fedaccord._io.npz import save_arrays
 from fedaccord.errors import InputError
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.data.dataset import load_data
-from fedaccord.federation.data.preprocessing import Preparation
-from fedaccord.federation.data.pretraining import (
-    PretrainedWeights,
-    pretrain,
-    search_hyperparameters,
-    shuffle_batches,
-)
+from fedaccord.federation.data.dataset import Preparation, load_data
+from fedaccord.federation.data.pretraining import PretrainedWeights, pretrain, shuffle_batches
+from fedaccord.federation.data.search import search_hyperparameters
 from fedaccord.federation.models.networks import model_factory
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.runs.store import RunStore
@@ -257,7 +252,7 @@ def test_a_search_goes_on_where_it_stopped(tmp_path):
 
 
 def test_a_diverged_draw_comes_last(monkeypatch):
-    monkeypatch.setattr("fedaccord.federation.data.pretraining.LEARNING_RATES", (1e-4, 1e38))
+    monkeypatch.setattr("fedaccord.federation.data.search.LEARNING_RATES", (1e-4, 1e38))
     found = search_hyperparameters(deep, TRAIN, validation=VALIDATION, draws=6, epochs=20)
     diverged = [np.isnan(draw.accuracy) for draw in found]
     assert any(diverged)

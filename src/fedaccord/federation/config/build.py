@@ -14,18 +14,25 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fedaccord.errors import InputError
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.config.sections import AgentSettings
-from fedaccord.federation.data.dataset import Dataset, load_data
-from fedaccord.federation.data.difficulty import Bands, Scores, loss_scores, trial_scores
-from fedaccord.federation.data.preprocessing import Preparation
-from fedaccord.federation.data.pretraining import Draw, Pair, PretrainedWeights, pretrain
-from fedaccord.federation.data.pretraining import search_hyperparameters as search
+from fedaccord.federation.data.dataset import Dataset, Preparation, load_data
+from fedaccord.federation.data.pretraining import (
+    Bands,
+    Pair,
+    PretrainedWeights,
+    Scores,
+    loss_scores,
+    pretrain,
+)
 from fedaccord.federation.models.networks import ModelFactory, model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
+
+if TYPE_CHECKING:
+    from fedaccord.federation.data.search import Draw
 
 # What is made in fewer seconds of computing is not worth a file.
 WORTH_KEEPING = 10.0
@@ -158,6 +165,8 @@ class Building:
                 return loss_scores(
                     pools.agents, self.model, reference=other, seed=seed, **{**kept, **options}
                 )
+            from fedaccord.federation.data.difficulty import trial_scores
+
             # Further trials go on from those in the file.
             same = {name: value for name, value in options.items() if name != "trials"}
             name = f"trials-{_digest(same, *what[3:])}.sqlite"
@@ -222,13 +231,15 @@ class Building:
         draws, path, progress: as `search_hyperparameters` has them.
         epochs: how often each choice goes through the pool; enough to see SEEN points where None.
         """
+        from fedaccord.federation.data.search import search_hyperparameters
+
         if self.pools.pretraining is None or self.pools.validation is None:
             raise InputError(
                 "a search needs points in [pools] pretraining and [pools] validation; give some"
             )
         train, validation = self._prepared()
         assert validation is not None
-        return search(
+        return search_hyperparameters(
             *(self.model, train),
             validation=validation,
             draws=draws,

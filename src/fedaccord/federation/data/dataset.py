@@ -1,10 +1,8 @@
-"""Data that federations are made of: digits, EMNIST, Fashion-MNIST, npz files and CSV tables."""
+"""Data that federations are made of, and how a network is given them."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,30 +12,112 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedaccord._checks import Indices, frozen
-from fedaccord._io.csv import Sheet
-from fedaccord._io.npz import list_npz, read_npz
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.federation.data.idx import (
-    FOLDER,
-    find_file,
-    find_path,
-    read_idx,
-    read_idx_from_zip,
-)
-from fedaccord.federation.data.preprocessing import Column, prepared_shape
-from fedaccord.federation.data.table import read_full_column, read_table, read_table_inputs
 from fedaccord.federation.training.rng import stream
 
-# The 47 classes of the balanced split, in the order of its labels.
-EMNIST_CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt")
-FASHION_CLASSES = (
-    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
-    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
-)
-# Where Debian's package dataset-fashion-mnist puts the files.
-FASHION_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MOST_CLASSES = 10_000
+# Images of bytes become (x / 255 - SHIFT) / SCALE: MNIST's mean and deviation, fixed so that
+# weights which were trained before fit every later deal; the paper's authors use the same.
+SHIFT, SCALE = 0.1307, 0.3081
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    name: what it is called.
+    levels: the texts that occur in a text column, whose cells hold their places in this list;
+        None for numbers.
+    gaps: whether any value is missing (NaN) in the whole table.
+    """
+
+    name: str
+    levels: tuple[str, ...] | None = None
+    gaps: bool = False
+
+    @property
+    def features(self) -> int:
+        """How many numbers a network is given for a cell."""
+        return 1 + self.gaps if self.levels is None else len(self.levels)
+
+
+def prepared_shape(shape: tuple[int, ...], columns: tuple[Column, ...] | None) -> tuple[int, ...]:
+    """Return the shape in which a network is given one point.
+
+    It depends on the whole data set and not on which points train, so that one network fits
+    every split.
+
+    shape: the raw shape of a point.
+    columns: the columns of a table; None for images.
+    """
+    if columns is not None:
+        return (sum(column.features for column in columns),)
+    return (1, *shape) if len(shape) == 2 else shape
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """How raw points become a network's inputs.
+
+    Images get a channel axis; bytes are scaled by constants to about mean 0 and standard
+    deviation 1, floats stay as they are.
+    In a table a missing number is replaced by the column's median and a further feature says that
+    it was missing; numbers are then shifted and scaled to mean 0 and standard deviation 1; a text
+    becomes one feature per level, all zero where it is missing.
+
+    columns: the columns of a table; None for images.
+    medians, means, deviations: one per column, from training points; empty for images.
+    """
+
+    columns: tuple[Column, ...] | None
+    medians: Vector
+    means: Vector
+    deviations: Vector
+
+    @classmethod
+    def fit(cls, inputs: NDArray[Any], columns: tuple[Column, ...] | None) -> Preparation:
+        """Take medians, means and deviations from training points, which alone may be given.
+
+        inputs: the raw training points, of all clients together.
+        columns: the columns of a table; None for images.
+        """
+        if columns is None:
+            nothing = frozen(np.empty(0))
+            return cls(None, nothing, nothing, nothing)
+        if len(inputs) == 0:
+            raise InputError("there are no training points to take medians and scales from")
+        values = np.asarray(inputs, dtype=np.float64)
+        # A column of which the training points know nothing is filled with zeros: no information.
+        known = ~np.isnan(values)
+        medians = np.array(
+            [np.median(v[k]) if k.any() else 0.0 for v, k in zip(values.T, known.T, strict=True)]
+        )
+        filled = np.where(known, values, medians)
+        deviations = filled.std(axis=0)
+        deviations[deviations < 1e-12 * np.maximum(1, np.abs(medians))] = 1.0
+        return cls(columns, frozen(medians), frozen(filled.mean(axis=0)), frozen(deviations))
+
+    def apply(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
+        """Turn raw points into a network's inputs."""
+        if self.columns is None:
+            pixels = inputs.astype(np.float32)
+            if inputs.dtype == np.uint8:
+                pixels = (pixels / np.float32(255) - np.float32(SHIFT)) / np.float32(SCALE)
+            return pixels.reshape(len(inputs), *prepared_shape(inputs.shape[1:], None))
+        values = np.asarray(inputs, dtype=np.float64)
+        features: list[NDArray[Any]] = []
+        for place, column in enumerate(self.columns):
+            cells = values[:, place]
+            missing = np.isnan(cells)
+            if column.levels is not None:
+                features.extend(cells == level for level in range(len(column.levels)))
+                continue
+            filled = np.where(missing, self.medians[place], cells)
+            features.append((filled - self.means[place]) / self.deviations[place])
+            if column.gaps:
+                features.append(missing)
+        return np.stack(features, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,20 +327,22 @@ def load_data(
     kind = Path(source).suffix.lower()
     if path is not None and kind in (".npz", ".csv"):
         raise InputError(f"give {source} or path={path}, not both")
-    if kind == ".csv":
-        return _load_csv(source, label, site, label_above, categories, without)
-    if kind == ".npz":
+    if kind in (".npz", ".csv"):
+        from fedaccord.federation.data.table import load_csv, load_npz
+
+        if kind == ".csv":
+            return load_csv(source, label, site, label_above, categories, without)
         if categories or without:
             raise InputError(f"{source} has no named columns to leave out or to read as kinds")
-        return _load_npz(source, label, site, label_above)
+        return load_npz(source, label, site, label_above)
     if label is not None or site is not None or label_above is not None or categories or without:
         raise InputError(f"labels and columns can be chosen in npz and CSV files, not in {source}")
     if source == "digits":
         return _load_digits()
-    if source == "emnist":
-        return _load_emnist(path)
-    if source == "fashion-mnist":
-        return _load_fashion(path)
+    if source in ("emnist", "fashion-mnist"):
+        from fedaccord.federation.data.idx import load_emnist, load_fashion
+
+        return load_emnist(path) if source == "emnist" else load_fashion(path)
     raise InputError(
         f'{source!r} is no known data: give "digits", "emnist", "fashion-mnist", or the name of a '
         "file that ends in .npz or .csv"
@@ -276,201 +358,3 @@ def _load_digits() -> Dataset:
     # Its pixels count dark dots, 0 to 16.
     images = digits.images.astype(np.float32) / np.float32(16)
     return Dataset(images, digits.target, classes=tuple("0123456789"), source="digits")
-
-
-def _load_emnist(path: str | Path | None) -> Dataset:
-    """Read EMNIST's balanced split, with its images as NIST has them: lying on their side.
-
-    Transpose the last two axes to see them upright; a network does not mind.
-    """
-    names = [f"emnist-balanced-{part}-{{}}-ubyte" for part in ("train", "test")]
-    found = _find_data(path, "emnist", names[0].format("images-idx3"), ("gzip.zip", "emnist47.npz"))
-    if found is None:
-        raise InputError(
-            f"EMNIST is not {f'at {path}' if path else 'installed'}: download gzip.zip from "
-            "https://www.nist.gov/itl/products-and-services/emnist-dataset and give its place as "
-            f"path, or put it into the folder that {FOLDER} names"
-        )
-    where = f"emnist ({found.name})"
-    if found.suffix == ".npz":
-        names = list_npz(found)
-        images, labels = (_choose(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
-        content = read_npz(found, (images, labels))
-        return Dataset(content[images], content[labels], classes=EMNIST_CLASSES, source=where)
-    return _from_idx(found, names, EMNIST_CLASSES, where)
-
-
-def _load_fashion(path: str | Path | None) -> Dataset:
-    names = [f"{part}-{{}}-ubyte" for part in ("train", "t10k")]
-    first = names[0].format("images-idx3")
-    found = _find_data(path, "fashion-mnist", first, ())
-    if found is None and path is None:
-        found = _find_data(FASHION_FOLDER, "fashion-mnist", first, ())
-    if found is None:
-        raise InputError(
-            f"Fashion-MNIST is not {f'at {path}' if path else 'installed'}: apt install "
-            f"dataset-fashion-mnist (on Debian), or put {first}.gz and its three companions from "
-            "https://github.com/zalandoresearch/fashion-mnist into a folder and give that as path"
-        )
-    return _from_idx(found, names, FASHION_CLASSES, "fashion-mnist")
-
-
-def _find_data(
-    path: str | Path | None, name: str, first: str, archives: tuple[str, ...]
-) -> Path | None:
-    """Find an archive, or the folder with the idx files of which `first` is one."""
-    if path is None and not os.environ.get(FOLDER):
-        return None
-    start = find_path(path if path is not None else os.environ[FOLDER])
-    if start is None or start.is_file():
-        return start
-    for folder in (start, start / name, start / "gzip", start / name / "gzip"):
-        if any((folder / f"{first}{suffix}").is_file() for suffix in ("", ".gz")):
-            return folder
-        for archive in archives:
-            if (folder / archive).is_file():
-                return folder / archive
-    return None
-
-
-def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: str) -> Dataset:
-    """Read pairs of images and labels, from a zip archive or a folder, one after the other."""
-    pairs = []
-    for name in names:
-        images, labels = (
-            read_idx_from_zip(place, name.format(kind), dimensions)
-            if place.is_file()
-            else read_idx(_find_either(place, name.format(kind)), dimensions)
-            for kind, dimensions in (("images-idx3", 3), ("labels-idx1", 1))
-        )
-        if len(images) != len(labels):
-            raise InputError(
-                f"{name.format('images-idx3')} in {place} has {len(images)} images and "
-                f"{name.format('labels-idx1')} {len(labels)} labels; fetch both again"
-            )
-        pairs.append((images, labels))
-    if len({images.shape[1:] for images, _ in pairs}) > 1:
-        raise InputError(f"the images in {place} are not all of one size; fetch them again")
-    inputs, labels = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-    return Dataset(inputs, labels, classes=classes, source=source)
-
-
-def _find_either(folder: Path, name: str) -> Path:
-    plain, packed = folder / name, folder / f"{name}.gz"
-    if not (plain.is_file() or packed.is_file()):
-        raise InputError(f"{folder} lacks {name}.gz; put it beside the others")
-    return plain if plain.is_file() else packed
-
-
-INPUT_KEYS = ("images", "inputs", "x", "X")
-LABEL_KEYS = ("labels", "y")
-SITE_KEYS = ("sites", "site")
-
-
-def _choose(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
-    """Return the first of some keys that an npz file has an array of."""
-    for key in keys:
-        if key in names:
-            return key
-    raise InputError(
-        f"{path} has no array {' or '.join(keys)}; its arrays are {', '.join(names) or 'none'}"
-    )
-
-
-def _load_npz(
-    source: str, label: str | None, site: str | None, label_above: float | None
-) -> Dataset:
-    path = find_file(source)
-    there = list_npz(path)
-    wanted = {"labels": _choose(there, (label,) if label else LABEL_KEYS, path)}
-    if site is not None or any(key in there for key in SITE_KEYS):
-        wanted["sites"] = _choose(there, (site,) if site else SITE_KEYS, path)
-    wanted["inputs"] = _choose(there, INPUT_KEYS, path)
-    if "classes" in there and label_above is None:
-        wanted["classes"] = "classes"
-    arrays = read_npz(path, wanted.values())
-    content = {part: arrays[name] for part, name in wanted.items()}
-    labels, classes = content["labels"], content.get("classes")
-    names = None if classes is None else [str(name) for name in classes.ravel()]
-    if label_above is not None:
-        labels, names = _split_labels(labels, label_above, label or "label", path)
-    return Dataset(
-        content["inputs"], labels, classes=names, source=path.name, sites=content.get("sites")
-    )
-
-
-def _split_labels(
-    labels: NDArray[Any], level: float, name: str, path: str | Path
-) -> tuple[NDArray[Any], list[str]]:
-    if not math.isfinite(level):
-        raise InputError(f"label_above must be a finite number; got {level}")
-    if labels.dtype.kind not in "uif":
-        raise InputError(f"label_above needs labels that are numbers; {name} of {path} are not")
-    if np.isnan(labels).any():
-        place = int(np.flatnonzero(np.isnan(labels))[0])
-        raise InputError(
-            f"the label of point {place} of {path} is nan: fill it in or leave the point out"
-        )
-    above = labels > level
-    if above.all() or not above.any():
-        low, high = labels.min(), labels.max()
-        raise InputError(
-            f"label_above = {level:g} gives all points of {path} one label, for {name} goes from "
-            f"{low:g} to {high:g}; there is nothing to learn"
-        )
-    return above.astype(np.int64), [f"{name} <= {level:g}", f"{name} > {level:g}"]
-
-
-def _load_csv(
-    source: str,
-    label: str | None,
-    site: str | None,
-    label_above: float | None,
-    categories: Sequence[str],
-    without: Sequence[str],
-) -> Dataset:
-    path = find_file(source)
-    table = read_table(path, label or "")
-    if label is None:
-        raise InputError(
-            f"say which column of {source} is to be learned (label); its columns are "
-            f"{', '.join(table.columns)}"
-        )
-    if site == label:
-        raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
-    labels, classes = _csv_labels(table, label, label_above)
-    sites = None if site is None else np.array(read_full_column(table, site, "site"))
-    used = [label, *([] if site is None else [site]), *without]
-    for name in without:
-        if name not in table.cells:
-            raise InputError(
-                f"{path} has no column {name!r} to leave out; its columns are "
-                f"{', '.join(table.columns)}"
-            )
-    inputs, columns = read_table_inputs(table, used, categories)
-    return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
-
-
-def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
-    """Number the labels in their order: as numbers if all are, otherwise as texts."""
-    cells, path = read_full_column(table, name, "label"), table.path
-    for line, cell in zip(table.lines, cells, strict=True):
-        if cell.lower() in ("nan", "inf", "-inf"):
-            raise InputError(
-                f"line {line} of {path} has the label {cell}: fill it in or leave the line out"
-            )
-    try:
-        values = np.array([float(cell) for cell in cells])
-    except ValueError:
-        values = np.array(cells)
-    if level is not None:
-        return _split_labels(values, level, name, path)
-    distinct, numbers = np.unique(values, return_inverse=True)
-    if len(distinct) > max(20, len(cells) // 10) and values.dtype.kind == "f":
-        raise InputError(
-            f"column {name} of {path} has {len(distinct)} different values, so it is an amount and "
-            "not a class; give label_above to learn whether it is above some value"
-        )
-    return numbers.astype(np.int64), [
-        f"{value:g}" if values.dtype.kind == "f" else str(value) for value in distinct
-    ]

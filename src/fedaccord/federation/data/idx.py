@@ -1,4 +1,4 @@
-"""Where data files lie, and idx files: plain, gzipped, inside a zip."""
+"""Where data files lie, and EMNIST and Fashion-MNIST in idx files: plain, gzipped, in a zip."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._io import npz
-from fedaccord._io.npz import check_size, name_damage
+from fedaccord._io.npz import check_size, list_npz, name_damage, read_npz
 from fedaccord.errors import InputError
+from fedaccord.federation.data.dataset import Dataset
 
 FOLDER = "FEDACCORD_DATA"
+# The 47 classes of the balanced split, in the order of its labels.
+EMNIST_CLASSES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt")
+FASHION_CLASSES = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+# Where Debian's package dataset-fashion-mnist puts the files.
+FASHION_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 
 
 def find_path(path: str | Path) -> Path | None:
@@ -99,3 +108,90 @@ def _parse_idx(file: Any, dimensions: int, where: str) -> NDArray[np.uint8]:
         fault = "is cut short" if len(content) < size else "goes on after its last entry"
         raise InputError(f"{where} {fault}: its header says {size} bytes follow; fetch it again")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+def load_emnist(path: str | Path | None) -> Dataset:
+    """Read EMNIST's balanced split, with its images as NIST has them: lying on their side.
+
+    Transpose the last two axes to see them upright; a network does not mind.
+    """
+    names = [f"emnist-balanced-{part}-{{}}-ubyte" for part in ("train", "test")]
+    found = _find_data(path, "emnist", names[0].format("images-idx3"), ("gzip.zip", "emnist47.npz"))
+    if found is None:
+        raise InputError(
+            f"EMNIST is not {f'at {path}' if path else 'installed'}: download gzip.zip from "
+            "https://www.nist.gov/itl/products-and-services/emnist-dataset and give its place as "
+            f"path, or put it into the folder that {FOLDER} names"
+        )
+    where = f"emnist ({found.name})"
+    if found.suffix == ".npz":
+        from fedaccord.federation.data.table import INPUT_KEYS, LABEL_KEYS, choose_array
+
+        names = list_npz(found)
+        images, labels = (choose_array(names, keys, found) for keys in (INPUT_KEYS, LABEL_KEYS))
+        content = read_npz(found, (images, labels))
+        return Dataset(content[images], content[labels], classes=EMNIST_CLASSES, source=where)
+    return _from_idx(found, names, EMNIST_CLASSES, where)
+
+
+def load_fashion(path: str | Path | None) -> Dataset:
+    """Read Fashion-MNIST, where Debian's package puts it unless a path is given."""
+    names = [f"{part}-{{}}-ubyte" for part in ("train", "t10k")]
+    first = names[0].format("images-idx3")
+    found = _find_data(path, "fashion-mnist", first, ())
+    if found is None and path is None:
+        found = _find_data(FASHION_FOLDER, "fashion-mnist", first, ())
+    if found is None:
+        raise InputError(
+            f"Fashion-MNIST is not {f'at {path}' if path else 'installed'}: apt install "
+            f"dataset-fashion-mnist (on Debian), or put {first}.gz and its three companions from "
+            "https://github.com/zalandoresearch/fashion-mnist into a folder and give that as path"
+        )
+    return _from_idx(found, names, FASHION_CLASSES, "fashion-mnist")
+
+
+def _find_data(
+    path: str | Path | None, name: str, first: str, archives: tuple[str, ...]
+) -> Path | None:
+    """Find an archive, or the folder with the idx files of which `first` is one."""
+    if path is None and not os.environ.get(FOLDER):
+        return None
+    start = find_path(path if path is not None else os.environ[FOLDER])
+    if start is None or start.is_file():
+        return start
+    for folder in (start, start / name, start / "gzip", start / name / "gzip"):
+        if any((folder / f"{first}{suffix}").is_file() for suffix in ("", ".gz")):
+            return folder
+        for archive in archives:
+            if (folder / archive).is_file():
+                return folder / archive
+    return None
+
+
+def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: str) -> Dataset:
+    """Read pairs of images and labels, from a zip archive or a folder, one after the other."""
+    pairs = []
+    for name in names:
+        images, labels = (
+            read_idx_from_zip(place, name.format(kind), dimensions)
+            if place.is_file()
+            else read_idx(_find_either(place, name.format(kind)), dimensions)
+            for kind, dimensions in (("images-idx3", 3), ("labels-idx1", 1))
+        )
+        if len(images) != len(labels):
+            raise InputError(
+                f"{name.format('images-idx3')} in {place} has {len(images)} images and "
+                f"{name.format('labels-idx1')} {len(labels)} labels; fetch both again"
+            )
+        pairs.append((images, labels))
+    if len({images.shape[1:] for images, _ in pairs}) > 1:
+        raise InputError(f"the images in {place} are not all of one size; fetch them again")
+    inputs, labels = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    return Dataset(inputs, labels, classes=classes, source=source)
+
+
+def _find_either(folder: Path, name: str) -> Path:
+    plain, packed = folder / name, folder / f"{name}.gz"
+    if not (plain.is_file() or packed.is_file()):
+        raise InputError(f"{folder} lacks {name}.gz; put it beside the others")
+    return plain if plain.is_file() else packed

@@ -1,8 +1,7 @@
-"""Training on one pool of points, before any federation: start weights and hyperparameters."""
+"""What one pool of points teaches before any federation: start weights, and how hard points are."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import time
@@ -15,12 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from fedaccord._checks import Indices, frozen
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord._io.npz import load_arrays, save_arrays, wrong_content
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import check_bands
+from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.idx import find_file
-from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import (
     give_streams,
     is_right,
@@ -34,8 +35,6 @@ from fedaccord.federation.training.rng import stream
 ModelMaker: TypeAlias = Callable[[], nn.Module]
 # What a network learns from: inputs as it takes them, and labels.
 Pair: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
-BATCH_SIZES = (4, 8, 64, 128, 256, 512)
-LEARNING_RATES = (1e-6, 1e-2)
 # How the names of parameters begin in a file.
 PREFIX = "weights/"
 
@@ -217,88 +216,6 @@ def measure_accuracy(model: nn.Module, pair: Pair) -> float:
     return float(is_right(model, *tensors(pair)).mean())
 
 
-@dataclass(frozen=True)
-class Draw:
-    """One random choice of hyperparameters and what came of it.
-
-    learning_rate, batch_size: the choice.
-    accuracy: on the validation points; NaN if the training diverged.
-    batches: how many batches were trained.
-    """
-
-    learning_rate: float
-    batch_size: int
-    accuracy: float
-    batches: int
-
-
-def search_hyperparameters(
-    model: ModelMaker,
-    train: Pair,
-    *,
-    validation: Pair,
-    draws: int = 40,
-    epochs: float = 1.0,
-    seed: int = 0,
-    path: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[Draw, ...]:
-    """Try random learning rates and batch sizes; give all that were tried, the best first.
-
-    Learning rates are log-uniform in 1e-6 to 1e-2, batches of 4, 8, 64, 128, 256 or 512 points.
-    Every choice starts from the same model and sees as many points. More draws try the same
-    choices and further ones.
-
-    model: makes a new model.
-    train, validation: inputs and labels to learn from, and to measure the accuracy on.
-    draws: how many choices to try.
-    epochs: how often each choice goes through the training points.
-    seed: of the choices and of the training.
-    path: a SQLite file that keeps every finished draw, so that the same call can go on.
-    progress: told how many draws are finished, of how many.
-    """
-    if draws < 1 or not epochs > 0:
-        raise InputError(
-            f"a search needs a draw or more and some training; got {draws} draws of {epochs} epochs"
-        )
-    description = {
-        "model": digest_model(model),
-        "train": digest_pair(train),
-        "validation": digest_pair(validation),
-        "epochs": epochs,
-        "seed": seed,
-    }
-
-    def work(n: int) -> dict[str, Any]:
-        return dataclasses.asdict(_try(model, train, validation, n, epochs, seed))
-
-    rows = finish("draws", draws, work, path=path, description=description, progress=progress)
-    tried = [Draw(**row) for row in rows]
-    # A draw that diverged, whose accuracy is NaN, comes last.
-    return tuple(sorted(tried, key=lambda draw: -np.nan_to_num(draw.accuracy, nan=-1.0)))
-
-
-def _try(
-    model: ModelMaker, train: Pair, validation: Pair, draw: int, epochs: float, seed: int
-) -> Draw:
-    random = stream(seed, "hyperparameters", draw)
-    learning_rate = float(np.exp(random.uniform(*np.log(LEARNING_RATES))))
-    batch_size = int(random.choice(BATCH_SIZES))
-    batches = max(1, round(epochs * len(train[1]) / batch_size))
-    try:
-        accuracy = pretrain(
-            *(model, *train),
-            batches=batches,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            seed=seed,
-            validation=validation,
-        ).accuracy
-    except DivergedError:
-        accuracy = math.nan
-    return Draw(learning_rate, batch_size, accuracy, batches)
-
-
 def digest_model(model: ModelMaker) -> str:
     """Return a digest of a model's structure and of the names and shapes of its parameters."""
     with torch.random.fork_rng(devices=[]):
@@ -307,10 +224,168 @@ def digest_model(model: ModelMaker) -> str:
     return hashlib.sha256(repr((network, shapes)).encode()).hexdigest()
 
 
-def digest_pair(pair: Pair) -> str:
-    """Return a digest of inputs and labels."""
-    digest = hashlib.sha256()
-    for array in map(np.ascontiguousarray, pair):
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(array.data)
-    return digest.hexdigest()
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How hard the points of a pool are: the higher, the harder.
+
+    values: a score per point; NaN for a point of which nothing is known.
+    counts: how many trials each score is the mean of.
+    pool: the sha256 of the pool.
+    provenance: the method, its options and what was seen on the way.
+    """
+
+    values: Vector
+    counts: NDArray[np.int64] = field(repr=False)
+    pool: str
+    provenance: Mapping[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 1 or self.values.shape != self.counts.shape:
+            raise InputError("scores must be one list, with a count for every score")
+        frozen(self.values)
+        frozen(self.counts)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def summary(self) -> dict[str, float]:
+        """Return the mean, the standard deviation and the range of the scores that are known."""
+        known = self.values[~np.isnan(self.values)]
+        if not len(known):
+            raise InputError("no point has a score yet; run more trials")
+        return {
+            "points": len(known),
+            "mean": float(known.mean()),
+            "sd": float(known.std()),
+            "least": float(known.min()),
+            "most": float(known.max()),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write an npz file, replacing it in one step."""
+        notes = {"pool": self.pool, "provenance": dict(self.provenance)}
+        save_arrays(path, {"values": self.values, "counts": self.counts}, notes)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scores:
+        """Read what save() wrote."""
+        arrays, notes = load_arrays(
+            find_file(path), "scores", ("values", "counts", "pool", "provenance")
+        )
+        sound = (
+            set(arrays) == {"values", "counts"}
+            and arrays["values"].dtype.kind in "fiu"
+            and arrays["counts"].dtype.kind in "iu"
+            and isinstance(notes["pool"], str)
+            and isinstance(notes["provenance"], dict)
+        )
+        if not sound:
+            raise wrong_content(path, "scores")
+        return cls(arrays["values"], arrays["counts"], notes["pool"], notes["provenance"])
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Which parts of the scores are the hard points and which the easy ones, in percentiles.
+
+    The hardest points by loss are beyond learning and the easiest known from the start, so that
+    the default bands lie in between; Bands(hard=(90, 100), easy=(0, 10)) takes the extremes.
+
+    hard: from and to which percentile of the scores a point is hard.
+    easy: from and to which it is easy.
+    """
+
+    hard: tuple[float, float] = (65.0, 85.0)
+    easy: tuple[float, float] = (45.0, 65.0)
+
+    def __post_init__(self) -> None:
+        check_bands(self.hard, self.easy, names=("the hard band", "the easy band"))
+
+    def pools(self, scores: Scores) -> tuple[Indices, Indices]:
+        """Return the places of the hard and of the easy points, each from easier to harder.
+
+        Percentile p lies before the point of rank p n / 100, so that bands which touch share no
+        point; points without a score are in no band.
+        """
+        known = np.flatnonzero(~np.isnan(scores.values))
+        order = known[np.argsort(scores.values[known], kind="stable")]
+        hard, easy = (
+            order[math.ceil(low * len(order) / 100) : math.ceil(high * len(order) / 100)]
+            for low, high in (self.hard, self.easy)
+        )
+        for name, pool in (("hard", hard), ("easy", easy)):
+            if not len(pool):
+                raise InputError(
+                    f"no point is in the {name} band: {len(order)} of {len(scores)} points have a "
+                    "score; widen the band or run more trials"
+                )
+        return hard, easy
+
+
+def loss_scores(
+    pool: Dataset,
+    model: ModelMaker,
+    *,
+    reference: Dataset,
+    until: float = 0.83,
+    batches: int = 4_000,
+    batch_size: int = 64,
+    learning_rate: float = 0.002,
+    holdout: int = 1_000,
+    seed: int = 0,
+) -> Scores:
+    """Score points by their loss under a network that was trained on others.
+
+    pool: the points to score.
+    model: makes a new model.
+    reference: the points to train it on; disjoint from the pool, or it would know the answers.
+    until: the accuracy at which it is good enough.
+    batches: the most batches it is trained; if it is not good enough by then, provenance says so.
+    batch_size, learning_rate: how it is trained.
+    holdout: how many points of the reference are kept to measure its accuracy.
+    seed: of everything random.
+    """
+    if not 0 < holdout < len(reference):
+        raise InputError(
+            f"the holdout must leave some of the {len(reference)} reference points to train on; "
+            f"got {holdout}"
+        )
+    started = time.perf_counter()
+    learned, kept = (part for part in reference.split(len(reference) - holdout, seed=seed))
+    preparation = Preparation.fit(learned.inputs, learned.columns)
+    weights = pretrain(
+        *(model, preparation.apply(learned.inputs), learned.labels),
+        batches=batches,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        until=until,
+        validation=(preparation.apply(kept.inputs), kept.labels),
+    )
+    with reproducibly(seed):
+        network = model()
+        network.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
+        values = measure_losses(network, pool, preparation)
+    provenance = {
+        "method": "loss",
+        "reference": reference.sha256,
+        "model": digest_model(model),
+        "accuracy": weights.accuracy,
+        "good_enough": weights.accuracy >= until,
+        **weights.provenance,
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    return Scores(values, np.ones(len(pool), dtype=np.int64), pool.sha256, provenance)
+
+
+def measure_losses(model: nn.Module, pool: Dataset, preparation: Preparation) -> Vector:
+    """Return every point's cross-entropy loss under a model."""
+    model.eval()
+    losses = []
+    with torch.inference_mode():
+        chunk = getattr(model, "evaluate_chunk", None) or 500
+        for start in range(0, len(pool), chunk):
+            part = slice(start, start + chunk)
+            inputs, labels = tensors((preparation.apply(pool.inputs[part]), pool.labels[part]))
+            losses.append(cross_entropy(model(inputs), labels, reduction="none"))
+        return torch.cat(losses).numpy().astype(np.float64)

@@ -1,22 +1,140 @@
-"""Reading tables from CSV files: a label, maybe a site, and columns of numbers or texts."""
+"""Reading files of a user's own: CSV tables and npz arrays, with a label and maybe a site."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._io.csv import Sheet, check_distinct, read_rows, shorten
+from fedaccord._io.npz import list_npz, read_npz
 from fedaccord.errors import InputError
-from fedaccord.federation.data.preprocessing import Column
+from fedaccord.federation.data.dataset import Column, Dataset
+from fedaccord.federation.data.idx import find_file
 
 # A text column with more levels is a name or a date, and would swamp the other features.
 MOST_LEVELS = 50
 # Beyond a single's range a number would become infinite on the way.
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
+# What the arrays of an npz file may be called.
+INPUT_KEYS = ("images", "inputs", "x", "X")
+LABEL_KEYS = ("labels", "y")
+SITE_KEYS = ("sites", "site")
+
+
+def choose_array(names: Sequence[str], keys: Sequence[str], path: Path) -> str:
+    """Return the first of some keys that an npz file has an array of."""
+    for key in keys:
+        if key in names:
+            return key
+    raise InputError(
+        f"{path} has no array {' or '.join(keys)}; its arrays are {', '.join(names) or 'none'}"
+    )
+
+
+def load_npz(
+    source: str, label: str | None, site: str | None, label_above: float | None
+) -> Dataset:
+    """Read the arrays of an npz file; the arguments are those of `load_data`."""
+    path = find_file(source)
+    there = list_npz(path)
+    wanted = {"labels": choose_array(there, (label,) if label else LABEL_KEYS, path)}
+    if site is not None or any(key in there for key in SITE_KEYS):
+        wanted["sites"] = choose_array(there, (site,) if site else SITE_KEYS, path)
+    wanted["inputs"] = choose_array(there, INPUT_KEYS, path)
+    if "classes" in there and label_above is None:
+        wanted["classes"] = "classes"
+    arrays = read_npz(path, wanted.values())
+    content = {part: arrays[name] for part, name in wanted.items()}
+    labels, classes = content["labels"], content.get("classes")
+    names = None if classes is None else [str(name) for name in classes.ravel()]
+    if label_above is not None:
+        labels, names = _split_labels(labels, label_above, label or "label", path)
+    return Dataset(
+        content["inputs"], labels, classes=names, source=path.name, sites=content.get("sites")
+    )
+
+
+def _split_labels(
+    labels: NDArray[Any], level: float, name: str, path: str | Path
+) -> tuple[NDArray[Any], list[str]]:
+    if not math.isfinite(level):
+        raise InputError(f"label_above must be a finite number; got {level}")
+    if labels.dtype.kind not in "uif":
+        raise InputError(f"label_above needs labels that are numbers; {name} of {path} are not")
+    if np.isnan(labels).any():
+        place = int(np.flatnonzero(np.isnan(labels))[0])
+        raise InputError(
+            f"the label of point {place} of {path} is nan: fill it in or leave the point out"
+        )
+    above = labels > level
+    if above.all() or not above.any():
+        low, high = labels.min(), labels.max()
+        raise InputError(
+            f"label_above = {level:g} gives all points of {path} one label, for {name} goes from "
+            f"{low:g} to {high:g}; there is nothing to learn"
+        )
+    return above.astype(np.int64), [f"{name} <= {level:g}", f"{name} > {level:g}"]
+
+
+def load_csv(
+    source: str,
+    label: str | None,
+    site: str | None,
+    label_above: float | None,
+    categories: Sequence[str],
+    without: Sequence[str],
+) -> Dataset:
+    """Read a CSV file; the arguments are those of `load_data`."""
+    path = find_file(source)
+    table = read_table(path, label or "")
+    if label is None:
+        raise InputError(
+            f"say which column of {source} is to be learned (label); its columns are "
+            f"{', '.join(table.columns)}"
+        )
+    if site == label:
+        raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
+    labels, classes = _csv_labels(table, label, label_above)
+    sites = None if site is None else np.array(read_full_column(table, site, "site"))
+    used = [label, *([] if site is None else [site]), *without]
+    for name in without:
+        if name not in table.cells:
+            raise InputError(
+                f"{path} has no column {name!r} to leave out; its columns are "
+                f"{', '.join(table.columns)}"
+            )
+    inputs, columns = read_table_inputs(table, used, categories)
+    return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
+
+
+def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:
+    """Number the labels in their order: as numbers if all are, otherwise as texts."""
+    cells, path = read_full_column(table, name, "label"), table.path
+    for line, cell in zip(table.lines, cells, strict=True):
+        if cell.lower() in ("nan", "inf", "-inf"):
+            raise InputError(
+                f"line {line} of {path} has the label {cell}: fill it in or leave the line out"
+            )
+    try:
+        values = np.array([float(cell) for cell in cells])
+    except ValueError:
+        values = np.array(cells)
+    if level is not None:
+        return _split_labels(values, level, name, path)
+    distinct, numbers = np.unique(values, return_inverse=True)
+    if len(distinct) > max(20, len(cells) // 10) and values.dtype.kind == "f":
+        raise InputError(
+            f"column {name} of {path} has {len(distinct)} different values, so it is an amount and "
+            "not a class; give label_above to learn whether it is above some value"
+        )
+    return numbers.astype(np.int64), [
+        f"{value:g}" if values.dtype.kind == "f" else str(value) for value in distinct
+    ]
 
 
 def read_table(path: Path, expected: str) -> Sheet:

@@ -1,28 +1,68 @@
-"""Defection curves: how often clients are satisfied by how much one of them gives."""
+"""Defection curves: how often clients are satisfied by how much one of them gives.
+
+With intervals: how far a share or a mean seen in a few trials may be from the true one.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from statistics import NormalDist
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import AuditOptions
-from fedaccord.federation.defection.intervals import (
-    Interval,
-    Proportion,
-    clustered,
-    mean_interval,
-    wilson,
-)
 from fedaccord.federation.runs.store import Outcome
 
 Contributions = tuple[int, ...]
+# The lower and the upper end.
+Interval: TypeAlias = tuple[float, float]
 # Of one trial: each client that defected, and what came of the run in which it did; after those
 # that were drawn from all clients, perhaps one that was drawn from the contributors.
 Trial = list[tuple[int, Outcome]]
+# Who was satisfied in a run: at the last evaluation, or at any.
+Reading: TypeAlias = Callable[[Outcome], tuple[bool, ...]]
+at_end: Reading = attrgetter("satisfied")
+by_then: Reading = attrgetter("satisfied_by_then")
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """A share seen in trials, and the interval that holds the true one with some confidence.
+
+    p: the share seen, NaN without trials.
+    low: the lower end of the interval.
+    high: the upper end.
+    trials: how many independent trials it was seen in.
+    """
+
+    p: float
+    low: float
+    high: float
+    trials: int
+
+    def __str__(self) -> str:
+        return "unknown" if not self.trials else f"{self.p:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    @property
+    def width(self) -> float:
+        """How wide the interval is."""
+        return self.high - self.low
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the share, the ends and the trials; a share that is not known as None."""
+        return {**asdict(self), "p": self.p if self.trials else None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Proportion:
+        """Return the proportion that to_dict wrote."""
+        p = math.nan if data["p"] is None else float(data["p"])
+        return cls(p, data["low"], data["high"], data["trials"])
 
 
 @dataclass(frozen=True)
@@ -96,6 +136,10 @@ class DefectionLevel:
         return cls(data["level"], Satisfaction.from_dict(data), passed)
 
 
+# Those of a curve that results of before they were counted have not.
+INTERVALS = ("samples_interval", "draws_interval")
+
+
 @dataclass(frozen=True)
 class DefectionCurve:
     """How one algorithm fares when a client gives less.
@@ -155,7 +199,7 @@ class DefectionCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain values."""
-        ends = {"samples_interval": self.samples_interval, "draws_interval": self.draws_interval}
+        ends = {name: getattr(self, name) for name in INTERVALS}
         return {
             "all_satisfied": self.all_satisfied.to_dict(),
             "total_samples": self.total_samples,
@@ -181,13 +225,8 @@ class DefectionCurve:
             total_samples=data["total_samples"],
             total_draws=data["total_draws"],
             diverged=data["diverged"],
-            samples_interval=_interval(data.get("samples_interval")),
-            draws_interval=_interval(data.get("draws_interval")),
+            **{name: tuple(data[name]) for name in INTERVALS if name in data},
         )
-
-
-def _interval(ends: Sequence[float] | None) -> Interval | None:
-    return None if ends is None else (ends[0], ends[1])
 
 
 @dataclass(frozen=True)
@@ -337,7 +376,7 @@ def sum_up(
             )
             for level in levels
         ),
-        all_satisfied=all_satisfied(full, at_end),
+        all_satisfied=all_satisfied(full),
         all_by_then=all_satisfied(full, by_then),
         total_samples=float(np.mean(used)),
         total_draws=float(np.mean(sampled)),
@@ -347,19 +386,7 @@ def sum_up(
     )
 
 
-def at_end(outcome: Outcome) -> tuple[bool, ...]:
-    """Return who was satisfied at the last evaluation."""
-    return outcome.satisfied
-
-
-def by_then(outcome: Outcome) -> tuple[bool, ...]:
-    """Return who was satisfied at any evaluation."""
-    return outcome.satisfied_by_then
-
-
-def all_satisfied(
-    trials: Sequence[Trial], reading: Callable[[Outcome], tuple[bool, ...]]
-) -> Proportion:
+def all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Proportion:
     """Count the trials at full contribution in which all were satisfied."""
     return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
 
@@ -375,43 +402,111 @@ def defectors_satisfied(trials: Sequence[Trial], drawn: int) -> Proportion:
 
 def _satisfaction(
     trials: Sequence[Trial],
-    reading: Callable[[Outcome], tuple[bool, ...]],
+    reading: Reading,
     names: Sequence[str],
     full: Contributions,
     drawn: int,
 ) -> Satisfaction:
     """Sum up the trials of a cell."""
-    entries = [[(i, reading(outcome)) for i, outcome in trial] for trial in trials]
-    giving = [[one for one in trial if full[one[0]]] for trial in entries]
+    # Of each trial, who defected, whether it was satisfied, and whether all the others were.
+    entries = []
+    for trial in trials:
+        found = [(i, reading(outcome)) for i, outcome in trial]
+        entries.append([(i, s[i], all(s[:i] + s[i + 1 :])) for i, s in found])
     of_all = [trial[:drawn] for trial in entries]
+    giving = [own for trial in entries if (own := [one for one in trial if full[one[0]]])]
+
+    def share(some: Sequence[Sequence[tuple[int, bool, bool]]], place: int) -> Proportion:
+        return clustered([[one[place] for one in trial] for trial in some] or np.zeros((0, 1)))
+
+    def alone(client: int) -> Proportion:
+        own = [satisfied for trial in entries for i, satisfied, _ in trial if i == client]
+        return wilson(sum(own), len(own))
+
+    together = len(names) > 1
     return Satisfaction(
-        random=_share(of_all, _own),
-        clients={n: _alone_share(entries, i) for i, n in enumerate(names)},
-        contributors=_share(giving, _own),
-        others=_share(of_all if len(names) > 1 else [], _others),
-        others_of_contributors=_share(giving if len(names) > 1 else [], _others),
+        random=share(of_all, 1),
+        clients={name: alone(i) for i, name in enumerate(names)},
+        contributors=share(giving, 1),
+        others=share(of_all if together else [], 2),
+        others_of_contributors=share(giving if together else [], 2),
     )
 
 
-def _own(client: int, satisfied: tuple[bool, ...]) -> bool:
-    return satisfied[client]
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
+    """Return Wilson's score interval for a share of independent trials.
+
+        |p - q| <= z * sqrt(q (1 - q) / n)      holds for the q in the interval
+
+    Unlike p +- z * sqrt(p (1 - p) / n) it stays within [0, 1], and says something when all
+    trials end alike.
+
+    successes: how many trials ended well.
+    trials: how many there were.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    if not 0 <= successes <= trials:
+        raise InputError(f"successes must be 0 to {trials}, the trials; got {successes}")
+    p = successes / trials if trials else math.nan
+    return _score_interval(p, trials, trials, confidence)
 
 
-def _others(client: int, satisfied: tuple[bool, ...]) -> bool:
-    return all(satisfied[:client] + satisfied[client + 1 :])
+def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
+    """Return an interval for a random client's share when each trial tries every client.
+
+    One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
+    4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
+    tell shows in the spread s of the trials' own shares: the overall share q has variance
+    s^2 / T, and as many independent outcomes n would have it with
+
+        q (1 - q) / n = s^2 / T
+
+    Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
+    nor above k T (independent ones). A few trials that happen to agree would promise too much:
+    so q and s are those of the trials and two more, one in which all clients are satisfied and
+    one in which none is.
+
+    outcomes: one row per trial, one column per client, true where the client was satisfied.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
+    trials = len(table) if table.size else 0
+    if not trials:
+        return _score_interval(math.nan, 0, 0, confidence)
+    p = float(table.sum()) / table.size
+    shares = np.append(table.mean(axis=1), (1.0, 0.0))
+    q = float(shares.mean())
+    effective = trials * q * (1 - q) / float(shares.var(ddof=1))
+    return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
 
 
-def _share(
-    trials: Sequence[Sequence[tuple[int, tuple[bool, ...]]]],
-    look: Callable[[int, tuple[bool, ...]], bool],
-) -> Proportion:
-    """Count over trials, each of as many defectors; trials of none do not count."""
-    rows = [[look(*one) for one in trial] for trial in trials if trial]
-    return clustered(rows if rows else np.zeros((0, 1)))
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Return Student's interval for the mean of what independent trials gave.
+
+        mean +- t * s / sqrt(n)
+
+    values: one per trial; of fewer than two nothing can be told, and None is given.
+    confidence: how often such intervals hold the true mean, nearly.
+    """
+    from scipy.special import stdtrit
+
+    seen = np.asarray(values, dtype=np.float64)
+    if seen.size < 2:
+        return None
+    reach = float(stdtrit(seen.size - 1, (1 + confidence) / 2)) * float(seen.std(ddof=1))
+    middle = float(seen.mean())
+    return middle - reach / math.sqrt(seen.size), middle + reach / math.sqrt(seen.size)
 
 
-def _alone_share(
-    trials: Sequence[Sequence[tuple[int, tuple[bool, ...]]]], client: int
-) -> Proportion:
-    own = [satisfied[i] for trial in trials for i, satisfied in trial if i == client]
-    return wilson(sum(own), len(own))
+def _score_interval(p: float, n: float, trials: int, confidence: float) -> Proportion:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1; got {confidence!r}")
+    if n == 0:
+        return Proportion(p, 0.0, 1.0, trials)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # At the ends the formula gives exactly 0 and 1, and rounding must not.
+    low = 0.0 if p == 0 else max(0.0, middle - reach)
+    high = 1.0 if p == 1 else min(1.0, middle + reach)
+    return Proportion(p, low, high, trials)

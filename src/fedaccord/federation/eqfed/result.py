@@ -7,8 +7,7 @@ from typing import Any
 
 from fedaccord.allocation import Allocation
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.defection.intervals import Proportion
+from fedaccord.federation.defection.curves import Contributions, Proportion
 
 # How a search can end, and what that means for the plan.
 ENDINGS = {

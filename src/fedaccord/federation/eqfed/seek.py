@@ -22,10 +22,8 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.config.sections import AuditOptions, takes
-from fedaccord.federation.defection.audit import run_audit
-from fedaccord.federation.defection.curves import Contributions, DefectionCurve
-from fedaccord.federation.defection.design import Design, cut
-from fedaccord.federation.defection.intervals import Proportion, wilson
+from fedaccord.federation.defection.audit import Design, cut, run_audit
+from fedaccord.federation.defection.curves import Contributions, DefectionCurve, Proportion, wilson
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
 from fedaccord.federation.eqfed.search import Account, Bench, Search, Seeking, describe_step

@@ -12,7 +12,7 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.flower.members import Requirements, accuracies
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
-from fedaccord.federation.training.session import Session
+from fedaccord.federation.history import Session
 
 
 class Ledger(Session):

@@ -24,10 +24,9 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
-from fedaccord.federation.history import History
+from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derived_seed, goal_rows, stream
-from fedaccord.federation.training.session import Session
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts

@@ -20,7 +20,7 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation
-from fedaccord.federation.history import History
+from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
@@ -32,7 +32,6 @@ from fedaccord.federation.training.loop import (
     starting_model,
 )
 from fedaccord.federation.training.rng import goal_rows, stream
-from fedaccord.federation.training.session import Session
 
 
 def train_plainly(

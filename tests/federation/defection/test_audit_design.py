@@ -10,8 +10,7 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config.sections import AuditOptions
-from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.defection.design import Design, cut
+from fedaccord.federation.defection.audit import Design, cut, defection_curves
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from numpy.testing import assert_array_equal
 from fedaccord import InputError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
+from fedaccord.federation.history import Session
 from fedaccord.federation.training.loop import is_right, train
 from fedaccord.federation.training.reference import train_plainly
-from fedaccord.federation.training.session import Session
 
 GOALS = np.array([0.5, 0.6, 0.7])
 BOTH = pytest.mark.parametrize("loop", [train, train_plainly])
