@@ -19,7 +19,10 @@ from fedaccord.federation.data.pretraining import loss_scores
 from fedaccord.federation.history import COLUMNS
 from fedaccord.federation.runs.store import SCHEMA
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = "\n".join(
+    (REFERENCE / name).read_text(encoding="utf-8") for name in ("config.md", "training-commands.md")
+)
 COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search")
 
 
