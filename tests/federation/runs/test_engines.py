@@ -238,8 +238,9 @@ def test_every_error_of_a_worker_can_be_sent_back():
 
 
 def test_a_processs_end_is_told_by_signal_or_status():
-    assert "killed by signal 9" in engines._death(run(), -9)
-    assert "ended with status 1" in engines._death(run(), 1)
+    worker = engines.Worker(None, None)
+    assert "killed by signal 9" in str(worker._explain_loss(run(), -9))
+    assert "ended with status 1" in str(worker._explain_loss(run(), 1))
 
 
 def test_a_worker_whose_process_is_gone_before_it_begins_ends_without_a_word():

@@ -30,6 +30,7 @@ from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.defection.audit import defection_curves
+from fedaccord.federation.runs import engines
 from fedaccord.federation.runs import ray as ray_engine
 from fedaccord.federation.runs.engines import RunError, start_process
 from fedaccord.federation.runs.ray import RayEngine
@@ -245,7 +246,7 @@ def test_a_node_with_other_versions_is_refused_by_name(cluster, monkeypatch):
 
 
 def test_what_a_node_cannot_import_is_told(monkeypatch):
-    monkeypatch.setattr(ray_engine, "_unpacked", lambda job: (None, package_versions()))
+    monkeypatch.setattr(ray_engine, "_load_job", lambda job: (None, package_versions()))
     run = pickle.dumps(one_run()).replace(
         b"fedaccord.federation.runs.store", b"fedaccord.federation.runs.shops"
     )
@@ -351,7 +352,7 @@ def test_what_fails_once_ray_is_found_leaves_the_finished_runs_safe(tmp_path, mo
     def begin(server, **options):
         return start_process("federation.runs.test_ray:fail_later", **options)
 
-    monkeypatch.setattr(ray_engine, "start_process", begin)
+    monkeypatch.setattr(engines, "start_process", begin)
     with pytest.raises(RunError, match=r"Ray here failed: its store is full.* safe in .*runs\.db"):
         audit(trials=1, engine=RayEngine, store=tmp_path / "runs.db")
 

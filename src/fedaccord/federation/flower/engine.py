@@ -15,13 +15,11 @@ import math
 import os
 import queue
 import re
-import secrets
 import sys
-import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -42,18 +40,9 @@ from fedaccord.federation.flower.client import Site
 from fedaccord.federation.flower.server import AlgorithmStrategy
 from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import (
-    Deal,
-    LocalEngine,
-    RunError,
-    Source,
-    _Worker,
-    describe,
-    start_process,
-)
-from fedaccord.federation.runs.processes import clean_up_after, new_token, tail
+from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.processes import clean_up_after, name_folder, new_token
 from fedaccord.federation.runs.ray import QUIET as RAY_QUIET
-from fedaccord.federation.runs.ray import SHORT
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import (
     check_contributions,
@@ -81,7 +70,7 @@ PATIENCE = 10.0
 RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
 
 
-class FlowerEngine(LocalEngine):
+class FlowerEngine(engines.LocalEngine):
     """Makes runs in Flower's simulation, with our strategies and each client a node of its own.
 
     What models print there is not shown, and neither is what Flower and Ray have to say.
@@ -93,7 +82,7 @@ class FlowerEngine(LocalEngine):
     server = "fedaccord.federation.flower.engine:serve"
     apart = True
 
-    def __init__(self, source: Source, *, workers: int | None = None) -> None:
+    def __init__(self, source: engines.Source, *, workers: int | None = None) -> None:
         actors = min(check_workers(1 if workers is None else workers), len(source.names))
         super().__init__(source)
         if find_spec("ray") is None:
@@ -117,49 +106,31 @@ class FlowerEngine(LocalEngine):
             )
         return super()._submit(run)
 
-    def _make(self, worker: _Worker, run: Run) -> History:
+    def _make(self, worker: engines.Worker, run: Run) -> History:
         try:
             return super()._make(worker, run)
         except FedaccordError:
             # A client of this simulation may be dead: who goes on gets a new one.
-            worker.end()
+            worker.process.end()
             raise
 
-    def _free_worker(self) -> _Worker:
-        if not self._idle:
-            # The process makes it, so that none is left if it is never started.
-            short = Path(SHORT or tempfile.gettempdir())
-            self.folders.append(short / f"fedaccord-{secrets.token_hex(6)}")
-            environment = {**self.environment, FOLDER: str(self.folders[-1])}
-            self._all.append(_Simulator(self.server, self._source, environment=environment))
-            return self._all[-1]
-        return super()._free_worker()
+    def _start_worker(self) -> engines.Worker:
+        self.folders.append(name_folder("fedaccord-"))
+        environment = {**self.environment, FOLDER: str(self.folders[-1])}
+        process = engines.start_process(self.server, environment=environment, quiet=True)
+        return _Simulator(process, self._source)
 
 
-class _Simulator(_Worker):
-    """The process of a simulation, which can tell why it ended.
+class _Simulator(engines.Worker):
+    """The process of a simulation, which can tell why it ended."""
 
-    server: the function that it runs.
-    source: deals a federation to each trial.
-    environment: what is different in its environment from this process's.
-    """
-
-    def __init__(self, server: str, source: Source, *, environment: Mapping[str, str]) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        super().__init__(start_process(server, environment=environment, errors=self._log), source)
-
-    def close(self) -> None:
-        """Close the pipes and the log."""
-        super().close()
-        self._log.close()
-
-    def _lost(self, run: Run, status: int) -> RunError:
-        said = tail(self._log).strip()
+    def _explain_loss(self, run: Run, status: int) -> RunError:
+        said = self.process.read_errors()
         if status > 0 and said:
             last = said.rpartition("\n")[2]
-            error = RunError(f"Flower's simulation ended in the run of {describe(run)}: {last}")
+            error = RunError(f"Flower's simulation ended in the run of {run}: {last}")
         else:
-            error = super()._lost(run, status)
+            error = super()._explain_loss(run, status)
         error.add_note(said)
         return error
 
@@ -191,7 +162,7 @@ class Simulation:
         self._actors = actors
         self._grid: Grid | None = None
 
-    def make(self, deal: Deal, run: Run) -> History:
+    def make(self, deal: engines.Deal, run: Run) -> History:
         """Make a run.
 
         deal: gives the federation of a trial.
@@ -296,9 +267,9 @@ def _lending(grids: queue.SimpleQueue[Grid]) -> ServerApp:
 def _failure(run: Run, strategy: AlgorithmStrategy, error: FedaccordError) -> str:
     death = RAY_ERROR.search(str(error))
     if death is None:
-        return f"the run of {describe(run)} failed: {error}"
+        return f"the run of {run} failed: {error}"
     return (
-        f"the process of {strategy.remarks[-1].client} was lost in the run of {describe(run)} "
+        f"the process of {strategy.remarks[-1].client} was lost in the run of {run} "
         f"({death[1]}): if memory is short, use fewer workers"
     )
 
@@ -387,7 +358,7 @@ def _place(context: Context) -> int:
 
 
 @functools.cache
-def _dealing(file: str) -> Deal:
+def _dealing(file: str) -> engines.Deal:
     """Load what deals the federations, once in each process."""
     torch.set_num_threads(1)
     with open(file, "rb") as source:

@@ -170,12 +170,7 @@ class Roster:
         return here
 
     def _wait(
-        self,
-        grid: Grid,
-        wanted: int,
-        members: Collection[str] | None,
-        *,
-        introducing: bool = False,
+        self, grid: Grid, wanted: int, members: Collection[str] | None, *, introducing: bool = False
     ) -> tuple[dict[str, int], str | None]:
         """Look until enough members are there; return them and, where time is up, who is late.
 

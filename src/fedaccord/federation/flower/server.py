@@ -30,20 +30,10 @@ from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms import base, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.flower import members
 from fedaccord.federation.flower.aggregation import NextModel, find_largest, mean_metrics
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.members import (
-    Plan,
-    Requirements,
-    check_config,
-    check_history_file,
-    check_options,
-    choose_algorithm,
-    name_members,
-    read_plan,
-    round_quotas,
-    select,
-)
+from fedaccord.federation.flower.members import Plan, Requirements
 from fedaccord.federation.flower.nodes import Introduction, NodesError, Roster
 from fedaccord.federation.flower.protocol import LOG, EvaluateOrder, Order, TrainOrder
 from fedaccord.federation.flower.replies import (
@@ -110,22 +100,22 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         own = {f.name for f in dataclasses.fields(self.kind)} - {"rounds"}
         super().__init__(**{key: value for key, value in settings.items() if key not in own})
         chosen = {key: value for key, value in settings.items() if key in own}
-        self.algorithm = choose_algorithm(self.kind, algorithm, chosen)
+        self.algorithm = members.choose_algorithm(self.kind, algorithm, chosen)
         if self.algorithm.tests_goal and self.fraction_evaluate == 0:
             raise InputError(
                 f"{self.algorithm.name} goes by the clients' accuracies: let fraction_evaluate be "
                 "above 0"
             )
-        check_options(stop_at_goal, node_deadline, ask_for, seed)
+        members.check_options(stop_at_goal, node_deadline, ask_for, seed)
         self.requirements = requirements
-        self.plan = read_plan(plan)
+        self.plan = members.read_plan(plan)
         self.stop_at_goal = stop_at_goal
         self.seed = seed
         self.node_deadline = node_deadline
         self.history_file = history_file
         self.ask_for = tuple(ask_for)
         self.exacting = exacting
-        self._members = name_members(requirements, self.plan)
+        self._members = members.name_members(requirements, self.plan)
         self._begin()
 
     def _begin(self) -> None:
@@ -186,7 +176,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Train for so many rounds; see Flower's FedAvg for the arguments."""
         self._begin()
         self.algorithm = dataclasses.replace(self.algorithm, rounds=num_rounds)
-        check_history_file(self.history_file)
+        members.check_history_file(self.history_file)
 
         def evaluate_while_training(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
             # Flower goes through the rounds that are left, in which nothing happens.
@@ -223,7 +213,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Send each selected client the model, and how many samples it is to draw."""
-        check_config(config, TrainOrder)
+        members.check_config(config, TrainOrder)
         self._asked, self._allotted = {}, {}
         if self.stopped is not None or self._over:
             return []
@@ -277,7 +267,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Have the clients measure their accuracies, in the rounds in which that is wanted."""
-        check_config(config, EvaluateOrder)
+        members.check_config(config, EvaluateOrder)
         self._asked = {}
         if self.stopped is not None:
             return []
@@ -341,7 +331,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         """Wait for the members, and open the book with them."""
         least = max(self.min_available_nodes, self.min_train_nodes, self.min_evaluate_nodes)
         clients = self._roster.enrol(grid, least=least)
-        quotas = None if self.plan is None else round_quotas(self.plan, list(clients))
+        quotas = None if self.plan is None else members.round_quotas(self.plan, list(clients))
         algorithm = self.algorithm
         if quotas is not None and not self.exacting:
             # An audit has told the algorithm already what was promised.
@@ -388,7 +378,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return {}
         count = max(int(len(here) * fraction), least)
         place = (purpose, self._round)
-        chosen = select(self._book.names, here, count, seed=self.seed, place=place)
+        chosen = members.select(self._book.names, here, count, seed=self.seed, place=place)
         return {name: here[name] for name in chosen}
 
     # What is said and heard.

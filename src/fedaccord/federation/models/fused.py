@@ -42,10 +42,7 @@ _SIGNATURES: dict[str, tuple[type[Any], list[type[Any]]]] = {
         ctypes.c_int,
         [ctypes.c_ssize_t, *[_POINTER] * 3, ctypes.c_int, ctypes.c_float, *[_POINTER] * 3],
     ),
-    "fused_backward": (
-        ctypes.c_int,
-        [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, _POINTER],
-    ),
+    "fused_backward": (ctypes.c_int, [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, _POINTER]),
 }
 # What the functions give back.
 _DONE, _NO_MEMORY, _OUT_OF_RANGE = 0, 1, 2

@@ -108,8 +108,8 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
         self._source = source
         self._workers = check_workers(1 if workers is None else workers)
         self._threads: ThreadPoolExecutor | None = None
-        self._idle: list[_Worker] = []
-        self._all: list[_Worker] = []
+        self._idle: list[Worker] = []
+        self._all: list[Worker] = []
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -117,12 +117,12 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
     def close(self) -> None:
         """End the workers at once; what they are at is lost."""
         for worker in self._all:
-            worker.end()
+            worker.process.end()
         # Their threads are at the end of the pipes now.
         if self._threads is not None:
             self._threads.shutdown()
         for worker in self._all:
-            worker.close()
+            worker.process.close()
         self._all, self._idle, self._threads = [], [], None
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
@@ -147,17 +147,19 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
         self._threads = self._threads or ThreadPoolExecutor(self._workers)
         return self._threads.submit(self._make, self._free_worker(), run)
 
-    def _make(self, worker: _Worker, run: Run) -> History:
+    def _make(self, worker: Worker, run: Run) -> History:
         history = worker.make(run)
         self._idle.append(worker)
         return history
 
-    def _free_worker(self) -> _Worker:
-        if not self._idle:
-            process = start_process(self.server, environment=self.environment)
-            self._idle.append(_Worker(process, self._source))
-            self._all.append(self._idle[-1])
-        return self._idle.pop()
+    def _free_worker(self) -> Worker:
+        if self._idle:
+            return self._idle.pop()
+        self._all.append(self._start_worker())
+        return self._all[-1]
+
+    def _start_worker(self) -> Worker:
+        return Worker(start_process(self.server, environment=self.environment), self._source)
 
 
 def spread(
@@ -181,16 +183,16 @@ def spread(
             if not ended:
                 # There may be more room by then.
                 wait(under_way, timeout=LOOK, return_when=FIRST_COMPLETED)
-                ended.extend(_gathered(under_way))
+                ended.extend(_take_ended(under_way))
             if ended:
                 yield ended.popleft()
     except KeyboardInterrupt:
         yield from ended
-        yield from _gathered(under_way)
+        yield from _take_ended(under_way)
         raise
 
 
-def _gathered(under_way: dict[Future[History], Run]) -> list[Finished]:
+def _take_ended(under_way: dict[Future[History], Run]) -> list[Finished]:
     """Take out the runs that have ended; a failure is raised when no other has."""
     done = [future for future in under_way if future.done()]
     well = [future for future in done if future.exception() is None]
@@ -199,37 +201,32 @@ def _gathered(under_way: dict[Future[History], Run]) -> list[Finished]:
     return [Finished(under_way.pop(future), future.result()) for future in well]
 
 
-class _Worker:
+class Worker:
     """A process that makes one run at a time; runs go in through a pipe, histories come back."""
 
     def __init__(self, process: Process, source: Source) -> None:
-        self._process = process
+        self.process = process
         self._source: Source | None = source
 
     def make(self, run: Run) -> History:
         """Have the process make a run."""
-        tasks = self._process.tasks
+        tasks = self.process.tasks
         try:
             if self._source is not None:
-                self._process.greet()
+                self.process.greet()
                 pack(self._source.deal, tasks)
                 self._source = None
             cloudpickle.dump(run, tasks)
             tasks.flush()
-            return history_of(pickle.load(self._process.results))
+            return read_reply(pickle.load(self.process.results))
         except (BrokenPipeError, EOFError, pickle.UnpicklingError):
-            raise self._lost(run, self._process.status()) from None
+            raise self._explain_loss(run, self.process.status()) from None
 
-    def _lost(self, run: Run, status: int) -> RunError:
-        return RunError(_death(run, status))
-
-    def end(self) -> None:
-        """End the process, whatever it is at."""
-        self._process.end()
-
-    def close(self) -> None:
-        """Close the pipes."""
-        self._process.close()
+    def _explain_loss(self, run: Run, status: int) -> RunError:
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return RunError(
+            f"a worker process {how} in the run of {run}: if memory is short, use fewer workers"
+        )
 
 
 def start_process(server: str, **options: Any) -> Process:
@@ -271,7 +268,7 @@ def unpack(source: IO[bytes]) -> Deal:
         return functools.partial(_refuse, error)
 
 
-def history_of(reply: Reply) -> History:
+def read_reply(reply: Reply) -> History:
     """Return the history that a worker replied with, or raise what went wrong there."""
     result, trace = reply
     if isinstance(result, History):
@@ -352,21 +349,7 @@ def make_run(deal: Deal, run: Run) -> History:
 
 def _failure(run: Run, error: Exception) -> str:
     detail = " ".join(str(error).split())
-    return f"the run of {describe(run)} failed: {type(error).__name__}: {detail}"
-
-
-def _death(run: Run, status: int) -> str:
-    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return (
-        f"a worker process {how} in the run of {describe(run)}: if memory is short, use fewer "
-        "workers"
-    )
-
-
-def describe(run: Run) -> str:
-    """Name a run in the middle of a sentence."""
-    brought = ", ".join(map(str, run.contributions))
-    return f"{run.algorithm.name} in trial {run.trial} with contributions {brought}"
+    return f"the run of {run} failed: {type(error).__name__}: {detail}"
 
 
 def _from(module: str, name: str) -> Callable[..., Engine]:

@@ -9,6 +9,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -58,14 +59,13 @@ def clean_up_after(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def tail(log: IO[bytes], characters: int = 2000) -> str:
-    """Return the end of what a process said, for whoever has to find out why it ended.
+def name_folder(prefix: str) -> Path:
+    """Name a new folder for a Ray, whose sockets are files in it and need short paths.
 
-    log: where its errors go.
-    characters: how much to give.
+    Its process makes it, so that none is left if the process is never started.
     """
-    size = os.fstat(log.fileno()).st_size
-    return os.pread(log.fileno(), characters, max(0, size - characters)).decode(errors="replace")
+    place = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+    return Path(place) / f"{prefix}{secrets.token_hex(6)}"
 
 
 class Process:
@@ -74,7 +74,7 @@ class Process:
     server: the function that it runs, as "module:name"; it is given the file that it reads from
         and the descriptor of the pipe that it writes to, and should leave at the end of the file.
     environment: what is different in its environment from this process's, beside one thread.
-    errors: where its errors go; to this process's where left out.
+    quiet: whether its errors are not shown but kept, for `read_errors`.
     """
 
     def __init__(
@@ -82,8 +82,9 @@ class Process:
         server: str,
         *,
         environment: Mapping[str, str] = MappingProxyType({}),
-        errors: IO[bytes] | None = None,
+        quiet: bool = False,
     ) -> None:
+        self._errors = tempfile.TemporaryFile() if quiet else None  # noqa: SIM115 - as long as it is
         read, write = os.pipe()
         try:
             # In a group of its own it does not get the terminal's Ctrl-C: this process decides.
@@ -91,7 +92,7 @@ class Process:
                 [sys.executable, "-c", BOOT, str(write), server],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=errors,
+                stderr=self._errors,
                 pass_fds=(write,),
                 env={**os.environ, **ONE_THREAD, **environment},
                 process_group=0,
@@ -131,6 +132,16 @@ class Process:
             self.tasks.close()
 
     def close(self) -> None:
-        """Close the pipes."""
+        """Close the pipes, and forget the errors."""
         self.results.close()
         self.hang_up()
+        if self._errors is not None:
+            self._errors.close()
+
+    def read_errors(self, characters: int = 2000) -> str:
+        """Return the end of what a quiet process said, to find out why it ended."""
+        if self._errors is None:
+            return ""
+        log = self._errors.fileno()
+        start = max(0, os.fstat(log).st_size - characters)
+        return os.pread(log, characters, start).decode(errors="replace").strip()

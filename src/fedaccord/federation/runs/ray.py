@@ -14,10 +14,8 @@ import itertools
 import os
 import pickle
 import re
-import secrets
 import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -29,20 +27,9 @@ from fedaccord._checks import check_workers, cores
 from fedaccord._lazy import EXTRAS
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.engines import (
-    Deal,
-    Finished,
-    RunError,
-    Source,
-    answer,
-    describe,
-    history_of,
-    pack,
-    spread,
-    start_process,
-    unpack,
-)
-from fedaccord.federation.runs.processes import new_token, tail
+from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.processes import name_folder, new_token
 from fedaccord.federation.runs.store import Run, package_versions
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
@@ -55,8 +42,6 @@ LEAVE = 20.0
 # How long it is waited before a run that was lost is made again, then twice as long, in seconds:
 # Ray needs a while to notice that a node is gone.
 PAUSE = 2.0
-# Ray's sockets are files in its folder, and their paths must be short.
-SHORT = "/tmp" if os.path.isdir("/tmp") else None
 
 
 class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
@@ -68,7 +53,7 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
     """
 
     def __init__(
-        self, source: Source, *, workers: int | None = None, address: str | None = None
+        self, source: engines.Source, *, workers: int | None = None, address: str | None = None
     ) -> None:
         self._workers, self._address = check_request(workers, address)
         self._source = source
@@ -83,9 +68,9 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
             self._driver.close()
         self._driver = None
 
-    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+    def finished(self, runs: Iterable[Run]) -> Iterator[engines.Finished]:
         """Make the runs, and give them in the order in which they end."""
-        return spread(iter(runs), self._submit, room=self._room)
+        return engines.spread(iter(runs), self._submit, room=self._room)
 
     def _room(self) -> int:
         # Ray is not asked before there is a run to make. Where all nodes are gone one is waited
@@ -157,27 +142,24 @@ class _Driver:
         self._over = False
         self._lock = threading.Lock()
         self._connected: Future[None] = Future()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        # Of a Ray that is started here; one that runs already has its own. The process makes it, so
-        # that none is left if it is never started.
-        name = f"fedaccord-ray-{secrets.token_hex(4)}"
-        self._folder = "" if address else os.path.join(SHORT or tempfile.gettempdir(), name)
-        self._process = start_process(
+        # Of a Ray that is started here; one that runs already has its own.
+        self._folder = "" if address else str(name_folder("fedaccord-ray-"))
+        self._process = engines.start_process(
             "fedaccord.federation.runs.ray_driver:drive",
             environment={**QUIET, **({} if address else new_token())},
-            errors=self._log,
+            quiet=True,
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def connect(self, source: Source, workers: int | None) -> None:
+    def connect(self, source: engines.Source, workers: int | None) -> None:
         """Have Ray connected or started, and given the source.
 
         source: deals a federation to each trial.
         workers: how many CPUs a local Ray has; one per core where left out.
         """
         stream = io.BytesIO()
-        pack(source.deal, stream)
+        engines.pack(source.deal, stream)
         self._process.greet()
         self._send(
             {
@@ -248,28 +230,28 @@ class _Driver:
     def _made(self, number: int, replied: bytes) -> None:
         _, future = self._under_way.pop(number)
         try:
-            future.set_result(history_of(pickle.loads(replied)))
+            future.set_result(engines.read_reply(pickle.loads(replied)))
         except FedaccordError as error:
             future.set_exception(error)
 
     def _failed(self, number: int, why: str) -> None:
         run, future = self._under_way.pop(number)
-        future.set_exception(RunError(f"Ray cannot make the run of {describe(run)}: {why}"))
+        future.set_exception(RunError(f"Ray cannot make the run of {run}: {why}"))
 
     def _lost(self, number: int, times: int, why: str) -> None:
         run, future = self._under_way.pop(number)
         sentence = (
-            f"Ray lost the run of {describe(run)} {times} times, at last because {why}: if memory "
+            f"Ray lost the run of {run} {times} times, at last because {why}: if memory "
             "is short, use fewer workers, or start the nodes with fewer CPUs"
         )
         future.set_exception(RunError(sentence))
 
     def _gone(self) -> RunError:
-        said = tail(self._log)
+        said = self._process.read_errors()
         if self._connected.done():
             sentence = f"the connection to Ray {self._where} was lost: see whether its head is up"
         else:
-            last = said.strip().rpartition("\n")[2]
+            last = said.rpartition("\n")[2]
             sentence = f"Ray {self._where} cannot be used, its process ended: {last}"
         error = RunError(sentence)
         error.add_note(said)
@@ -286,7 +268,6 @@ class _Driver:
             self._process.end()
             self._listener.join()
             self._process.close()
-            self._log.close()
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -298,7 +279,7 @@ def attempt(job: Any, run: bytes, *, node: str) -> bytes:
     run: to be made, pickled.
     node: what this node is called.
     """
-    deal, asked = _unpacked(job)
+    deal, asked = _load_job(job)
     if asked != package_versions():
         sentence = (
             f"the Ray node {node} has {package_versions()}, and this process has {asked}: install "
@@ -313,12 +294,12 @@ def attempt(job: Any, run: bytes, *, node: str) -> bytes:
             "install the module that it is in there"
         )
         return pickle.dumps((RunError(sentence), ""))
-    return pickle.dumps(answer(deal, loaded))
+    return pickle.dumps(engines.answer(deal, loaded))
 
 
 @functools.lru_cache(maxsize=1)
-def _unpacked(job: Any) -> tuple[Deal, str]:
+def _load_job(job: Any) -> tuple[engines.Deal, str]:
     import ray
 
     source, versions = ray.get(job)
-    return unpack(io.BytesIO(source)), versions
+    return engines.unpack(io.BytesIO(source)), versions

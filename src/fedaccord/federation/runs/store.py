@@ -84,6 +84,11 @@ class Run:
     base_seed: int
     trial: int
 
+    def __str__(self) -> str:
+        """Name the run in the middle of a sentence."""
+        brought = ", ".join(map(str, self.contributions))
+        return f"{self.algorithm.name} in trial {self.trial} with contributions {brought}"
+
     @property
     def seed(self) -> int:
         """The run's own seed: the same for all algorithms and contributions in a trial."""

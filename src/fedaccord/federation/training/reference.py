@@ -97,10 +97,7 @@ def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> N
 
 
 def _step_on_mean_gradient(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    session: Session,
-    drawn: Sequence[Drawn],
+    model: nn.Module, optimizer: torch.optim.Optimizer, session: Session, drawn: Sequence[Drawn]
 ) -> Vector:
     """Take B steps, each along the algorithm's mean of the clients' gradients."""
     steps = session.algorithm.local_batches
