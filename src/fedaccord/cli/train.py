@@ -79,11 +79,11 @@ def train(
     federation = prepare_building(config, cache or CACHE).source(start).deal(trial)
 
     from fedaccord.federation.training.loop import train as run
-    from fedaccord.federation.training.rng import derived_seed
+    from fedaccord.federation.training.rng import derive_seed
 
     with progress(f"training {settings.rounds:,} rounds of {name}"):
         # The seed that an audit has for this trial, so that a run of one can be looked at.
-        own = derived_seed(start, "trial", trial)
+        own = derive_seed(start, "trial", trial)
         history = run(federation, settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)

@@ -12,7 +12,7 @@ from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.training.loop import train
-from fedaccord.federation.training.rng import derived_seed
+from fedaccord.federation.training.rng import derive_seed
 
 ALONE = Solo(rounds=6, batch_size=8, learning_rate=0.05, evaluate_every=4)
 
@@ -35,7 +35,7 @@ def test_curves_are_the_accuracies_of_the_runs_at_every_look(federation):
     for level in (1.0, 0.5):
         assert found.accuracy[level].shape == (2, 2, 3)
         for trial in range(2):
-            own = derived_seed(9, "trial", trial)
+            own = derive_seed(9, "trial", trial)
             brought = all_cut(federation, level)
             run = train(federation, ALONE, contributions=brought, seed=own)
             assert (found.accuracy[level][trial] == run.accuracy[[3, 5]]).all()

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, TensorDataset
 from fedaccord.federation import Federation
 from fedaccord.federation.clients import Client
 from fedaccord.federation.flower import AlgorithmStrategy, client_app
-from fedaccord.federation.training.loop import current_weights
+from fedaccord.federation.training.loop import copy_weights
 
 LOSS = "train-loss"
 
@@ -27,7 +27,7 @@ def started(sizes: Sequence[int] = (30, 24, 40), **options: Any) -> Federation:
 def with_weights(federation: Federation) -> Federation:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        weights = current_weights(federation.start())
+        weights = copy_weights(federation.start())
     return Federation(federation.clients, federation.model, weights=weights)
 
 

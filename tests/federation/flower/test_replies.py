@@ -13,7 +13,7 @@ from torch.utils.data import TensorDataset
 
 from fedaccord.errors import FedaccordError
 from fedaccord.federation.flower import FedAvg, MwFed, client_app
-from fedaccord.federation.flower.replies import by_client
+from fedaccord.federation.flower.replies import match_replies
 
 BAD = "client 1"
 
@@ -363,7 +363,7 @@ def test_a_reply_is_known_by_the_message_that_it_answers():
     failed = Message(Error(code=5, reason="gone"), reply_to=asked["b"])
     failed.metadata.__dict__["_src_node_id"] = SUPERLINK
     good = answer(asked["a"])
-    assert by_client([failed, good], asked) == ({"b": failed, "a": good}, [])
+    assert match_replies([failed, good], asked) == ({"b": failed, "a": good}, [])
 
 
 def test_replies_of_nobody_second_ones_and_those_for_others_are_odd():
@@ -371,7 +371,7 @@ def test_replies_of_nobody_second_ones_and_those_for_others_are_odd():
     stranger = answer(question(9, "z"))
     first, second = answer(asked["a"]), answer(asked["a"])
     forged = answer(asked["b"], node=7)
-    found, odd = by_client([stranger, first, second, forged], asked)
+    found, odd = match_replies([stranger, first, second, forged], asked)
     assert found == {"a": first}
     assert odd == [
         ("node 9", "replied and was not asked; the reply is dropped"),
@@ -383,7 +383,7 @@ def test_replies_of_nobody_second_ones_and_those_for_others_are_odd():
 def test_a_message_that_was_not_sent_has_no_reply():
     unsent = Message(RecordDict(), dst_node_id=7, message_type="train")
     stray = Message(Error(code=5, reason="gone"), reply_to=question(9, ""))
-    found, odd = by_client([stray], {"a": unsent})
+    found, odd = match_replies([stray], {"a": unsent})
     assert found == {}
     assert [sender for sender, _ in odd] == ["node 9"]
 

@@ -25,7 +25,7 @@ from fedaccord.federation.data.pretraining import (
 )
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import reproducibly
-from fedaccord.federation.training.rng import derived_seed, stream
+from fedaccord.federation.training.rng import derive_seed, stream
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _Trials:
 
     def run(self, trial: int) -> dict[str, Any]:
         """Train a fresh network on a trial's points until it is good; give the iterations."""
-        own = derived_seed(self.seed, "difficulty", trial)
+        own = derive_seed(self.seed, "difficulty", trial)
         chosen = self.members(trial)
         with reproducibly(own):
             network = start_model(self.model, own)

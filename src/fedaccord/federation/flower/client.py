@@ -36,7 +36,7 @@ from fedaccord.federation.flower.protocol import (
 )
 from fedaccord.federation.models.networks import ClientRows, ready_dropout
 from fedaccord.federation.training.loop import Batch, client_gradient, is_right, local_update
-from fedaccord.federation.training.rng import derived_seed, goal_rows
+from fedaccord.federation.training.rng import derive_seed, goal_rows
 
 Points: TypeAlias = Dataset[Any]
 # Takes the network, the samples that were drawn and what the server said; trains the network and
@@ -48,7 +48,7 @@ Answer: TypeAlias = Callable[[Message, Context], Message]
 
 
 def own_name(context: Context) -> str:
-    """Give what a node says it is called: its node-config's name, or its partition in a simulation.
+    """Return what a node calls itself: its node-config's name, or its partition in a simulation.
 
     A name under which the node is registered at the SuperLink comes before this.
     """
@@ -59,7 +59,7 @@ def own_name(context: Context) -> str:
 
 
 def own_limit(context: Context) -> int | None:
-    """Give how many of its points a node ever brings: most-points of its node-config, if it is set.
+    """Return how many of its points a node ever brings: most-points of its node-config, if set.
 
     Whoever starts the node sets it, whatever the server asks for:
     flower-supernode --node-config "most-points=200".
@@ -240,7 +240,7 @@ class Site:
 
     def _network(self, arrays: ArrayRecord, order: Order, *purpose: int | str) -> nn.Module:
         # For a network that draws random numbers in a way of its own.
-        torch.manual_seed(derived_seed(order.seed, "torch", order.client, *purpose))
+        torch.manual_seed(derive_seed(order.seed, "torch", order.client, *purpose))
         network = self.model()
         try:
             network.load_state_dict(arrays.to_torch_state_dict())

@@ -46,9 +46,9 @@ from fedaccord.federation.runs.ray import QUIET as RAY_QUIET
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import (
     check_contributions,
-    current_weights,
+    copy_weights,
+    make_model,
     reproducibly,
-    starting_model,
 )
 
 # Flower is to send nothing home either.
@@ -178,7 +178,7 @@ class Simulation:
             self._grid = self._start(Clients(str(file), federation.names, points))
         try:
             with reproducibly(run.seed):
-                start = current_weights(starting_model(federation))
+                start = copy_weights(make_model(federation))
                 about = ConfigRecord({TRIAL: run.trial})
                 strategy.start(
                     self._grid,

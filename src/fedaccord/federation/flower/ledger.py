@@ -89,7 +89,7 @@ class Ledger(Session):
     def train_order(
         self, name: str, samples: int, server_round: int, *, report: Sequence[str] = ()
     ) -> TrainOrder:
-        """Say what a client is to do in a round.
+        """Return what a client is to do in a round.
 
         name: the client's.
         samples: how many it was allotted.
@@ -114,7 +114,7 @@ class Ledger(Session):
     def evaluate_order(
         self, name: str, server_round: int, *, whole: bool, tested: bool
     ) -> EvaluateOrder:
-        """Say what a client is to measure after a round: on all points, on the goal test's, both.
+        """Return what a client is to measure after a round: all points, the goal test's, or both.
 
         name: the client's.
         server_round: counted from 1.

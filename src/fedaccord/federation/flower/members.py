@@ -42,8 +42,8 @@ def read_plan(plan: Plan | None) -> Allocation | None:
     return Allocation.load(plan)
 
 
-def name_fault(name: Any) -> str | None:
-    """Say why nobody can be called so, as the end of a sentence on the name; None if somebody can.
+def find_name_fault(name: Any) -> str | None:
+    """Return why nobody can be called so, as the end of a sentence on the name; None if possible.
 
     Names are read without the spaces around them, so one with such spaces is nobody's.
     """
@@ -76,7 +76,7 @@ def name_members(requirements: Requirements, plan: Allocation | None) -> list[st
     if not names:
         raise InputError("nobody is named; name the clients, or give one requirement for all")
     for name in [*names, *(planned or ())]:
-        fault = name_fault(name)
+        fault = find_name_fault(name)
         if fault is not None:
             raise InputError(f"no client can be called {printable(repr(name), 60)}: it {fault}")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)

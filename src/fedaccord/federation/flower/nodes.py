@@ -18,7 +18,7 @@ from flwr.serverapp import Grid
 
 from fedaccord._checks import is_whole
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.flower.members import LONGEST_NAME, name_fault, sort_names
+from fedaccord.federation.flower.members import LONGEST_NAME, find_name_fault, sort_names
 from fedaccord.federation.flower.protocol import (
     CLIENT,
     LABEL_COUNTS,
@@ -28,7 +28,7 @@ from fedaccord.federation.flower.protocol import (
     WHO,
     printable,
 )
-from fedaccord.federation.flower.replies import Unusable, by_client, read_answer
+from fedaccord.federation.flower.replies import Unusable, match_replies, read_answer
 
 # How often a node that gives no proper answer is asked who it is.
 ATTEMPTS = 3
@@ -127,7 +127,7 @@ class Roster:
         self._doubles: set[int] = set()
 
     def enrol(self, grid: Grid, *, least: int) -> dict[str, Introduction | None]:
-        """Wait for the members, and give what each says of itself; None for who is not there.
+        """Wait for the members; return what each says of itself, None for who is not there.
 
         Where they are named beforehand, all are waited for, and when time is up those that are
         there will do. Else a node that is there is waited for until it has said who it is.
@@ -241,7 +241,7 @@ class Roster:
         if not questions:
             return
         pulled = grid.pull_messages([m.metadata.message_id for m in questions.values()])
-        replies, _ = by_client(pulled, questions)
+        replies, _ = match_replies(pulled, questions)
         for number, node in self._nodes.items():
             reply = replies.get(str(number))
             late = time.monotonic() - node.since > self._deadline
@@ -319,7 +319,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     said = content.config_records[WHO].get(CLIENT, "") if WHO in content.config_records else ""
     # What the SuperLink has on record is not for the client to say.
     name = registered.strip() or str(said).strip()
-    fault = name_fault(name) if name else None
+    fault = find_name_fault(name) if name else None
     if not fault and not registered and name.startswith(FORMULAS):
         fault = "begins as a formula does"
     if not fault and not registered and NAMELESS.fullmatch(name):

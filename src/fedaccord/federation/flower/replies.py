@@ -85,7 +85,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Evaluation:
     """What a client measured.
 
     accuracy: on all its validation points; NaN if that was not asked for.
@@ -98,7 +98,7 @@ class Measured:
     content: RecordDict = field(repr=False)
 
 
-def by_client(
+def match_replies(
     replies: Iterable[Message], asked: Mapping[str, Message]
 ) -> tuple[dict[str, Message], list[tuple[str, str]]]:
     """Return whose each reply is, by the message that it replies to, and list those that are odd.
@@ -155,7 +155,7 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
     return Update(arrays, samples, claimed, loss, content)
 
 
-def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str) -> Measured:
+def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: str) -> Evaluation:
     """Read the reply to an evaluate message, or raise Unusable.
 
     reply: the message.
@@ -167,7 +167,7 @@ def read_measured(reply: Message, *, whole: bool, tested: bool, weighted_by: str
     if _number(metrics, weighted_by) == 0:
         raise Unusable("it has no validation points; give it some")
     _count(metrics, weighted_by)
-    return Measured(
+    return Evaluation(
         _accuracy(metrics, ACCURACY) if whole else math.nan,
         _accuracy(metrics, GOAL_ACCURACY) if tested else math.nan,
         content,

@@ -43,8 +43,8 @@ from fedaccord.federation.flower.replies import (
     Remark,
     Unusable,
     Update,
-    by_client,
-    read_measured,
+    match_replies,
+    read_evaluation,
     read_update,
 )
 from fedaccord.federation.history import History
@@ -291,7 +291,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return None
         good, faults = self._read(
             replies,
-            lambda name, reply: read_measured(
+            lambda name, reply: read_evaluation(
                 reply, whole=self._whole, tested=self._tested, weighted_by=self.weighted_by_key
             ),
         )
@@ -347,7 +347,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         )
 
     def _meet(self, client: Introduction) -> None:
-        """Say what becomes of a client that connects."""
+        """Take in a client that connects, or remark why not."""
         if self._ledger is None:
             if self._members is not None and client.name not in self._members:
                 others = find_closest(client.name, self._members)
@@ -402,7 +402,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self, replies: Iterable[Message], read: Callable[[str, Message], Read]
     ) -> tuple[dict[str, Read], dict[str, Unusable]]:
         """Read the replies of all that were asked; what cannot be used is remarked on."""
-        found, odd = by_client(replies, self._asked)
+        found, odd = match_replies(replies, self._asked)
         for sender, text in odd:
             self._remark(sender, f"{text} (round {self._round})")
         good: dict[str, Read] = {}
@@ -434,7 +434,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         return update
 
     def _has_diverged(self, faults: Mapping[str, Unusable]) -> bool:
-        """Tell whether training diverged: one client alone may only say so, unless it is alone."""
+        """Return whether training diverged: of several clients, one may only say so."""
         failed = sum(isinstance(fault, NotFinite) for fault in faults.values())
         if self.exacting:
             return failed > 0

@@ -84,7 +84,7 @@ class Engine(Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
-        """Make the runs, and give them in the order in which they end."""
+        """Make the runs, and yield them in the order in which they end."""
 
 
 Deal: TypeAlias = Callable[[int], Federation]
@@ -126,7 +126,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
         self._all, self._idle, self._threads = [], [], None
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
-        """Make the runs, and give them in the order in which they end."""
+        """Make the runs, and yield them in the order in which they end."""
         here = self._workers == 1 and not self.apart
         if here:
             return self._here(runs)
@@ -165,7 +165,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
 def spread(
     runs: Iterator[Run], submit: Callable[[Run], Future[History]], *, room: Callable[[], int]
 ) -> Iterator[Finished]:
-    """Keep as many runs under way as there is room for; give them in the order in which they end.
+    """Keep as many runs under way as there is room for; yield them in the order in which they end.
 
     runs: taken as there is room.
     submit: has a run made elsewhere.
@@ -312,7 +312,7 @@ Reply: TypeAlias = tuple[History | FedaccordError, str]
 
 
 def answer(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
-    """Make a run, and give its history, or what went wrong and where, to be sent to others.
+    """Make a run; return its history, or what went wrong and where, to be sent to others.
 
     deal: gives the federation of a trial.
     run: to be made.

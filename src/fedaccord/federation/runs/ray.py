@@ -69,7 +69,7 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
         self._driver = None
 
     def finished(self, runs: Iterable[Run]) -> Iterator[engines.Finished]:
-        """Make the runs, and give them in the order in which they end."""
+        """Make the runs, and yield them in the order in which they end."""
         return engines.spread(iter(runs), self._submit, room=self._room)
 
     def _room(self) -> int:
@@ -273,7 +273,7 @@ class _Driver:
 
 
 def attempt(job: Any, run: bytes, *, node: str) -> bytes:
-    """Make a run in a process of a cluster's, and give what came of it as bytes.
+    """Make a run in a process of a cluster's; return what came of it as bytes.
 
     job: Ray's reference to the source and the versions of the process that asks.
     run: to be made, pickled.

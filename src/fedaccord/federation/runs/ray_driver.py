@@ -125,7 +125,7 @@ class _Relay:
         self._lock = threading.RLock()
 
     def tell(self, *message: Any) -> None:
-        """Tell the process at the other end."""
+        """Send a message to the process at the other end."""
         with self._lock:
             pickle.dump(message, self._results)
             self._results.flush()
@@ -167,7 +167,7 @@ class _Relay:
                 self.tell(kind, number, *rest)
 
     def _watch(self, told: int) -> None:
-        """Tell how many CPUs there are, and give up where there have been none for long."""
+        """Report how many CPUs there are, and give up where there have been none for long."""
         seen = time.monotonic()
         while True:
             time.sleep(LOOK)
@@ -191,7 +191,7 @@ def _cpus() -> int:
 
 
 def _submitter(wanted: dict[str, Any]) -> Callable[[bytes], Future[Any]]:
-    """Put the source into Ray's store, once, and give what has a run made with it."""
+    """Put the source into Ray's store, once; return what has a run made with it."""
     job = ray.put(wanted["job"])
     path = list(sys.path)
 

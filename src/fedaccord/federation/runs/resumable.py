@@ -29,7 +29,7 @@ def finish(
     description: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Do the pieces of work that are not in the file yet, and give the results of all.
+    """Do the pieces of work that are not in the file yet; return the results of all.
 
     Every finished piece is committed at once, so that a process that is killed loses the piece
     under way and no other, and the same call goes on where it stopped. Calls in several processes
@@ -50,12 +50,12 @@ def finish(
             rows.append(dict(work(n)))
         tell(pieces, pieces)
         return rows
-    with _opened(path) as connection:
+    with _open(path) as connection:
         sqlite.claim(connection, path, application=APPLICATION, version=VERSION)
         _check_description(connection, table, description, path)
         # Every process in an order of its own, so that two of them seldom do the same piece.
         for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
-            finished = _finished(connection, table, pieces)
+            finished = _list_finished(connection, table, pieces)
             if n not in finished:
                 tell(len(finished), pieces)
                 values = (n, json.dumps(dict(work(n))))
@@ -66,13 +66,13 @@ def finish(
         return [json.loads(text) for (text,) in connection.execute(query, (pieces,))]
 
 
-def _finished(connection: sqlite3.Connection, table: str, pieces: int) -> set[int]:
+def _list_finished(connection: sqlite3.Connection, table: str, pieces: int) -> set[int]:
     query = f"select piece from {table} where piece < ?"
     return {n for (n,) in connection.execute(query, (pieces,))}
 
 
 @contextlib.contextmanager
-def _opened(path: str | Path) -> Iterator[sqlite3.Connection]:
+def _open(path: str | Path) -> Iterator[sqlite3.Connection]:
     try:
         with contextlib.closing(sqlite.connect(path)) as connection:
             yield connection

@@ -20,7 +20,7 @@ from fedaccord._io import sqlite
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.history import History
-from fedaccord.federation.training.rng import derived_seed
+from fedaccord.federation.training.rng import derive_seed
 
 # Written into the file's header, so that no other SQLite file is taken for one of ours: "FDAC".
 APPLICATION = 0x46444143
@@ -92,7 +92,7 @@ class Run:
     @property
     def seed(self) -> int:
         """The run's own seed: the same for all algorithms and contributions in a trial."""
-        return derived_seed(self.base_seed, "trial", self.trial)
+        return derive_seed(self.base_seed, "trial", self.trial)
 
     @cached_property
     def key(self) -> str:
@@ -225,7 +225,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         )
 
     def put(self, run: Run, outcome: Outcome, history: History) -> Outcome:
-        """Commit a finished run, and give what the file has of it.
+        """Commit a finished run; return what the file has of it.
 
         Where another process was first, its runs stand: the same, for they had the same seed.
         """

@@ -26,7 +26,7 @@ from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
-from fedaccord.federation.training.rng import Draws, derived_seed, goal_rows, stream
+from fedaccord.federation.training.rng import Draws, derive_seed, goal_rows, stream
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -39,7 +39,7 @@ def train(
     contributions: Contributions | None = None,
     seed: int = 0,
 ) -> History:
-    """Train the federation's model and tell what happened.
+    """Train the federation's model and return what happened.
 
     federation: the clients and the model.
     algorithm: who draws how much, and how the model is stepped.
@@ -60,8 +60,8 @@ def train(
 def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     with reproducibly(seed):
-        model = starting_model(federation)
-        step = stepper(model, session)
+        model = make_model(federation)
+        step = choose_step(model, session)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         checkpoints: dict[str, Weights] = {}
@@ -79,7 +79,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                     session.accuracies if points is None else validation.test(model, points, n + 1)
                 )
                 leaving = [federation.names[i] for i in session.test(tested)]
-                checkpoints |= {name: current_weights(model) for name in leaving}
+                checkpoints |= {name: copy_weights(model) for name in leaving}
             if session.ended and not diverged and np.isnan(session.accuracies).any():
                 # The last accuracies are known, in whichever round it ends.
                 session.record_accuracies(validation.measure(model))
@@ -88,7 +88,7 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 session.record_divergence()
             if diverged or session.ended:
                 break
-        return session.history(current_weights(model), checkpoints)
+        return session.history(copy_weights(model), checkpoints)
 
 
 def check_contributions(federation: Federation, given: Contributions | None) -> Counts:
@@ -123,20 +123,20 @@ def reproducibly(seed: int) -> Iterator[None]:
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derived_seed(seed, "torch"))
+            torch.manual_seed(derive_seed(seed, "torch"))
             yield
     finally:
         torch.set_num_threads(threads)
 
 
-def starting_model(federation: Federation) -> nn.Module:
+def make_model(federation: Federation) -> nn.Module:
     """Make the model a run starts from; no row is masked before it is readied for its client."""
     model = federation.start()
     ready_dropout(model, [], seed=0)
     return model.train()
 
 
-def current_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
+def copy_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
     """Copy a model's parameters and buffers, by name."""
     return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
 
@@ -260,7 +260,7 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def stepper(model: nn.Module, session: Session) -> Stepper:
+def choose_step(model: nn.Module, session: Session) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
@@ -352,7 +352,7 @@ def local_update(
 ) -> float:
     """Do what one client does in a round of the local form: step from where the model is.
 
-    The model is changed in place, by an optimizer that starts afresh. Gives the mean over the
+    The model is changed in place, by an optimizer that starts afresh. Returns the mean over the
     samples of the loss that each had before its step.
 
     model: the server's, in training, its dropout readied for these samples.
@@ -369,7 +369,7 @@ def local_update(
 def client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Do what one client does in a step of the pooled form: find the gradient of its mean loss.
 
-    Gives one flat vector, in the order of model.parameters() and with zeros for those that the
+    Returns one flat vector, in the order of model.parameters() and with zeros for those that the
     loss does not depend on, and the loss of each sample.
 
     model: the server's, in training, its dropout readied for these samples.
@@ -404,7 +404,7 @@ def aggregate(session: Session, updates: list[Tensor], counts: Sequence[int]) ->
 def take_step(
     model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor
 ) -> Tensor:
-    """Step once along the gradient of the mean loss, and give each sample's loss before it."""
+    """Step once along the gradient of the mean loss, and return each sample's loss before it."""
     optimizer.zero_grad()
     losses = add_gradient(model, inputs, labels)
     optimizer.step()
@@ -412,7 +412,7 @@ def take_step(
 
 
 def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
-    """Add the gradient of the mean loss to the parameters', and give each sample's loss.
+    """Add the gradient of the mean loss to the parameters'; return each sample's loss.
 
     A model with a `train_chunk` is given so many samples at a time: what fits the cache is
     quicker, and the sum of the parts is the same.

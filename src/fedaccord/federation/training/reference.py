@@ -27,9 +27,9 @@ from fedaccord.federation.training.loop import (
     Drawn,
     Pool,
     check_contributions,
-    current_weights,
+    copy_weights,
+    make_model,
     reproducibly,
-    starting_model,
 )
 from fedaccord.federation.training.rng import goal_rows, stream
 
@@ -54,7 +54,7 @@ def train_plainly(
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     checkpoints = {}
     with reproducibly(seed):
-        model = starting_model(federation)
+        model = make_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         for n in range(algorithm.rounds):
@@ -76,12 +76,12 @@ def train_plainly(
                     rows = _goal_rows(federation, algorithm.goal_test_points, seed, n + 1)
                     tested = _accuracies(model, federation, rows)
                 for i in session.test(tested):
-                    checkpoints[federation.names[i]] = current_weights(model)
+                    checkpoints[federation.names[i]] = copy_weights(model)
             if session.ended:
                 if np.isnan(session.accuracies).any():
                     session.record_accuracies(_accuracies(model, federation))
                 break
-        return session.history(current_weights(model), checkpoints)
+        return session.history(copy_weights(model), checkpoints)
 
 
 def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Optimizer:

@@ -31,7 +31,7 @@ def stream(seed: int, purpose: str, *place: int | str) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(entropy)))
 
 
-def derived_seed(seed: int, purpose: str, *place: int | str) -> int:
+def derive_seed(seed: int, purpose: str, *place: int | str) -> int:
     """Return a seed of its own to a purpose, below 2**63."""
     return int(stream(seed, purpose, *place).integers(2**63))
 
