@@ -31,6 +31,7 @@ from fedaccord.equilibria.programs import (
     Least,
     Program,
     Row,
+    Undecided,
     least_total,
     linear_program,
     to_floats,
@@ -62,6 +63,9 @@ LEAST_SECONDS = 0.3
 ROUNDED = 1e-9
 AT_REST = 1e-12
 
+# Numbers that may come to more bits than this are searched in doubles first.
+LONG = 600
+
 CLAIMS = (Status.OPTIMAL, Status.NONE_EXISTS, Status.NOT_ATTAINED)
 
 
@@ -86,6 +90,8 @@ def confirm(solution: Solution, options: Mapping[str, Any], deadline: Deadline) 
     share = Deadline(seconds if failed else max(LEAST_SECONDS, seconds))
     program = program_of(game, solution.concept, options.get("select", "cheapest"))
     claim = _claim(solution, options, deadline)
+    if claims and _is_confirmed_by_doubles(claim, solution, program, share):
+        return solution
     least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
     if not least.complete and game.is_integer:
         # Narrowing boxes of whole numbers often ends where programs do not.
@@ -139,6 +145,33 @@ def _search_boxes(claim: Claim[LinearGame], deadline: Deadline) -> Solution:
     return search(claim.game, deadline=deadline)
 
 
+def _is_confirmed_by_doubles(
+    claim: Claim[LinearGame], solution: Solution, program: Program, deadline: Deadline
+) -> bool:
+    """Say whether a search in doubles, whose rounding is bounded, proves a claim.
+
+    It is quicker where numbers have many digits.
+    """
+    longest = max(row.terms[0][1].bit_length() for row in program.rows) * claim.game.size
+    if claim.game.is_integer or longest < LONG or solution.status is Status.NOT_ATTAINED:
+        return False
+    try:
+        least = least_total(program, deadline, nodes=NODES, rounded=True)
+    except Undecided:
+        return False
+    if not least.complete or math.isinf(least.value):
+        return least.complete and solution.status is Status.NONE_EXISTS
+    return (
+        not is_refuted(solution, min(claim.tolerance, 1e-6))
+        and _holds(solution.bounds, float(least.value))
+        and not _is_wrong(claim, solution, float(least.value))
+    )
+
+
+def _holds(bounds: Interval, value: float) -> bool:
+    return bounds.lower * (1 - ROUNDED) <= value <= bounds.upper * (1 + ROUNDED)
+
+
 def _compare(
     claim: Claim[LinearGame], solution: Solution, least: Least, *, replace: bool
 ) -> Solution:
@@ -152,7 +185,7 @@ def _compare(
         agrees = solution.status is Status.NONE_EXISTS and not exists
         return solution if agrees else _report(claim, least)
     low, high = solution.bounds.lower, solution.bounds.upper
-    holds = low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED)
+    holds = _holds(solution.bounds, value)
     wrong = {
         Status.OPTIMAL: _is_wrong(claim, solution, value),
         Status.NOT_ATTAINED: least.point is not None,
@@ -209,7 +242,7 @@ def _report(claim: Claim[LinearGame], least: Least) -> Solution:
     )  # fmt: skip
 
 
-def _in_doubles(point: Sequence[Fraction] | None) -> Iterator[Vector]:
+def _in_doubles(point: Sequence[Fraction | float] | None) -> Iterator[Vector]:
     """Yield contributions rounded to the nearest doubles, then to the next ones above."""
     if point is None:
         return
@@ -330,18 +363,25 @@ def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") 
     start = low if select == "cheapest" else [h or Fraction(0) for h in high]
     amount = Fraction(1, math.lcm(*(t.denominator for t in start)))
     unit = Fraction(1, math.lcm(*(c.denominator for c in costs)))
+    # In whole numbers once, as each of these goes into many rows.
+    scales = [
+        math.lcm(*(w.denominator for w in row), 1 if game.is_integer else (n / amount).denominator)
+        for row, n in zip(benefits, needs, strict=True)
+    ]
+    whole = [[int(w * s) for w in row] for s, row in zip(scales, benefits, strict=True)]
+    needs = [need * s for s, need in zip(scales, needs, strict=True)]
     writer = _Writer(amount, game.is_integer)
     rows = [writer.row([(j, 1)], low[j]) for j in range(k)]
     rows += [writer.row([(j, -1)], -h) for j, h in enumerate(high) if h is not None]
-    rows += [writer.row(enumerate(benefits[i]), needs[i]) for i in range(k)]
+    rows += [writer.row(enumerate(whole[i]), needs[i]) for i in range(k)]
     choices: list[tuple[Alternative, ...]] = []
     if concept == "stable":
-        choices = [_rest(writer, i, benefits[i], needs[i], low[i]) for i in range(k)]
+        choices = [_rest(writer, i, whole[i], needs[i], low[i]) for i in range(k)]
     elif concept == "envy-free":
         forced = forced_pairs(game)
         rows += [writer.row([(j, 1), (i, -1)], 0) for i, j in sorted(forced)]
         choices = [
-            _no_envy(writer, i, j, benefits[i], needs[i], low, high)
+            _no_envy(writer, i, j, whole[i], needs[i], low, high)
             for i, j in permutations(range(k), 2)
             if (i, j) not in forced
         ]
@@ -367,7 +407,7 @@ def _reach(
 
 
 def _rest(
-    writer: _Writer, agent: int, benefits: Sequence[Fraction], need: Fraction, low: Fraction
+    writer: _Writer, agent: int, benefits: Sequence[int], need: Fraction, low: Fraction
 ) -> tuple[Alternative, ...]:
     """Give the least, or more with nothing to spare: in whole numbers, less than one own sample."""
     idle = writer.row([(agent, -1)], -low)
@@ -379,7 +419,7 @@ def _rest(
 
 
 def _no_envy(
-    writer: _Writer, i: int, j: int, benefits: Sequence[Fraction], need: Fraction,
+    writer: _Writer, i: int, j: int, benefits: Sequence[int], need: Fraction,
     low: Sequence[Fraction], high: Sequence[Fraction | None],
 ) -> tuple[Alternative, ...]:  # fmt: skip
     """Give no more than j; or be short after a swap; or be unable to swap.

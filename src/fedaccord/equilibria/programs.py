@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count, islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Deadline
+
+if TYPE_CHECKING:
+    from fedaccord.equilibria.rounding import RoundedCorner
 
 # After this many pivots for one corner rows and variables are taken in order, which cannot cycle.
 FREE_PIVOTS = 60
@@ -133,6 +136,10 @@ def mixed_program(
 # In fractions.
 
 
+class Undecided(Exception):
+    """Raised where doubles cannot tell what fractions would."""
+
+
 class Row(NamedTuple):
     """The inequality sum of weight * x_j >= least, in whole numbers; where strict, > least.
 
@@ -147,10 +154,9 @@ class Row(NamedTuple):
         """Return by how much x / unit exceeds the least, times the unit."""
         return sum((w * x[j] for j, w in self.terms), -self.least * unit)
 
-    def holds(self, x: Numbers, unit: int = 1, *, robustly: bool = False) -> bool:
-        """Say whether x / unit obeys the row; robustly, if all points near it do."""
-        over = self.over(x, unit)
-        return bool(over > 0 if self.strict or robustly else over >= 0)
+    def holds(self, x: Numbers) -> bool:
+        """Say whether x obeys the row."""
+        return bool(self.over(x) > 0 if self.strict else self.over(x) >= 0)
 
 
 # One of the ways in which a choice can be settled: all of its rows.
@@ -185,16 +191,12 @@ class Program:
         """Say whether x is one of the points looked for."""
         return (
             all(row.holds(x) for row in self.rows)
-            and all(any(_all_hold(a, x) for a in choice) for choice in self.choices)
+            and all(any(all(row.holds(x) for row in a) for a in c) for c in self.choices)
             and not (self.whole and any(t.denominator > 1 for t in x))
         )
 
 
-def _all_hold(rows: Alternative, x: Numbers, unit: int = 1, *, robustly: bool = False) -> bool:
-    return all(row.holds(x, unit, robustly=robustly) for row in rows)
-
-
-def to_floats(numbers: Sequence[Fraction]) -> Vector:
+def to_floats(numbers: Sequence[Fraction | float]) -> Vector:
     """Return fractions in doubles."""
     return np.array([float(n) for n in numbers])
 
@@ -261,6 +263,22 @@ class Corner:
         """Return a corner to move on from; lists inside are replaced, never changed."""
         return Corner(self.unit, self.at, list(self.along), list(self.rates), list(self.names))
 
+    def total(self, program: Program) -> Fraction:
+        """Return what the corner costs."""
+        return Fraction(program.total(self.at), self.unit)
+
+    def sign(self, row: Row) -> int:
+        """Return the sign of what the corner exceeds a row's least by."""
+        over = row.over(self.at, self.unit)
+        return int(over > 0) - int(over < 0)
+
+    def lacking(self, rows: Alternative) -> Fraction:
+        """Return what the corner exceeds the least by in the row that it obeys least."""
+        return min(
+            Fraction(row.over(self.at, self.unit), max(abs(w) for _, w in row.terms))
+            for row in rows
+        )
+
     @property
     def point(self) -> list[Fraction]:
         """x as fractions."""
@@ -304,7 +322,7 @@ class Least:
     """
 
     value: Fraction | float = math.inf
-    point: list[Fraction] | None = None
+    point: Sequence[Fraction | float] | None = None
     near: list[Fraction] | None = None
     bound: Fraction | float = math.inf
     complete: bool = True
@@ -312,34 +330,39 @@ class Least:
 
 
 class _Node(NamedTuple):
-    value: Fraction
+    value: Fraction | float
     depth: int
     order: int
-    corner: Corner
+    corner: Corner | RoundedCorner
     rows: tuple[Row, ...]
     decided: frozenset[int]
 
     @property
     def has_ties(self) -> bool:
         """Whether the corner obeys a strict row only with equality."""
-        corner = self.corner
-        return any(row.strict and not row.holds(corner.at, corner.unit) for row in self.rows)
+        return any(row.strict and self.corner.sign(row) <= 0 for row in self.rows)
+
+    def obeys(self, rows: Alternative, *, robustly: bool) -> bool:
+        """Say whether the corner obeys some rows; robustly, if all points near it do."""
+        return all(self.corner.sign(row) >= (row.strict or robustly) for row in rows)
 
 
 class _Search:
     """Branch and bound over the choices of a program, the cheapest corners first."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, corner: Corner | RoundedCorner) -> None:
         self.program = program
         self.heap: list[_Node] = []
         self.numbers = count()
         self.best = Least()
-        self._push(Corner.first(program), program.rows, frozenset())
+        self._push(corner, program.rows, frozenset())
 
-    def _push(self, corner: Corner, rows: tuple[Row, ...], decided: frozenset[int]) -> None:
+    def _push(
+        self, corner: Corner | RoundedCorner, rows: tuple[Row, ...], decided: frozenset[int]
+    ) -> None:
         if not corner.settle(rows):
             return
-        value = Fraction(self.program.total(corner.at), corner.unit)
+        value = corner.total(self.program)
         node = _Node(value, -len(decided), next(self.numbers), corner, rows, decided)
         heapq.heappush(self.heap, node)
 
@@ -353,7 +376,8 @@ class _Search:
     def look(self) -> None:
         """Take the cheapest node and settle it or divide it."""
         node = heapq.heappop(self.heap)
-        if node.value == self.best.value and not _strict_point(self.program, node.rows, node.value):
+        level = node.value
+        if level == self.best.value and not _strict_point(self.program, node.rows, Fraction(level)):
             return
         split = _open_choice(self.program, node)
         if split is None:
@@ -367,12 +391,21 @@ class _Search:
             self._push(node.corner.copy(), (*node.rows, *alternative), decided)
 
 
-def least_total(program: Program, deadline: Deadline, *, nodes: int = 5_000) -> Least:
+def least_total(
+    program: Program, deadline: Deadline, *, nodes: int = 5_000, rounded: bool = False
+) -> Least:
     """Find the least cost.
 
     nodes: how many corners to look at before giving up.
+    rounded: whether to search in doubles, up to their rounding; raises Undecided where they cannot
+        tell what fractions would.
     """
-    search = _Search(program)
+    if rounded:
+        from fedaccord.equilibria.rounding import RoundedCorner
+
+        search = _Search(program, RoundedCorner(program))
+    else:
+        search = _Search(program, Corner.first(program))
     looked = 0
     while not search.is_done and looked < nodes and not deadline.passed:
         search.look()
@@ -390,26 +423,22 @@ def least_total(program: Program, deadline: Deadline, *, nodes: int = 5_000) -> 
 
 def _open_choice(program: Program, node: _Node) -> tuple[int, tuple[Alternative, ...]] | None:
     """Return a choice that the corner of a node leaves open; None where all are settled."""
-    at, unit = node.corner.at, node.corner.unit
-    if program.whole:
+    corner = node.corner
+    if program.whole and isinstance(corner, Corner):
+        at, unit = corner.at, corner.unit
         parts = [(abs(2 * (t % unit) - unit), j) for j, t in enumerate(at) if t % unit]
         if parts:
             _, j = min(parts)
             floor = at[j] // unit
             return -1, ((Row(((j, -1),), -floor),), (Row(((j, 1),), floor + 1),))
     ties = node.has_ties
-    worst: tuple[Fraction, int] | None = None
-    for place, choice in enumerate(program.choices):
-        if place in node.decided or any(_all_hold(a, at, unit, robustly=ties) for a in choice):
-            continue
-        lacking = max(min(Fraction(row.over(at, unit), _size(row)) for row in a) for a in choice)
-        if worst is None or (lacking, place) < worst:
-            worst = lacking, place
+    open_choices = (
+        (max(corner.lacking(a) for a in choice), place)
+        for place, choice in enumerate(program.choices)
+        if place not in node.decided and not any(node.obeys(a, robustly=ties) for a in choice)
+    )
+    worst = min(open_choices, default=None)
     return None if worst is None else (worst[1], program.choices[worst[1]])
-
-
-def _size(row: Row) -> int:
-    return max(abs(w) for _, w in row.terms)
 
 
 def _resolve(program: Program, node: _Node) -> Least | None:
@@ -418,7 +447,12 @@ def _resolve(program: Program, node: _Node) -> Least | None:
     Where the corner obeys a strict row only with equality, points that obey it come as near the
     corner as you like, if there are any: with p one of them, corner + e (p - corner).
     """
-    at, value = node.corner.point, node.value
+    corner = node.corner
+    if not isinstance(corner, Corner):
+        if node.has_ties:
+            raise Undecided
+        return Least(node.value, corner.point)
+    at, value = corner.point, corner.total(program)
     if not any(row.strict for row in node.rows):
         return Least(value, at)
     inner = _strict_point(program, node.rows)
