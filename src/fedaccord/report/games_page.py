@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from fedaccord.report.games_figures import picture_allocations, picture_burdens,
 from fedaccord.report.games_verdicts import (
     answer_questions,
     choose_concept,
+    describe_envy,
     is_off,
     judge_plan,
     judge_solutions,
@@ -37,6 +38,14 @@ from fedaccord.wording import capitalize_first, count, format_amount
 # Up to this many agents each have a sentence; of more, those TOLD who give most.
 SENTENCES = 36
 TOLD = 12
+DEFECTION = (
+    "A plan holds if nobody could give less while the others keep to it and still reach its "
+    "requirement. That is asked of every agent by code that trusts no solver."
+)
+ENVIES = (
+    "An agent envies another if it gives more, and would still reach its requirement after "
+    "the two changed places."
+)
 REST = "--json prints every number, and --save writes the plan for all agents."
 
 
@@ -63,12 +72,15 @@ def solve_page(
     """
     verdict, tone = judge_solutions(game, solutions, audits)
     chosen = choose_concept(solutions)
+    methods = (f"{c} by {s.method} in {s.seconds:.2g} s" for c, s in solutions.items())
     sections = [
         _allocations_section(game, solutions, chosen),
         _reasons_section(audits.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
         _proofs_section(solutions),
-        _defection_section(audits),
-        _envy_section(audits),
+        _audits_section(
+            "Who would give less, and by how much", DEFECTION, audits, Audit.sentence, _spare_parts
+        ),
+        _audits_section("Who envies whom", ENVIES, audits, _envy_sentence, _envy_parts),
         _prices_section(game, prices),
         _overlap_section(game),
     ]
@@ -80,17 +92,12 @@ def solve_page(
         facts=(
             *files,
             *list_game_facts(game),
-            ("Solved by", "; ".join(_methods(solutions))),
+            ("Solved by", "; ".join(methods)),
             *list_audit_facts(next(iter(audits.values()), None)),
             *list_run_facts(),
         ),
         command=command,
     )
-
-
-def _methods(solutions: Mapping[str, Solution]) -> Iterator[str]:
-    for concept, solution in solutions.items():
-        yield f"{concept} by {solution.method} in {solution.seconds:.2g} s"
 
 
 def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Section:
@@ -146,21 +153,22 @@ def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
     )
 
 
-def _defection_section(audits: Mapping[str, Audit]) -> Section | None:
+def _audits_section(
+    heading: str,
+    intro: str,
+    audits: Mapping[str, Audit],
+    say: Callable[[Audit], str],
+    show: Callable[[Audit, str], Iterator[Part]],
+) -> Section | None:
+    """Say of each plan what the audit found, and show it; nothing where there is no plan."""
     if not audits:
         return None
-    intro = (
-        "A plan holds if nobody could give less while the others keep to it and still reach its "
-        "requirement. That is asked of every agent by code that trusts no solver."
-    )
-    said = Listing(
-        tuple(f"{capitalize_first(plan)}: {found.sentence()}" for plan, found in audits.items())
-    )
-    parts = (part for plan, found in audits.items() for part in _defection_parts(found, plan))
-    return Section("Who would give less, and by how much", (intro, said, *parts))
+    said = tuple(f"{capitalize_first(plan)}: {say(found)}" for plan, found in audits.items())
+    parts = (part for plan, found in audits.items() for part in show(found, plan))
+    return Section(heading, (intro, Listing(said), *parts))
 
 
-def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
+def _spare_parts(found: Audit, plan: str) -> Iterator[Part]:
     picture = picture_spare(found, plan)
     if picture is None:
         return
@@ -176,20 +184,6 @@ def _defection_parts(found: Audit, plan: str) -> Iterator[Part]:
         )
 
 
-def _envy_section(audits: Mapping[str, Audit]) -> Section | None:
-    if not audits:
-        return None
-    intro = (
-        "An agent envies another if it gives more, and would still reach its requirement after "
-        "the two changed places."
-    )
-    said = Listing(
-        tuple(f"{capitalize_first(plan)}: {_envy_sentence(a)}" for plan, a in audits.items())
-    )
-    parts = (part for plan, found in audits.items() for part in _envy_parts(found, plan))
-    return Section("Who envies whom", (intro, said, *parts))
-
-
 def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
     picture = picture_envy(found, plan)
     if picture is not None:
@@ -199,17 +193,8 @@ def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
 
 
 def _envy_sentence(found: Audit) -> str:
-    envious = len({i for i, _ in found.envy})
-    if envious == 1:
-        agent, other = found.envy[0]
-        whom = found.game.name(other) if len(found.envy) == 1 else f"{len(found.envy):,} others"
-        who = f"{found.game.name(agent)} envies {whom}."
-    elif envious:
-        who = f"{envious:,} agents envy another."
-    elif found.borderline:
-        who = ENVY[Answer.BORDERLINE]
-    else:
-        who = ENVY[Answer.TRUE]
+    doubt = Answer.BORDERLINE if found.borderline else Answer.TRUE
+    who = f"{describe_envy(found)}." if found.envy else ENVY[doubt]
     if found.feasible is Answer.FALSE:
         who += " But somebody is short of its requirement, so the plan does not count as envy-free."
     return who

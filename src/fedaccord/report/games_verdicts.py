@@ -109,7 +109,13 @@ def judge_solutions(
         return f"The {concept} plan that was found does not hold: {lower_first(said)}", "bad"
     asked = f"asks {_total(game, solution.contributions)} in all"
     alone = _against_alone(game, solution.contributions)
-    clauses = [f"The {name_plan(concept)} {asked}{alone}", _idle(found), _holds(concept, found)]
+    idle = int((found.contributions == 0).sum())
+    agents = count(game.size, "agent")
+    clauses = [
+        f"The {name_plan(concept)} {asked}{alone}",
+        f"{idle:,} of {agents} {pluralize(idle, 'gives', 'give')} nothing" if idle else "",
+        _holds(concept, found),
+    ]
     if solution.status is not Status.OPTIMAL:
         clauses.append(_unproved(solution))
     doubts = [_doubt(name, other) for name, other in solutions.items() if name != concept]
@@ -124,16 +130,6 @@ def judge_tone(found: Audit, *, good: bool = True) -> Tone:
     """All is well only where nobody could give less and nobody envies anybody."""
     flawed = Answer.FALSE in (found.stable, found.envy_free)
     return "good" if good and not flawed else "plain"
-
-
-def _idle(found: Audit) -> str:
-    """Say how many give nothing, if any do."""
-    idle = int((found.contributions == 0).sum())
-    if not idle:
-        return ""
-    return (
-        f"{idle:,} of {count(found.game.size, 'agent')} {pluralize(idle, 'gives', 'give')} nothing"
-    )
 
 
 def _doubt(concept: str, solution: Solution) -> str:
@@ -171,12 +167,15 @@ def _against_alone(game: Game, given: Vector) -> str:
 
 def _holds(concept: str, found: Audit) -> str:
     """Return whether anybody could give less, and whether anybody envies anybody."""
-    spare = is_off(found, found.spare)
     stable = {
         Answer.TRUE: "nobody could give less",
-        Answer.FALSE: _could_cut(found, int(spare.sum())),
         Answer.BORDERLINE: "whether anybody could give less is too close to call",
-    }[found.stable]
+    }.get(found.stable, "")
+    if not stable:
+        worst, others = int(np.argmax(found.spare)), int(is_off(found, found.spare).sum()) - 1
+        more = f", and {count(others, 'other')} could too" if others > 0 else ""
+        less = format_amount(found.spare[worst])
+        stable = f"{found.game.name(worst)} could give {less} less{more}"
     envious = len({i for i, _ in found.envy})
     envy = {
         Answer.TRUE: "nobody envies anybody",
@@ -188,12 +187,6 @@ def _holds(concept: str, found: Audit) -> str:
     first, second = (envy, stable) if concept == "envy-free" else (stable, envy)
     differ = {found.stable, found.envy_free} == {Answer.TRUE, Answer.FALSE}
     return f"{first}, {'but' if differ else 'and'} {second}"
-
-
-def _could_cut(found: Audit, agents: int) -> str:
-    worst = int(np.argmax(found.spare))
-    more = f", and {count(agents - 1, 'other')} could too" if agents > 1 else ""
-    return f"{found.game.name(worst)} could give {format_amount(found.spare[worst])} less{more}"
 
 
 def _unproved(solution: Solution) -> str:
@@ -245,7 +238,7 @@ def judge_plan(found: Audit) -> tuple[str, Tone]:
     if found.stable is Answer.TRUE:
         envy = {
             Answer.TRUE: "and nobody envies anybody",
-            Answer.FALSE: f"but {_envious(found)}",
+            Answer.FALSE: f"but {describe_envy(found)}",
             Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
         }[found.envy_free]
         said = "The plan holds: everybody reaches its requirement, nobody could give less, "
@@ -273,23 +266,19 @@ def _out_of_bounds(found: Audit) -> Iterator[str]:
 def _lacking(found: Audit) -> Iterator[str]:
     """Name those who fall short, the furthest first."""
     many = int(is_off(found, found.short).sum())
-    shown = rank(found.short, min(many, NAMES))
-    said = [_lack(found, agent, first=n == 0) for n, agent in enumerate(shown.tolist())]
+    said = []
+    for agent in rank(found.short, min(many, NAMES)).tolist():
+        name, short = found.game.name(agent), found.short[agent]
+        if not np.isfinite(short):
+            said.append(f"no amount that {name} could give would suffice for it")
+        elif said:
+            said.append(f"{name} by {format_amount(short)}")
+        else:
+            said.append(f"{name} falls {count_samples(short)} short of what it needs")
     if many > NAMES:
         said.append(f"{count(many - NAMES, 'other')} fall{'s' * (many == NAMES + 1)} short too")
     if said:
         yield join_with_and(said)
-
-
-def _lack(found: Audit, agent: int, *, first: bool) -> str:
-    name, short = found.game.name(agent), found.short[agent]
-    if not np.isfinite(short):
-        return f"no amount that {name} could give would suffice for it"
-    return (
-        f"{name} falls {count_samples(short)} short of what it needs"
-        if first
-        else (f"{name} by {format_amount(short)}")
-    )
 
 
 def _cutting(found: Audit) -> str:
@@ -347,7 +336,7 @@ def _envy_answer(found: Audit) -> tuple[str, Mark, str]:
     question = "Does anybody envy another?"
     verdict = _verdict_name(found.envy_free, "envy-free")
     if found.envy:
-        return question, Mark(f"yes: {_envious(found)}", "bad"), verdict
+        return question, Mark(f"yes: {describe_envy(found)}", "bad"), verdict
     if found.borderline:
         return question, Mark(WORDS[Answer.BORDERLINE], "unsure"), verdict
     if found.feasible is Answer.FALSE:
@@ -366,7 +355,8 @@ def _named(found: Audit, amounts: Vector, verb: str) -> str:
     return ", ".join(said)
 
 
-def _envious(found: Audit) -> str:
+def describe_envy(found: Audit) -> str:
+    """Say who envies whom, or how many do."""
     agents = {i for i, _ in found.envy}
     if len(agents) != 1:
         return f"{len(agents):,} agents envy another"
