@@ -1,12 +1,5 @@
 """Draw charts with matplotlib, off its global state.
 
-    ax = new_axes()                      a figure of its own, in the house style
-    with styled(): ...                   draw in that style; the user's settings come back after
-    label_names(ax, "y", places, names)  names of agents as tick labels, as many as fit
-    put_legend(ax)                       a legend above the axes, in as many columns as fit
-    set_labels(ax, x=..., top=...)       what the axes are, on as many lines as it takes
-    finish(ax)                           no text is taken for maths
-
 Colours come from fedaccord.report.style, so that figures on a page follow light and dark. An
 image, as imshow makes one, would not: cells of a grid are rectangles filled with style.shade().
 """
@@ -17,13 +10,13 @@ import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.report import style
-from fedaccord.report.model import Picture, Table
+from fedaccord.report.model import Cell, Picture, Table
 from fedaccord.report.terminal import plain
 from fedaccord.wording import format_percent_tick, format_tick
 
@@ -235,7 +228,8 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     room = PLOT_SHARE * size_of(ax)[0]
     shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
     columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
-    place = {"ncols": columns, **(_above() if isinstance(ax, OwnAxes) else _below(ax)), **options}
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
+    place = {"ncols": columns, **(above if isinstance(ax, OwnAxes) else _below(ax)), **options}
     # matplotlib fills column by column; people read line by line.
     columns = int(place["ncols"])
     across = [n for first in range(columns) for n in range(first, len(shown), columns)]
@@ -245,11 +239,10 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     for text in legend.get_texts():
         text.set_parse_math(False)
     if isinstance(ax, OwnAxes):
-        _raise_titles(ax, rows=-(-len(shown) // columns))
-
-
-def _above() -> dict[str, Any]:
-    return {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
+        # What is measured stands above the legend, and a title beside it.
+        ax.above = 14 + -(-len(shown) // columns) * 1.5 * style.SMALL
+        if title := ax.get_title(loc="left"):
+            ax.set_title(title, loc="left", pad=ax.above, parse_math=False)
 
 
 def _below(ax: Axes) -> dict[str, Any]:
@@ -258,18 +251,7 @@ def _below(ax: Axes) -> dict[str, Any]:
     taken = ax.xaxis.get_tightbbox(None)
     depth = max(ax.bbox.y0 - taken.y0, 0.0) / figure.dpi if taken is not None else 0.0
     down = ScaledTranslation(0, -depth - GAP / 2, figure.dpi_scale_trans)
-    return {
-        "loc": "upper left",
-        "bbox_to_anchor": (0, 0),
-        "bbox_transform": ax.transAxes + down,
-    }
-
-
-def _raise_titles(ax: OwnAxes, *, rows: int) -> None:
-    """Put what is measured above the legend, and a title beside it."""
-    ax.above = 14 + rows * 1.5 * style.SMALL
-    if title := ax.get_title(loc="left"):
-        ax.set_title(title, loc="left", pad=ax.above, parse_math=False)
+    return {"loc": "upper left", "bbox_to_anchor": (0, 0), "bbox_transform": ax.transAxes + down}
 
 
 def _columns(widths: Sequence[float], room: float) -> int:
@@ -303,8 +285,13 @@ def plot_chart(chart: Chart, ax: Axes | None = None) -> Axes:
     ax = new_axes() if ax is None else ax
     with styled():
         _put_lines(ax, chart)
-        _set_scales(ax, chart)
-        set_labels(ax, x=chart.x, top=chart.y)
+        if chart.logarithmic:
+            set_logarithmic(ax)
+        else:
+            _set_places(ax, chart)
+        grid: Literal["y", "both"] = "both" if chart.logarithmic else "y"
+        percent = "y" if chart.percent else ""
+        set_axes(ax, x=chart.x, top=chart.y, percent=percent, grid=grid, legend=False)
         if chart.goal is not None:
             _put_goal(ax, chart.goal, percent=chart.percent)
         if len(chart.lines) > 1 or any(line.reference for line in chart.lines):
@@ -324,29 +311,19 @@ def _put_lines(ax: Axes, chart: Chart) -> None:
         for line, n in _numbered(measured):
             _put_line(ax, line, n, shift=_shift(chart, measured, n))
     for n, line in enumerate(line for line in chart.lines if line.reference):
-        dashes = style.DASHES[1 + n % (len(style.DASHES) - 1)]
-        ax.plot(
-            line.x,
-            line.y,
-            color=style.REFERENCE,
-            linewidth=1.4,
-            linestyle=dashes,
-            label=listed(line.name),
-        )
+        dashes, label = style.DASHES[1 + n % (len(style.DASHES) - 1)], listed(line.name)
+        ax.plot(line.x, line.y, color=style.REFERENCE, lw=1.4, ls=dashes, label=label)
 
 
 def _numbered(lines: Sequence[Line]) -> list[tuple[Line, int]]:
     """Number lines; one that is a detail of another before it has the other's number."""
     numbers: dict[str, int] = {}
     found: list[tuple[Line, int]] = []
-    count = 0
+    fresh = count()
     for line in lines:
-        if line.of in numbers:
-            found.append((line, numbers[line.of]))
-            continue
-        numbers[line.name] = count
-        found.append((line, count))
-        count += 1
+        if line.of not in numbers:
+            numbers[line.name] = next(fresh)
+        found.append((line, numbers[line.of if line.of in numbers else line.name]))
     return found
 
 
@@ -364,12 +341,8 @@ def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
     colour, marker, dashes = style.series(n)
     places = [x + shift for x in line.x]
     many = len(places) > MANY_POINTS
-    look: dict[str, Any] = {
-        "color": colour,
-        "marker": marker,
-        "linestyle": dashes,
-        "label": listed(line.name),
-    }
+    look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes}
+    look["label"] = listed(line.name)
     if line.of:
         look |= {"marker": "", "linestyle": (0, (4, 3)), "linewidth": 1.2}
     if many:
@@ -387,23 +360,43 @@ def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
         ax.plot(places, line.y, **look)
 
 
-def _set_scales(ax: Axes, chart: Chart) -> None:
-    if chart.logarithmic:
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        for axis, low_high in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-            decades = math.log10(low_high[1] / low_high[0])
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
-            axis.set_minor_locator(NullLocator())
-            axis.set_minor_formatter(NullFormatter())
-        ax.grid(axis="both")
-    else:
-        ax.grid(axis="y")
-        _set_places(ax, chart)
-    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(format_percent_tick if chart.percent else format_tick)
-    )
+def set_axes(
+    ax: Axes,
+    *,
+    x: str = "",
+    top: str = "",
+    percent: str = "",
+    ticks: int | None = None,
+    grid: Literal["x", "y", "both"] = "y",
+    legend: bool = True,
+) -> None:
+    """Say what the axes are, write their ticks, and put the grid and the legend.
+
+    x, top: what the axes are, as set_labels has it.
+    percent: the axes whose numbers are shares: "x", "y" or "xy".
+    ticks: the most of the horizontal axis; matplotlib's choice where left out.
+    """
+    for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        axis.set_major_formatter(
+            FuncFormatter(format_percent_tick if name in percent else format_tick)
+        )
+    if ticks is not None:
+        ax.xaxis.set_major_locator(MaxNLocator(ticks))
+    ax.grid(axis=grid)
+    set_labels(ax, x=x, top=top)
+    if legend:
+        put_legend(ax)
+
+
+def set_logarithmic(ax: Axes) -> None:
+    """Make both axes logarithmic, with as many ticks as their ends have room for."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        decades = math.log10(high / low)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _set_places(ax: Axes, chart: Chart) -> None:
@@ -440,23 +433,18 @@ def _put_goal(ax: Axes, goal: float, *, percent: bool) -> None:
 def picture_of(chart: Chart) -> Picture:
     """Make a picture of a chart, with its numbers."""
     intervals = any(line.low for line in chart.lines)
-    rows = tuple(
-        (line.name, x, y, *(ends if intervals else ()))
-        for line in chart.lines
-        for x, y, *ends in zip(line.x, line.y, *_ends(line), strict=True)
-    )
+    rows: list[tuple[Cell, ...]] = []
+    for line in chart.lines:
+        ends = [line.low or [None] * len(line.y), line.high or [None] * len(line.y)]
+        columns = [line.x, line.y, *(ends if intervals else ())]
+        rows += [(line.name, *cells) for cells in zip(*columns, strict=True)]
     heads = ("line", chart.x, chart.y, *(("from", "to") if intervals else ()))
     return Picture(
         chart.name,
         chart.title,
         chart.alt,
         draw=lambda ax: plot_chart(chart, ax),
-        data=Table(chart.title, heads, rows),
+        data=Table(chart.title, heads, tuple(rows)),
         size=SIZE,
         narrow=NARROW,
     )
-
-
-def _ends(line: Line) -> tuple[Sequence[float | None], Sequence[float | None]]:
-    nothing = [None] * len(line.y)
-    return line.low or nothing, line.high or nothing

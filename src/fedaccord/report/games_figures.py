@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.result import Interval, Solution
@@ -21,7 +21,8 @@ from fedaccord.report.drawing import (
     label_names,
     new_axes,
     put_legend,
-    set_labels,
+    set_axes,
+    set_logarithmic,
     short,
     size_of,
     styled,
@@ -108,8 +109,6 @@ def legend_beside_names(ax: Axes) -> None:
 def set_samples_axis(ax: Axes, label: str, ends: Sequence[float]) -> None:
     """Make the horizontal axis one of samples, with room for words at the ends of bars.
 
-    ax: where.
-    label: what the axis is.
     ends: its least and largest number, and what part of that is room.
     """
     least, most, room = ends
@@ -124,15 +123,8 @@ def set_samples_axis(ax: Axes, label: str, ends: Sequence[float]) -> None:
 
 def write_beside(ax: Axes, x: float, y: float, text: str) -> None:
     """Write beside the end of a bar."""
-    ax.annotate(
-        text,
-        (x, y),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center_baseline",
-        fontsize=8.5,
-        parse_math=False,
-    )
+    place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center_baseline"}
+    ax.annotate(text, (x, y), fontsize=8.5, parse_math=False, **place)
 
 
 # Who gives how much.
@@ -169,12 +161,7 @@ def plot_allocations(
 
 
 def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = None) -> Axes:
-    """Draw what each agent gives under plans, as plot_allocations does.
-
-    game: whose plans.
-    given: what each agent gives, by the name of the plan; "alone" among them is a line.
-    ax: where to draw.
-    """
+    """Draw what each agent gives by the name of the plan, as plot_allocations does."""
     ax = new_axes(size_burdens(game, given)) if ax is None else ax
     with styled():
         if game.size <= NAMED:
@@ -183,12 +170,9 @@ def plot_burdens(game: Game, given: Mapping[str, Vector], *, ax: Axes | None = N
         else:
             (_draw_dots if game.size <= DOTS else _draw_bands)(ax, given)
             _set_scale(ax, given)
-            label = "agents, from the largest stand-alone need to the smallest"
-            set_labels(ax, x=label, top="samples")
             ax.set_xlim(0, game.size + 1)
-            ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
-            ax.grid(axis="y")
-            put_legend(ax)
+            label = "agents, from the largest stand-alone need to the smallest"
+            set_axes(ax, x=label, top="samples")
     return finish(ax)
 
 
@@ -292,21 +276,11 @@ def _set_scale(ax: Axes, given: Mapping[str, Vector]) -> None:
     least, most = np.quantile(positive, (0.02, 1.0)) if positive.size else (1.0, 1.0)
     if most > 100 * least:
         ax.set_yscale("symlog", linthresh=10 ** np.floor(np.log10(least)), linscale=0.5)
-    ax.yaxis.set_major_formatter(FuncFormatter(format_tick))
     ax.set_ylim(0, most * 1.05)
 
 
-def picture_allocations(game: Game, solutions: Mapping[str, Solution]) -> Picture:
-    """Show what each agent gives, alone and under each plan."""
-    return picture_burdens(game, collect_burdens(game, solutions))
-
-
 def picture_burdens(game: Game, given: Mapping[str, Vector]) -> Picture:
-    """Show what each agent gives.
-
-    game: whose plans.
-    given: what each agent gives, by the name of the plan.
-    """
+    """Show what each agent gives, by the name of the plan."""
     if game.size <= NAMED:
         note = ""
     elif game.size <= DOTS:
@@ -319,7 +293,7 @@ def picture_burdens(game: Game, given: Mapping[str, Vector]) -> Picture:
     return Picture(
         name="allocations",
         title="Who gives how much",
-        alt=" ".join([f"What {count(game.size, 'agent')} give.", *_totals_told(game, given)]),
+        alt=" ".join([f"What {count(game.size, 'agent')} give.", *_tell_totals(game, given)]),
         draw=lambda ax: plot_burdens(game, given, ax=ax),
         data=_allocations_data(game, given),
         size=size_burdens(game, given),
@@ -328,13 +302,12 @@ def picture_burdens(game: Game, given: Mapping[str, Vector]) -> Picture:
     )
 
 
-def _totals_told(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
+def _tell_totals(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
     for name, values in given.items():
         known = np.where(np.isfinite(values), values, -1.0)
         most = int(np.argmax(known))
-        total = (
-            f"{format_amount(values.sum())} in all" if np.isfinite(values).all() else "not for all"
-        )
+        every = np.isfinite(values).all()
+        total = f"{format_amount(values.sum())} in all" if every else "not for all"
         yield (
             f"{capitalize_first(name)}: {total}, the most by {game.name(most)} with "
             f"{format_amount(known[most])}; "
@@ -379,42 +352,29 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
     """
     ax = new_axes((WIDTH, 3.6)) if ax is None else ax
     sizes = {k for series in prices.values() for k in series} or {1}
-    ends = (1.0, 2.0 * max(sizes))
-    top = max([ends[1] ** 0.5, *_finite_ends(prices)])
+    found = [price for series in prices.values() for price in series.values()]
+    known = [end for price in found for end in (price.lower, price.upper) if np.isfinite(end)]
+    right = 2.0 * max(sizes)
+    top = max([right**0.5, *known])
     with styled():
+        ax.set_xlim(1.0, right)
         if len(sizes) > 1:
-            _set_log_scales(ax, ends, top)
+            # On logarithmic axes sqrt(k) is a line.
+            ax.set_ylim(top**-0.06, top * 1.15)
+            set_logarithmic(ax)
         else:
-            ax.set_xlim(*ends)
             ax.set_ylim(1 - 0.06 * top, top * 1.05)
             ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(ax) else 9, integer=True))
-        at = np.linspace(*ends, 100)
-        ax.plot(
-            at, np.sqrt(at), color=style.REFERENCE, ls="dashed", label="√k, for comparison",
-            linewidth=1.4,
-        )  # fmt: skip
+        at = np.linspace(1.0, right, 100)
+        label = "√k, for comparison"
+        ax.plot(at, np.sqrt(at), color=style.REFERENCE, ls="dashed", lw=1.4, label=label)
         for n, (name, series) in enumerate(prices.items()):
             _draw_price(ax, name, series, n)
         if len(sizes) == 1:
             _write_prices(ax, prices, next(iter(sizes)))
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(FuncFormatter(format_tick))
-        set_labels(ax, x="k, the number of agents", top="price: total over the least total")
-        ax.grid(axis="both")
-        put_legend(ax)
+        what = "price: total over the least total"
+        set_axes(ax, x="k, the number of agents", top=what, grid="both")
     return finish(ax)
-
-
-def _set_log_scales(ax: Axes, ends: tuple[float, float], top: float) -> None:
-    """Draw prices of games of many sizes on logarithmic axes, where sqrt(k) is a line."""
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    for axis, last in ((ax.xaxis, ends[1]), (ax.yaxis, top)):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 1000 else (1,)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_minor_formatter(NullFormatter())
-    ax.set_xlim(*ends)
-    ax.set_ylim(top**-0.06, top * 1.15)
 
 
 def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: int) -> None:
@@ -440,23 +400,19 @@ def _height(price: Interval) -> float:
     return float(np.sqrt(price.lower * price.upper) if np.isfinite(price.upper) else price.lower)
 
 
-def _finite_ends(prices: Mapping[str, Mapping[int, Interval]]) -> list[float]:
-    ends = [e for series in prices.values() for p in series.values() for e in (p.lower, p.upper)]
-    return [end for end in ends if np.isfinite(end)]
-
-
 def _draw_price(ax: Axes, name: str, series: Mapping[int, Interval], n: int) -> None:
     """Draw a price at each number of agents: a point, and its interval where it is not exact."""
     colour = {
         "price of stability": style.STABLE, "price of fairness": style.ENVY_FREE
     }.get(name, style.SERIES[n % len(style.SERIES)])  # fmt: skip
     known = {k: p for k, p in sorted(series.items()) if np.isfinite(p.lower)}
+    label = f"{name}: {format_price(*series.values())}" if len(series) == 1 else name
     # Those after the first are hollow and larger: where two agree, both are seen.
     ax.plot(
         list(known), [_height(p) for p in known.values()], color=colour, linewidth=1.4, zorder=4,
         marker=style.MARKERS[n % len(style.MARKERS)], markersize=7 + 3 * min(n, 2),
         markerfacecolor="none" if n else colour, markeredgewidth=1.4,
-        label=short(_priced(name, series), 60),
+        label=short(label, 60),
     )  # fmt: skip
     low, high = ax.get_ylim()
     for k, price in known.items():
@@ -471,17 +427,8 @@ def _draw_price(ax: Axes, name: str, series: Mapping[int, Interval], n: int) -> 
         )  # fmt: skip
 
 
-def _priced(name: str, series: Mapping[int, Interval]) -> str:
-    if len(series) != 1:
-        return name
-    return f"{name}: {format_price(next(iter(series.values())))}"
-
-
 def picture_prices(prices: Mapping[str, Mapping[int, Interval]]) -> Picture | None:
-    """Show prices against the number of agents, with sqrt(k); None where there are none.
-
-    prices: for each name the price at each number of agents.
-    """
+    """Show prices against the number of agents, with sqrt(k); None where there are none."""
     known = {
         name: {k: price for k, price in series.items() if np.isfinite(price.lower)}
         for name, series in prices.items()

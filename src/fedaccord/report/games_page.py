@@ -22,7 +22,7 @@ from fedaccord.report.games import (
     list_totals,
     tabulate_needs,
 )
-from fedaccord.report.games_figures import picture_allocations, picture_burdens, picture_prices
+from fedaccord.report.games_figures import collect_burdens, picture_burdens, picture_prices
 from fedaccord.report.games_verdicts import (
     answer_questions,
     choose_concept,
@@ -111,7 +111,7 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
         for concept, solution in solutions.items()
         if solution.contributions is None
     ]
-    parts += [*missing, picture_allocations(game, solutions)]
+    parts += [*missing, picture_burdens(game, collect_burdens(game, solutions))]
     if game.size > ROWS:
         parts.append(f"The table lists the {SHOWN:,} agents who give most. {REST}")
     parts.append(list_allocations(game, solutions, chosen).table("page"))

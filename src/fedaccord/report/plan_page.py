@@ -21,12 +21,11 @@ from fedaccord.report.drawing import (
     finish,
     new_axes,
     picture_of,
-    put_legend,
-    set_labels,
+    set_axes,
     short,
     styled,
 )
-from fedaccord.report.games import list_audit_facts, list_game_facts
+from fedaccord.report.games import has_costs, list_audit_facts, list_game_facts
 from fedaccord.report.games_figures import (
     WIDTH,
     is_narrow,
@@ -70,7 +69,6 @@ from fedaccord.wording import (
     format_percent_tick,
     format_probability,
     format_samples,
-    format_tick,
     pluralize,
 )
 
@@ -80,6 +78,7 @@ if TYPE_CHECKING:
 # Up to this many agents have a sentence and a curve each; of more, those who give most.
 SENTENCES = 36
 CURVES = 8
+CURVE = (WIDTH, 3.2)
 CURVE_POINTS = 80
 # Curves are drawn this far beyond what was tried or is needed.
 BEYOND = 1.15
@@ -310,6 +309,14 @@ def _making_section(plan: Plan) -> Section:
         )
         return Section("How the numbers were found", (said,))
     number = len(plan.measurement.resamples)
+    fineness = (
+        ()
+        if plan.error is None
+        else (
+            f"Other {number:,} resamples would give a probability that is as much as "
+            f"{max(2 * plan.error, 0.001):.3f} off, two standard errors.",
+        )
+    )
     return Section(
         "How the numbers were found",
         (
@@ -322,17 +329,9 @@ def _making_section(plan: Plan) -> Section:
             f"{format_probability(plan.options['probability'])}; among the equilibria at "
             "these aims the plan was chosen, put into whole samples, and "
             f"cuts to {levels} tried on it. Totals and prices compare plans over the reals.",
-            *_fineness(plan, number),
+            *fineness,
         ),
     )
-
-
-def _fineness(plan: Plan, number: int) -> Iterator[str]:
-    if plan.error is not None:
-        yield (
-            f"Other {number:,} resamples would give a probability that is as much as "
-            f"{max(2 * plan.error, 0.001):.3f} off, two standard errors."
-        )
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -370,11 +369,7 @@ def picture_prospects(plan: Plan) -> Picture:
 
 
 def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
-    """Chart what giving less would come to.
-
-    plan: made of pilots.
-    agents: whom to show.
-    """
+    """Chart what giving less would come to for some agents."""
     levels = sorted(plan.cuts)
     reached = np.zeros(plan.size) if plan.satisfied is None else plan.satisfied
     lines = tuple(
@@ -403,28 +398,19 @@ def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
 def _describe_tradeoffs_picture(plan: Plan) -> str:
     """Say what equilibria there are, for those who do not see them."""
     chosen = next(t for t in plan.tradeoffs if t.chosen)
-    cut = (
-        ""
-        if chosen.cut is None
-        else f", a cut goes unfelt with probability {format_probability(chosen.cut)}"
-    )
+    cut = "" if chosen.cut is None else format_probability(chosen.cut)
+    unfelt = f", a cut goes unfelt with probability {cut}" if cut else ""
     low, high, total = (
         format_samples(t.total) for t in (plan.tradeoffs[0], plan.tradeoffs[-1], chosen)
     )
     return (
         f"{len(plan.tradeoffs)} equilibria with totals from {low} to {high}; the plan has "
-        f"{total}{cut}."
+        f"{total}{unfelt}."
     )
 
 
 def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int) -> Picture:
-    """Picture an agent's learning curve.
-
-    plan: made of pilots.
-    measurement: what they say.
-    agent: whose curve.
-    number: of the picture, for the names of its files.
-    """
+    """Picture an agent's learning curve, with a number for the names of its files."""
     at, bands = compute_band(measurement, agent, find_curve_end(plan, agent))
     table = measurement.table
     tried = table.contributions @ measurement.benefits[agent]
@@ -446,8 +432,8 @@ def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int)
             ("what", "samples' worth", "accuracy", "from", "to"),
             tuple(rows),
         ),
-        size=(7.6, 3.2),
-        narrow=(NARROW[0], 3.2),
+        size=CURVE,
+        narrow=(NARROW[0], CURVE[1]),
     )
 
 
@@ -462,49 +448,33 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes((WIDTH, 3.6)) if ax is None else ax
     totals, felt = tradeoff_points(plan)
-    measured = plan.measurement is not None
     with styled():
-        for chosen in (False, True):
+        for chosen, marker, size, colour, label in (
+            (False, "o", 7, style.ALONE, "another equilibrium"),
+            (True, "D", 9, style.STABLE, "the plan"),
+        ):
             some = [n for n, t in enumerate(plan.tradeoffs) if t.chosen is chosen]
-            if not some:
-                continue
-            ax.plot(
-                totals[some],
-                felt[some],
-                "D" if chosen else "o",
-                color=style.STABLE if chosen else style.ALONE,
-                markersize=9 if chosen else 7,
-                label="the plan" if chosen else "another equilibrium",
-                zorder=4 if chosen else 3,
-            )
-        if len(totals) <= NUMBERED:
-            for n, (x, y) in enumerate(zip(totals.tolist(), felt.tolist(), strict=True)):
+            look = {"color": colour, "markersize": size, "label": label, "zorder": 3 + chosen}
+            if some:
+                ax.plot(totals[some], felt[some], marker, **look)
+        for n, (x, y) in enumerate(zip(totals.tolist(), felt.tolist(), strict=True)):
+            if len(totals) <= NUMBERED:
                 givers = len(plan.tradeoffs[n].contributors)
-                ax.annotate(
-                    f"{n + 1}: {givers} {pluralize(givers, 'gives', 'give')}",
-                    (x, y),
-                    xytext=(9, 4),
-                    textcoords="offset points",
-                    fontsize=style.SMALL,
-                    parse_math=False,
-                )
+                said = f"{n + 1}: {givers} {pluralize(givers, 'gives', 'give')}"
+                place = {"xytext": (9, 4), "textcoords": "offset points"}
+                ax.annotate(said, (x, y), fontsize=style.SMALL, parse_math=False, **place)
         low, high = float(totals.min()), float(totals.max())
         room = 0.12 * (high - low) or 0.05 * high or 1.0
         ax.set_xlim(low - room, high + 2.2 * room)
         ax.set_ylim(-0.04, 1.04)
-        ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(ax) else 8))
-        ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
-        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         level = format_percent_tick(min(plan.options["levels"]))
         top = (
-            f"mean probability that a contributor who cuts to {level} still reaches its goal"
-            if measured
-            else "mean part of what contributors need that they give themselves"
+            "mean part of what contributors need that they give themselves"
+            if plan.measurement is None
+            else f"mean probability that a contributor who cuts to {level} still reaches its goal"
         )
-        priced = bool((plan.game.costs != 1).any())
-        set_labels(ax, x="total cost" if priced else "samples in all", top=top)
-        ax.grid(axis="both")
-        put_legend(ax)
+        x = "total cost" if has_costs(plan.game) else "samples in all"
+        set_axes(ax, x=x, top=top, percent="y", ticks=5 if is_narrow(ax) else 8, grid="both")
     return finish(ax)
 
 
@@ -542,14 +512,8 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
             (means, 7, style.SHADES[3], "95 % interval of the mean"),
         ):
             if estimates.low is not None and estimates.high is not None:
-                ax.hlines(
-                    places,
-                    estimates.low[shown],
-                    estimates.high[shown],
-                    color=colour,
-                    linewidth=width,
-                    label=label,
-                )
+                ends = estimates.low[shown], estimates.high[shown]
+                ax.hlines(places, *ends, color=colour, linewidth=width, label=label)
         ax.plot(means.values[shown], places, "o", color=style.STABLE, label="expected")
         goals = plan.goals[shown]
         ax.vlines(goals, places - 0.3, places + 0.3, color=style.BAD, linewidth=2.2, label="goal")
@@ -567,12 +531,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
 
 
 def compute_band(measurement: Measurement, agent: int, most: float) -> tuple[Vector, Matrix]:
-    """Return effective samples, and rows of the curve and the ends of its 95 % band there.
-
-    measurement: the fit.
-    agent: whose curve.
-    most: how far to go.
-    """
+    """Return effective samples up to the most, and rows of an agent's curve and its 95 % band."""
     at = np.linspace(0, most, CURVE_POINTS)
     fitted = predict_accuracies(measurement.curves[agent][None], at)
     drawn = predict_accuracies(measurement.resamples.curves[:, agent][:, None], at)
@@ -597,7 +556,7 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
     agent: whose curve.
     ax: where to draw.
     """
-    ax = new_axes((WIDTH, 3.2)) if ax is None else ax
+    ax = new_axes(CURVE) if ax is None else ax
     measurement = plan.measurement
     if measurement is None:
         raise InputError("this plan was made without pilots, so that there is no curve to draw")
@@ -607,36 +566,17 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
     with styled():
         ax.fill_between(at, low, high, color=style.STABLE, alpha=0.18, linewidth=0)
         ax.plot(at, fitted, color=style.STABLE, label="curve, with its 95 % band")
-        ax.plot(
-            table.contributions @ measurement.benefits[agent],
-            table.accuracies[:, agent],
-            "o",
-            color=style.OPTIMAL,
-            markersize=4,
-            alpha=0.8,
-            label="pilots",
-        )
+        tried, known = table.contributions @ measurement.benefits[agent], table.accuracies[:, agent]
+        ax.plot(tried, known, "o", color=style.OPTIMAL, markersize=4, alpha=0.8, label="pilots")
         ax.axhline(goal, color=style.INK, linewidth=1, linestyle=(0, (1, 2)), label="goal")
         if plan.contributions is not None and plan.accuracy is not None:
-            ax.plot(
-                float(plan.game.apply(plan.contributions)[agent]),
-                float(plan.accuracy.values[agent]),
-                "D",
-                color=style.BAD,
-                markersize=8,
-                label="the plan",
-                zorder=4,
-            )
-        known = table.accuracies[:, agent]
+            place = plan.game.apply(plan.contributions)[agent], plan.accuracy.values[agent]
+            ax.plot(*place, "D", color=style.BAD, markersize=8, label="the plan", zorder=4)
         least = float(np.nanmin([*known, goal, *low[CURVE_POINTS // 8 :]]))
         ax.set_ylim(max(least - 0.05, 0.0), min(float(np.nanmax([*high, *known])) + 0.04, 1.02))
         ax.set_xlim(0, at[-1])
-        ax.xaxis.set_major_locator(MaxNLocator(4 if is_narrow(ax) else 8))
         ax.yaxis.set_major_locator(MaxNLocator(6))
-        ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
-        ax.yaxis.set_major_formatter(FuncFormatter(format_percent_tick))
         who = short(plan.name(agent))
-        set_labels(ax, x=f"samples, in samples of {who}", top=f"accuracy of {who}")
-        ax.grid(axis="y")
-        put_legend(ax)
+        x, top = f"samples, in samples of {who}", f"accuracy of {who}"
+        set_axes(ax, x=x, top=top, percent="y", ticks=4 if is_narrow(ax) else 8)
     return finish(ax)
