@@ -158,6 +158,13 @@ def format_places(number: float, places: int) -> str:
     return f"{float(number):,.{places}f}".replace("-", "−")
 
 
+def format_cell(value: float) -> str:
+    """Return a number that has to fit into a small cell: 0.25, .5 as 0.5, <.01, 123."""
+    if 0 < value < 0.005:
+        return "<.01"
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"
+
+
 def format_tick(value: float, _place: float | None = None) -> str:
     """Return the number at a tick in full, or as a power of ten where that would be long."""
     if value == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from fedaccord.report.games import ROWS, tabulate_needs
 from fedaccord.report.games_figures import (
     FEW,
     NAMED,
+    TINY,
     TOLD,
     WIDTH,
     cut_names,
@@ -93,25 +93,27 @@ def _draw_spare(ax: Axes, audit: Audit, shown: Indices) -> None:
             edgecolor=style.UNSURE, linewidth=1.2, linestyle=(0, (3, 2)), label="short: lacks it",
         )  # fmt: skip
     for y, agent in enumerate(shown.tolist()):
-        write_beside(ax, float(given[y] + lacks[y]), y, mark_off(audit, agent).text)
+        text = mark_off(audit, agent).text
+        write_beside(ax, given[y] + lacks[y], y, text, fontsize=TINY)
     label_rows(ax, (audit.game.name(i) for i in shown.tolist()))
     set_samples_axis(ax, "samples", (0, largest, 0.24))
     legend_beside_names(ax)
 
 
 def picture_spare(audit: Audit, plan: str) -> Picture | None:
-    """Show who could give less and who is short; None where nobody is.
-
-    audit: what was found.
-    plan: what the plan is called, in a word.
-    """
+    """Show who could give less and who is short under a plan of this name; None if nobody is."""
     off = is_off(audit, np.maximum(audit.short, audit.spare))
     if not off.any():
         return None
     shown = choose_most_off(audit)
     agents = [i for i in shown.tolist() if off[i]]
     told = (f"{audit.game.name(i)}: {mark_off(audit, i).text}" for i in agents)
-    hidden = int(off.sum()) - len(agents)
+    hidden, rest = int(off.sum()) - len(agents), audit.game.size - len(shown)
+    note = f"The other {rest:,} give exactly what they need." if rest else ""
+    if rest == 1:
+        note = "The other one gives exactly what it needs."
+    if hidden:
+        note = f"The {len(agents)} furthest off; {hidden:,} more are off too."
     return Picture(
         name=f"defection-{plan}",
         title=f"What each gives and needs under the {plan} plan",
@@ -120,19 +122,8 @@ def picture_spare(audit: Audit, plan: str) -> Picture | None:
         data=tabulate_needs(audit, shown, "What each gives and needs"),
         size=size_spare(audit),
         narrow=narrow_size(size_spare(audit)),
-        note=_spare_note(audit.game.size, len(shown), len(agents), hidden),
+        note=note,
     )
-
-
-def _spare_note(size: int, shown: int, off: int, hidden: int) -> str:
-    if hidden:
-        return f"The {off} furthest off; {hidden:,} more are off too."
-    rest = size - shown
-    if not rest:
-        return ""
-    if rest == 1:
-        return "The other one gives exactly what it needs."
-    return f"The other {rest:,} give exactly what they need."
 
 
 # Who envies whom.
@@ -194,7 +185,8 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
     given = audit.contributions
     ax.plot(given[order], range(len(order)), "o", color=style.INK, markersize=8, zorder=4)
     for agent, y in place.items():
-        _write_below(ax, float(given[agent]), y, format_amount(float(given[agent])))
+        text, below = format_amount(float(given[agent])), {"ha": "center", "va": "top"}
+        write_beside(ax, given[agent], y, text, by=(0, -7), fontsize=TINY, **below)
     for pairs, colour, line in (
         (audit.envy, style.BAD, "solid"),
         (audit.borderline, style.UNSURE, (0, (3, 2))),
@@ -216,13 +208,6 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
     ax.grid(axis="y")
 
 
-def _write_below(ax: Axes, x: float, y: float, text: str) -> None:
-    ax.annotate(
-        text, (x, y), xytext=(0, -7), textcoords="offset points", ha="center", va="top",
-        fontsize=8.5,
-    )  # fmt: skip
-
-
 def _sides(audit: Audit) -> tuple[Indices, Indices]:
     """Return those who envy and those who are envied, the largest burden first."""
     pairs = np.array([*audit.envy, *audit.borderline], dtype=np.intp).reshape(-1, 2)
@@ -233,18 +218,15 @@ def _sides(audit: Audit) -> tuple[Indices, Indices]:
 def _draw_pairs(ax: Axes, audit: Audit) -> None:
     """Draw a matrix: a row for each agent that envies, marked in the columns of those it envies."""
     rows, columns = _sides(audit)
-    kinds: tuple[tuple[Sequence[tuple[int, int]], str, str, str], ...] = (
+    size = 9 if len(columns) <= 20 else 7
+    for pairs, marker, colour, label in (
         (audit.envy, "s", style.BAD, "the row's agent envies the column's"),
         (audit.borderline, "D", style.UNSURE, "too close to call"),
-    )
-    for pairs, marker, colour, label in kinds:
+    ):
         if pairs:
             across = [int(np.flatnonzero(columns == j)[0]) for _, j in pairs]
             down = [int(np.flatnonzero(rows == i)[0]) for i, _ in pairs]
-            ax.plot(
-                across, down, marker, color=colour, label=label,
-                markersize=9 if len(columns) <= 20 else 7,
-            )  # fmt: skip
+            ax.plot(across, down, marker, color=colour, markersize=size, label=label)
     ax.set_yticks(range(len(rows)), _with_burdens(audit, rows), parse_math=False)
     names = _with_burdens(audit, columns)
     ax.set_xticks(range(len(columns)), names, rotation=90, parse_math=False)
@@ -280,17 +262,13 @@ def _draw_gaps(ax: Axes, audit: Audit) -> None:
         others = count(envy.pairs, "agent")
         name = short(audit.game.name(envy.other), 18)
         said = f"envies {others}" if envy.pairs > 1 else f"envies {name}"
-        write_beside(ax, float(own[y]) + 0.01 * largest, y, said)
+        write_beside(ax, own[y] + 0.01 * largest, y, said, fontsize=TINY)
     label_rows(ax, (audit.game.name(envy.agent) for envy in shown))
     set_samples_axis(ax, "samples given", (-0.03 * largest, largest, 0.3))
 
 
 def picture_envy(audit: Audit, plan: str) -> Picture | None:
-    """Show who envies whom; None where nobody does.
-
-    audit: what was found.
-    plan: what the plan is called, in a word.
-    """
+    """Show who envies whom under a plan of this name; None where nobody does."""
     if not audit.envy and not audit.borderline:
         return None
     if audit.game.size > NAMED and not audit.envy:
@@ -304,6 +282,11 @@ def picture_envy(audit: Audit, plan: str) -> Picture | None:
     )
     envious = len({i for i, _ in audit.envy})
     unclear = f" {count(len(audit.borderline), 'pair')} too close to call." * bool(audit.borderline)
+    notes = []
+    if audit.game.size > NAMED and envious > FEW:
+        notes.append(f"Of {envious:,} who envy somebody, those with the most to gain.")
+    if audit.game.size > LISTED:
+        notes.append("In a game this large one envied agent is looked for, for each.")
     listed = join_first(told, envious, most=TOLD) or "Nobody envies anybody for certain"
     return Picture(
         name=f"envy-{plan}",
@@ -313,18 +296,8 @@ def picture_envy(audit: Audit, plan: str) -> Picture | None:
         data=tabulate_envy(audit),
         size=size_envy(audit),
         narrow=None if is_envy_matrix(audit) else narrow_size(size_envy(audit)),
-        note=_envy_note(audit, envious),
+        note=" ".join(notes),
     )
-
-
-def _envy_note(audit: Audit, envious: int) -> str:
-    if audit.game.size <= NAMED:
-        return ""
-    few = f"Of {envious:,} who envy somebody, those with the most to gain. " * (envious > FEW)
-    one = "In a game this large one envied agent is looked for, for each." * (
-        audit.game.size > LISTED
-    )
-    return f"{few}{one}".strip()
 
 
 def tabulate_envy(audit: Audit) -> Table:

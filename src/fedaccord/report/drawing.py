@@ -273,6 +273,17 @@ def finish(ax: Axes) -> Axes:
     return ax
 
 
+def write_beside(
+    ax: Axes, x: float, y: float, text: str, *, by: tuple[float, float] = (4, 0), **look: Any
+) -> None:
+    """Write beside a point, so many points to the right and up of it.
+
+    look: options of matplotlib's for text, such as its size.
+    """
+    usual = {"va": "center_baseline", "fontsize": style.SMALL, "parse_math": False}
+    ax.annotate(text, (x, y), xytext=by, textcoords="offset points", **{**usual, **look})
+
+
 # Charts.
 
 

@@ -27,6 +27,7 @@ from fedaccord.report.drawing import (
     size_of,
     styled,
     width_of,
+    write_beside,
 )
 from fedaccord.report.games import ROWS, format_price
 from fedaccord.report.model import Picture, Table, keep_finite
@@ -46,6 +47,8 @@ FEW = 25
 TOLD = 12
 # Names on figures for narrow screens are cut to this.
 SHORT_NAME = 14
+# The size of numbers at the ends of bars, in points.
+TINY = 8.5
 # Up to NAMED agents have bars; up to DOTS a dot; beyond, bands over neighbours in rank.
 DOTS = 500
 BANDS = 100
@@ -121,12 +124,6 @@ def set_samples_axis(ax: Axes, label: str, ends: Sequence[float]) -> None:
     ax.grid(axis="x")
 
 
-def write_beside(ax: Axes, x: float, y: float, text: str) -> None:
-    """Write beside the end of a bar."""
-    place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center_baseline"}
-    ax.annotate(text, (x, y), fontsize=8.5, parse_math=False, **place)
-
-
 # Who gives how much.
 
 
@@ -196,9 +193,9 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
         bars.set_label(_total_label(name, values))
         for y, value in zip(at.tolist(), values.tolist(), strict=True):
             if not np.isfinite(value):
-                write_beside(ax, 0.0, y, "alone no amount suffices")
+                write_beside(ax, 0.0, y, "alone no amount suffices", fontsize=TINY)
             elif game.size <= THICK:
-                write_beside(ax, value, y, format_amount(value))
+                write_beside(ax, value, y, format_amount(value), fontsize=TINY)
     label_rows(ax, (game.name(i) for i in range(game.size)))
     set_samples_axis(ax, "samples", (0, largest, 0.12))
 
@@ -389,10 +386,7 @@ def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: 
         place = max(height, place + LINE * (high - low))
         # What is said of the root stands below its line.
         down = 8 if height == size**0.5 else 0
-        ax.annotate(
-            text, (size, place), xytext=(12, -down), textcoords="offset points",
-            va="center_baseline", fontsize=style.SMALL,
-        )  # fmt: skip
+        write_beside(ax, size, place, text, by=(12, -down))
 
 
 def _height(price: Interval) -> float:

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, label_names, new_axes, set_labels, styled
+from fedaccord.report.drawing import (
+    finish,
+    label_names,
+    new_axes,
+    set_axes,
+    styled,
+    write_beside,
+)
 from fedaccord.report.games_figures import (
     SHORT_NAME,
     TOLD,
@@ -27,7 +33,14 @@ from fedaccord.report.games_figures import (
     narrow_size,
 )
 from fedaccord.report.model import Picture, Table
-from fedaccord.wording import capitalize_first, count, format_amount, format_tick, join_first
+from fedaccord.wording import (
+    capitalize_first,
+    count,
+    format_amount,
+    format_cell,
+    format_percent,
+    join_first,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +130,8 @@ def find_overlap(game: Game) -> Overlap | None:
     """Return what can be shown of who shares data with whom; None where a game does not tell."""
     if game.size == 1:
         return None
-    distributions = _weights(game)
+    # Of coverage games, times the copies of each point.
+    distributions = getattr(game, "weights", getattr(game, "distributions", None))
     if distributions is None and not hasattr(game, "benefits_among"):
         return _first_samples(game)
     if game.size > MATRIX:
@@ -143,11 +157,6 @@ def explain_no_overlap(game: Game) -> str:
         "This game is a function of the contributions, which does not tell whose data overlap: "
         "there is no picture of that."
     )
-
-
-def _weights(game: Any) -> Any:
-    """Return the distributions over points, of coverage games times the copies of each point."""
-    return getattr(game, "weights", getattr(game, "distributions", None))
 
 
 def _first_samples(game: Game) -> Pairs | None:
@@ -249,12 +258,7 @@ def plot_overlap(game: Game, ax: Axes | None = None) -> Axes:
 
 
 def plot_found(game: Game, found: Overlap, *, ax: Axes | None = None) -> Axes:
-    """Draw an overlap that was found before.
-
-    game: whose agents.
-    found: what they share.
-    ax: where to draw.
-    """
+    """Draw an overlap that was found before."""
     ax = new_axes(size_overlap(found)) if ax is None else ax
     with styled():
         if isinstance(found, SharedPoints):
@@ -293,15 +297,13 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
                 [(0, left[agent]), (0.45, left[agent]), (0.55, heights[n]), (1, heights[n])],
                 [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
             )
-            ax.add_patch(
-                PathPatch(
-                    curve, facecolor="none", edgecolor=colour, alpha=0.6,
-                    linewidth=0.8 + 6 * float(held[agent]),
-                )
-            )  # fmt: skip
+            width = 0.8 + 6 * float(held[agent])
+            look = {"facecolor": "none", "edgecolor": colour, "alpha": 0.6, "linewidth": width}
+            ax.add_patch(PathPatch(curve, **look))
         ax.plot(1, heights[n], marker, color=colour, markersize=9, zorder=3)
         held_by = count(int(np.count_nonzero(held)), "agent")
-        _write(ax, heights[n], f"{count(int(found.sizes[group]), 'point')} of {held_by}")
+        said = f"{count(int(found.sizes[group]), 'point')} of {held_by}"
+        write_beside(ax, 1, heights[n], said, by=(9, 0))
     ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
     label_names(ax, "y", range(len(agents)), _named(ax, game, found, agents))
     ax.set_xlim(-0.02, 2.0 if is_narrow(ax) else 1.42)
@@ -318,16 +320,9 @@ def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[s
     names = cut_names((game.name(agent) for agent in agents.tolist()), longest)
     parts = found.own[agents].tolist()
     return [
-        f"{name}, {100 * own:.0f} % own" if own > 0 else name
+        f"{name}, {format_percent(own)} own" if own > 0 else name
         for name, own in zip(names, parts, strict=True)
     ]
-
-
-def _write(ax: Axes, height: float, text: str) -> None:
-    ax.annotate(
-        text, (1, height), xytext=(9, 0), textcoords="offset points", va="center_baseline",
-        fontsize=style.SMALL,
-    )  # fmt: skip
 
 
 def _spread(groups: int, agents: int) -> list[float]:
@@ -373,7 +368,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
     ax.xaxis.tick_top()
     if size <= (NARROW_WRITTEN if is_narrow(ax) else WRITTEN):
         _write_cells(ax, found.values)
-        ax.set_xlabel(_wrapped(ax, found.what))
+        ax.set_xlabel(_wrap(ax, found.what))
     else:
         _draw_cells(ax, found.values)
         _draw_key(ax, _ends(found.values), found.what)
@@ -393,15 +388,8 @@ def _write_cells(ax: Axes, values: Matrix) -> None:
         shade = style.shade(LIGHT * (float(value) - low) / (high - low))
         box = _box(column, column + 1, row, 0.03)
         ax.add_patch(PathPatch(box, facecolor=shade, edgecolor=shade))
-        ax.text(
-            column, row, _cell_text(float(value)), ha="center", va="center_baseline",
-        )  # fmt: skip
-
-
-def _cell_text(value: float) -> str:
-    if 0 < value < 0.005:
-        return "<.01"
-    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"
+        text = format_cell(float(value))
+        ax.text(column, row, text, ha="center", va="center_baseline")
 
 
 def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
@@ -453,21 +441,13 @@ def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
         Patch(facecolor=shade, label=f"{low + (high - low) * (n + 1) / steps:.{digits}g}")
         for n, shade in enumerate(style.SHADES)
     ]
-    ax.legend(
-        handles=patches,
-        ncols=3 if is_narrow(ax) else steps,
-        loc="upper left",
-        bbox_to_anchor=(0, -0.01),
-        title=_wrapped(ax, f"{what}, up to"),
-        title_fontsize=style.SMALL,
-        alignment="left",
-        handlelength=1.2,
-        handleheight=1.2,
-        columnspacing=1.0,
-    )
+    title = {"title": _wrap(ax, f"{what}, up to"), "title_fontsize": style.SMALL}
+    place = {"loc": "upper left", "bbox_to_anchor": (0, -0.01), "alignment": "left"}
+    sizes = {"handlelength": 1.2, "handleheight": 1.2, "columnspacing": 1.0}
+    ax.legend(handles=patches, ncols=3 if is_narrow(ax) else steps, **title, **place, **sizes)
 
 
-def _wrapped(ax: Axes, what: str) -> str:
+def _wrap(ax: Axes, what: str) -> str:
     return "\n".join(wrap(what, 30 if is_narrow(ax) else 70))
 
 
@@ -479,9 +459,8 @@ def _draw_others(found: Others, game: Game, ax: Axes) -> None:
     widths = np.diff(starts)
     ax.bar(starts[:-1], heights, widths * 0.94, align="edge", color=style.STABLE)
     asked = "" if len(found.agents) == game.size else f", of {len(found.agents):,} asked"
-    set_labels(ax, x="others that an agent shares data with", top=f"agents{asked}")
-    ax.xaxis.set_major_formatter(FuncFormatter(format_tick))
-    ax.grid(axis="y")
+    x, top = "others that an agent shares data with", f"agents{asked}"
+    set_axes(ax, x=x, top=top, legend=False)
 
 
 def count_agents(found: Others, bins: int = 30) -> tuple[Indices, Indices]:
@@ -505,6 +484,8 @@ def picture_overlap(game: Game, name: str = "overlap") -> Picture | None:
     if found is None:
         return None
     title, alt, note = _overlap_words(game, found)
+    # A matrix may have more names than a narrow screen has room for.
+    wide = isinstance(found, Pairs) and len(found.values) > 15
     return Picture(
         name=name,
         title=title,
@@ -512,14 +493,9 @@ def picture_overlap(game: Game, name: str = "overlap") -> Picture | None:
         draw=lambda ax: plot_found(game, found, ax=ax),
         data=_overlap_data(game, found),
         size=size_overlap(found),
-        narrow=None if _is_wide(found) else narrow_size(size_overlap(found)),
+        narrow=None if wide else narrow_size(size_overlap(found)),
         note=note,
     )
-
-
-def _is_wide(found: Overlap) -> bool:
-    """Return whether a matrix has more names than a narrow screen has room for."""
-    return isinstance(found, Pairs) and len(found.values) > 15
 
 
 def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
@@ -531,22 +507,27 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
             for n, size in enumerate(found.sizes.tolist())
         )
         told = join_first(groups, len(found.sizes), most=TOLD) or "no points"
+        most = int(np.argmax(found.own))
+        part = format_percent(found.own[most])
+        own = f"{game.name(most)} has the largest part of its own, {part}."
+        if not found.own[most]:
+            own = "Nobody has points of its own."
         return (
             "Agents, and the points that they share",
-            f"{agents} share {told}. {_lonely(game, found)}",
+            f"{agents} share {told}. {own}",
             "A line is the thicker the likelier an agent's sample is one of those points. Points "
             "that the same agents have stand together.",
         )
+    title = "What agents have in common"
+    if isinstance(found, Pairs | Blocks) and "points" not in found.what:
+        title = "Whose samples help whom"
     if isinstance(found, Pairs):
-        return (
-            "What agents have in common" if "points" in found.what else "Whose samples help whom",
-            f"A matrix of {agents} by {agents}: {found.what}. {_strongest(game, found)}",
-            "",
-        )
+        alt = f"A matrix of {agents} by {agents}: {found.what}. {_strongest(game, found)}"
+        return title, alt, ""
     if isinstance(found, Blocks):
         middle = int(np.median(found.others))
         return (
-            "What agents have in common" if "points" in found.what else "Whose samples help whom",
+            title,
             f"A matrix of {agents}: {found.what}. The middle agent shares with {middle:,} others.",
             f"Each cell is the mean over a block of neighbours; {agents} in all, an agent with "
             "itself left out.",
@@ -558,13 +539,6 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
         f"others, the middle one {int(np.median(found.counts)):,}.",
         f"{asked} asked, spread over all {game.size:,}." if len(found.agents) < game.size else "",
     )
-
-
-def _lonely(game: Game, found: SharedPoints) -> str:
-    own = int(np.argmax(found.own))
-    if found.own[own] == 0:
-        return "Nobody has points of its own."
-    return f"{game.name(own)} has the largest part of its own, {100 * found.own[own]:.0f} %."
 
 
 def _strongest(game: Game, found: Pairs) -> str:
@@ -592,8 +566,8 @@ def _overlap_data(game: Game, found: Overlap) -> Table:
         return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
     if isinstance(found, Blocks):
         shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
-        heads = ["agent", "others it shares with"]
-        return Table("Agents in the order of the picture", tuple(heads), tuple(shown))
+        heads = ("agent", "others it shares with")
+        return Table("Agents in the order of the picture", heads, tuple(shown))
     starts, heights = count_agents(found)
     bins = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), heights.tolist(), strict=True)
     return Table("Agents by the others they share with", ("from", "to", "agents"), tuple(bins))

@@ -24,6 +24,7 @@ from fedaccord.report.drawing import (
     set_axes,
     short,
     styled,
+    write_beside,
 )
 from fedaccord.report.games import has_costs, list_audit_facts, list_game_facts
 from fedaccord.report.games_figures import (
@@ -461,8 +462,7 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
             if len(totals) <= NUMBERED:
                 givers = len(plan.tradeoffs[n].contributors)
                 said = f"{n + 1}: {givers} {pluralize(givers, 'gives', 'give')}"
-                place = {"xytext": (9, 4), "textcoords": "offset points"}
-                ax.annotate(said, (x, y), fontsize=style.SMALL, parse_math=False, **place)
+                write_beside(ax, x, y, said, by=(9, 4), va="baseline")
         low, high = float(totals.min()), float(totals.max())
         room = 0.12 * (high - low) or 0.05 * high or 1.0
         ax.set_xlim(low - room, high + 2.2 * room)
