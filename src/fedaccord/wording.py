@@ -159,7 +159,7 @@ def format_places(number: float, places: int) -> str:
 
 
 def format_cell(value: float) -> str:
-    """Return a number that has to fit into a small cell: 0.25, .5 as 0.5, <.01, 123."""
+    """Return a number that has to fit into a small cell: 0.25, 0.5, <.01 or 123."""
     if 0 < value < 0.005:
         return "<.01"
     return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"

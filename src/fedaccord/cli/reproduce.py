@@ -95,7 +95,7 @@ def reproduce(
 def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
     keys = ("id", "part", "claim", "place", "paper")
     listed = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
-    from fedaccord.report.reproduction import claims_table
+    from fedaccord.report.paper import claims_table
 
     return present(
         record=lambda: {"claims": listed},
@@ -185,7 +185,7 @@ def _read_earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
 
 def _save_row(row: Row, so_far: Reproduction, path: Path) -> None:
     """Write what is known, so that nothing that comes later can lose it."""
-    from fedaccord.report.reproduction import row_line
+    from fedaccord.report.paper import row_line
 
     replace_file(path, json_text(so_far.to_dict()) + "\n")
     complain(row_line(row))
@@ -196,7 +196,7 @@ def _figures_folder(result: Path) -> Path:
 
 
 def _write_page(found: Reproduction, page: Path, result: Path) -> None:
-    from fedaccord.report.reproduction import reproduction_page
+    from fedaccord.report.paper import reproduction_page
 
     made = reproduction_page(found, command=command_line())
     made.save(page)
@@ -206,6 +206,6 @@ def _write_page(found: Reproduction, page: Path, result: Path) -> None:
 
 
 def _parts(found: Reproduction) -> list[RenderableType]:
-    from fedaccord.report.reproduction import rows_table
+    from fedaccord.report.paper import rows_table
 
     return [rows_table(found), found.sentence()]

@@ -239,6 +239,6 @@ def search(
 
 
 def _pages() -> Any:
-    from fedaccord.report import pretraining
+    from fedaccord.report import preparation
 
-    return pretraining
+    return preparation

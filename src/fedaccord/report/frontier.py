@@ -181,8 +181,7 @@ def list_goals(frontier: Frontier) -> Records:
                 where="terminal",
             ),
         ),
-        page=range(len(contenders)),
-        terminal=range(len(contenders)),
+        range(len(contenders)),
     )
 
 
@@ -232,8 +231,7 @@ def list_costs(frontier: Frontier) -> Records:
                 where="page",
             ),
         ),
-        page=range(len(contenders)),
-        terminal=range(len(contenders)),
+        range(len(contenders)),
     )
 
 

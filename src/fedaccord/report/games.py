@@ -216,7 +216,6 @@ def list_totals(solutions: Mapping[str, Solution]) -> Records:
             Column("method", lambda n: found[n][1].method),
         ),
         range(len(found)),
-        range(len(found)),
     )
 
 
@@ -265,7 +264,7 @@ def tabulate_needs(found: Audit, agents: Indices, caption: str) -> Table:
     caption: what the table is.
     """
     columns = (Column("agent", found.game.name), *_needs_columns(found))
-    return Records(caption, columns, agents.tolist(), ()).table("page")
+    return Records(caption, columns, agents.tolist()).table("page")
 
 
 # What one needs to know to trust the numbers, or to repeat them.

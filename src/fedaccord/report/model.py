@@ -1,11 +1,4 @@
-"""What a result shows, without saying where: tables, pictures, sections, pages.
-
-Table     rows of cells; drawn by report.terminal, and by report.html as HTML and CSV
-Records   things, one a row, with the columns that a terminal and a page show of them
-Picture   a figure with its data
-Section   a part of a page
-Page      the verdict, sections, and how it all was made
-"""
+"""What a result shows, without saying where: tables, pictures, sections, pages."""
 
 from __future__ import annotations
 
@@ -163,19 +156,20 @@ class Records:
 
     caption: what is listed.
     columns: the first names the rows.
-    page, terminal: the numbers of the things that each lists, in order.
+    page: the numbers of the things that a page lists, in order.
+    terminal: those that a terminal lists; the same where left out.
     """
 
     caption: str
     columns: Sequence[Column]
     page: Sequence[int]
-    terminal: Sequence[int]
+    terminal: Sequence[int] | None = None
 
     def table(self, place: Place) -> Table:
         """Return the table that a place shows."""
         columns = [column for column in self.columns if column.where in (None, place)]
-        shown = self.page if place == "page" else self.terminal
-        rows = [tuple(_row(columns, place, n)) for n in shown]
+        shown = self.page if place == "page" or self.terminal is None else self.terminal
+        rows = [tuple(cell for c in columns for cell in c.cells(c.cell(n), place)) for n in shown]
         if place == "terminal" and columns[0].rest:
             rest = [cell for column in columns for cell in column.cells(column.rest, place)]
             rows.append((Mark(str(rest[0]), "plain"), *rest[1:]))
@@ -185,11 +179,6 @@ class Records:
             tuple(rows),
             tuple(tuple(_sums(columns, place, n)) for n in range(len(columns[0].sums))),
         )
-
-
-def _row(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell]:
-    for column in columns:
-        yield from column.cells(column.cell(number), place)
 
 
 def _sums(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell]:

@@ -9,9 +9,9 @@ from training_results import draws, scores, weights
 from fedaccord.errors import InputError
 from fedaccord.federation.data.pretraining import Bands
 from fedaccord.federation.data.search import Draw
-from fedaccord.report import pretraining, style
+from fedaccord.report import preparation, style
 from fedaccord.report.model import Mark
-from fedaccord.report.pretraining import (
+from fedaccord.report.preparation import (
     difficulty_page,
     list_search,
     pretrain_page,
@@ -83,7 +83,7 @@ def test_a_search_names_the_best_choice_and_lists_all():
 
 
 def test_the_bands_of_difficulty_are_told_apart_and_all_points_are_there():
-    ax = pretraining.plot_difficulty(scores(), Bands(hard=(80, 100), easy=(0, 20)))
+    ax = preparation.plot_difficulty(scores(), Bands(hard=(80, 100), easy=(0, 20)))
     # 99 points have a score; the bands hold the first and the last of them.
     assert legend(ax) == ["easy points: 20", "hard points: 19", "neither: 60"]
     assert sum(patch.get_height() for patch in ax.patches) == 99
@@ -95,7 +95,7 @@ def test_the_bands_of_difficulty_are_told_apart_and_all_points_are_there():
 def test_scores_that_are_alike_have_an_ordinary_axis_and_one_bar():
     alike = scores()
     values = np.where(np.isnan(alike.values), np.nan, 3.0)
-    ax = pretraining.plot_difficulty(type(alike)(values, alike.counts, alike.pool, {}))
+    ax = preparation.plot_difficulty(type(alike)(values, alike.counts, alike.pool, {}))
     assert ax.get_xscale() == "linear"
     assert [patch.get_height() for patch in ax.patches] == [99]
 
@@ -104,17 +104,17 @@ def test_no_scores_are_refused_in_a_sentence():
     none = scores()
     empty = type(none)(np.full(100, np.nan), none.counts, none.pool, {})
     with pytest.raises(InputError, match="no point has a score yet"):
-        pretraining.plot_difficulty(empty)
+        preparation.plot_difficulty(empty)
 
 
 def test_pretraining_shows_what_was_to_be_reached():
-    ax = pretraining.plot_pretraining(weights((10, 0.4), (20, 0.6), until=0.9))
+    ax = preparation.plot_pretraining(weights((10, 0.4), (20, 0.6), until=0.9))
     assert "goal 90 %" in [text.get_text() for text in ax.texts]
     assert list(ax.lines[0].get_xdata()) == [10, 20]
 
 
 def test_every_batch_size_has_a_marker_of_its_own_and_what_diverged_lies_at_the_bottom():
-    ax = pretraining.plot_search(draws())
+    ax = preparation.plot_search(draws())
     assert set(legend(ax)) == {
         "batches of 4",
         "batches of 8",
@@ -130,4 +130,4 @@ def test_every_batch_size_has_a_marker_of_its_own_and_what_diverged_lies_at_the_
 
 
 def test_a_search_of_one_choice_is_drawn():
-    assert legend(pretraining.plot_search([Draw(1e-3, 64, 0.5, 9)])) == ["batches of 64"]
+    assert legend(preparation.plot_search([Draw(1e-3, 64, 0.5, 9)])) == ["batches of 64"]

@@ -1,7 +1,4 @@
-"""What comes before a federation: how hard points are, pre-training, the search of settings.
-
-Each for a terminal (show_...), as a page (..._page) and as a figure (plot_...).
-"""
+"""What comes before a federation: how hard points are, pre-training, the search of settings."""
 
 from __future__ import annotations
 
@@ -31,9 +28,7 @@ from fedaccord.wording import (
     count,
     format_number,
     format_percent,
-    format_percent_tick,
     format_settings,
-    format_tick,
 )
 
 if TYPE_CHECKING:
@@ -42,17 +37,18 @@ if TYPE_CHECKING:
     from fedaccord.federation.data.pretraining import Bands, PretrainedWeights, Scores
     from fedaccord.federation.data.search import Draw
 
+# What a score is, by the method it was found with.
+SCORES = {
+    "loss": "the loss under a network that learnt from others",
+    "trials": "the mean number of batches until networks that learn from it are good",
+}
 BINS = 40
 # Scores that reach this many times their median need a logarithmic axis to be seen.
 SKEWED = 10
 
 
 def list_pairs(head: str, pairs: Mapping[str, Any]) -> Table:
-    """List names and values.
-
-    head: of the names.
-    pairs: the values by name.
-    """
+    """List values by name, below a head."""
     rows = (
         (name, format_number(value) if isinstance(value, int | float) else str(value))
         for name, value in pairs.items()
@@ -72,7 +68,7 @@ def _list_provenance(known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _mark_accuracy(value: float) -> Cell:
-    return Mark("diverged", "bad") if np.isnan(value) else round(value, 3)
+    return Mark("diverged", "bad") if np.isnan(value) else value
 
 
 # Difficulty.
@@ -86,6 +82,7 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
     command: what was typed.
     """
     summary = scores.summary()
+    score = SCORES.get(str(scores.provenance.get("method")), "the score")
     pools = {} if bands is None else dict(zip(("hard", "easy"), bands.pools(scores), strict=True))
     verdict = (
         f"{summary['points']:,} points have scores from {summary['least']:.3g} to "
@@ -100,7 +97,7 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
             Section(
                 "Scores",
                 (
-                    f"A point's score is {_describe_score(scores)}: the higher, the harder.",
+                    f"A point's score is {score}: the higher, the harder.",
                     _picture_difficulty(scores, bands),
                     _list_scores(scores, pools),
                 ),
@@ -144,15 +141,6 @@ def _doubt_scores(scores: Scores) -> str:
     return ""
 
 
-def _describe_score(scores: Scores) -> str:
-    """Say what a score is, by the method it was found with."""
-    words = {
-        "loss": "the loss under a network that learnt from others",
-        "trials": "the mean number of batches until networks that learn from it are good",
-    }
-    return words.get(str(scores.provenance.get("method")), "the score")
-
-
 def _picture_difficulty(scores: Scores, bands: Bands | None) -> Picture:
     from fedaccord.report.drawing import NARROW
 
@@ -190,7 +178,7 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
     bands: which parts of the scores are hard and easy; none are shown where left out.
     ax: where to draw.
     """
-    from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, styled
+    from fedaccord.report.drawing import finish, new_axes, set_axes, styled
 
     ax = new_axes() if ax is None else ax
     known = scores.values[~np.isnan(scores.values)]
@@ -214,19 +202,12 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
             rwidth=0.92,
         )
         if logarithmic:
-            _set_logarithmic(ax)
-        words = f"difficulty, {_describe_score(scores)}: the further right, the harder"
-        set_labels(ax, x=words, top="points")
-        ax.grid(axis="y")
-        if bands is not None:
-            put_legend(ax)
+            ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter(lambda value, _: "")
+        score = SCORES.get(str(scores.provenance.get("method")), "the score")
+        words = f"difficulty, {score}: the further right, the harder"
+        set_axes(ax, x=words, top="points", legend=bands is not None)
     return finish(ax)
-
-
-def _set_logarithmic(ax: Axes) -> None:
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(format_tick)
-    ax.xaxis.set_minor_formatter(lambda value, _: "")
 
 
 def choose_bins(known: Vector) -> tuple[Vector, bool]:
@@ -263,7 +244,7 @@ def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
         verdict += f" It was to reach {until:g}, and did not: give it more batches."
     elif weights.record:
         verdict += " Every federation of this config starts from it."
-    rows = tuple((batches, _mark_accuracy(accuracy)) for batches, accuracy in weights.record)
+    rows = tuple((batches, _mark_accuracy(round(found, 3))) for batches, found in weights.record)
     parts: list[Part] = [Table("Accuracy by batches", ("after batches", "accuracy"), rows)]
     if len(weights.record) > 1:
         parts.insert(0, picture_of(_chart_pretraining(weights)))
@@ -317,29 +298,22 @@ def list_search(draws: Sequence[Draw], rate: Callable[[float], Cell] = "{:.2e}".
     draws: what was tried.
     rate: how learning rates are written; they are orders apart.
     """
-    every = range(len(draws))
     return Records(
         "What was tried, the best first",
         (
             Column("learning rate", lambda n: rate(draws[n].learning_rate)),
             Column("batch size", lambda n: draws[n].batch_size, write=str),
             Column(
-                "batches trained",
-                lambda n: draws[n].batches,
-                short="batches",
-                write="{:,}".format,
+                "batches trained", lambda n: draws[n].batches, short="batches", write="{:,}".format
             ),
             Column(
                 "accuracy",
-                lambda n: (
-                    Mark("diverged", "bad") if np.isnan(draws[n].accuracy) else draws[n].accuracy
-                ),
+                lambda n: _mark_accuracy(draws[n].accuracy),
                 write="{:.4f}".format,
                 trim=partial(round, ndigits=3),
             ),
         ),
-        page=every,
-        terminal=every,
+        range(len(draws)),
     )
 
 
@@ -385,30 +359,22 @@ def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
     draws: what was tried; those that diverged stand at the bottom.
     ax: where to draw.
     """
-    from fedaccord.report.drawing import finish, new_axes, put_legend, set_labels, styled
+    from fedaccord.report.drawing import finish, new_axes, set_axes, styled
 
     ax = new_axes() if ax is None else ax
     with styled():
         for n, size in enumerate(sorted({draw.batch_size for draw in draws})):
             colour, marker, _ = style.series(n)
             own = [d for d in draws if d.batch_size == size and not np.isnan(d.accuracy)]
-            ax.plot(
-                [draw.learning_rate for draw in own],
-                [draw.accuracy for draw in own],
-                marker,
-                color=colour,
-                markersize=7,
-                label=f"batches of {size:,}",
-                clip_on=False,
-            )
+            rates, heights = [d.learning_rate for d in own], [d.accuracy for d in own]
+            look = {"color": colour, "markersize": 7, "label": f"batches of {size:,}"}
+            ax.plot(rates, heights, marker, clip_on=False, **look)
         diverged = [draw.learning_rate for draw in draws if np.isnan(draw.accuracy)]
         if diverged:
             bottom = [0.0] * len(diverged)
             ax.plot(diverged, bottom, "x", color=style.BAD, label="diverged", clip_on=False)
-        _set_logarithmic(ax)
-        set_labels(ax, x="learning rate", top="accuracy on the validation pool")
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter(lambda value, _: "")
         ax.set_ylim(0, 1)
-        ax.yaxis.set_major_formatter(format_percent_tick)
-        ax.grid(axis="y")
-        put_legend(ax)
+        set_axes(ax, x="learning rate", top="accuracy on the validation pool", percent="y")
     return finish(ax)
