@@ -229,6 +229,11 @@ def format_accuracy(value: float) -> str:
     return f"{value:.2f}" if abs(100 * value - round(100 * value)) < 1e-9 else f"{value:.3f}"
 
 
+def format_goal(value: float) -> str:
+    """Return an accuracy that was asked for: 0.8 as 0.80, any other as it is."""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
+
+
 def format_accuracy_down(value: float) -> str:
     """Return an accuracy that can be promised: rounded down."""
     return f"{math.floor(1000 * value + 1e-6) / 1000:.3f}"

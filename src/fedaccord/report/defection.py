@@ -1,9 +1,4 @@
-"""An audit of defection: could anybody give less? For a terminal, and as a page with a figure.
-
-show_audit(audit)       what a terminal shows
-audit_page(audit)       the page
-plot_defection(audit)   how often an agent that gives less is satisfied all the same
-"""
+"""An audit of defection: could anybody give less? For a terminal, and as a page with a figure."""
 
 from __future__ import annotations
 
@@ -31,6 +26,7 @@ from fedaccord.wording import (
     capitalize_first,
     count,
     format_duration,
+    format_goal,
     format_interval,
     format_level,
     format_mean,
@@ -87,6 +83,7 @@ CONTRIBUTORS = (
     "Of some agents nothing is asked. They cannot give less, and are left out where a random "
     "contributor is spoken of."
 )
+OTHERS = "What it does to the others: share of runs in which all of them reach their goals"
 DILUTED = (
     "Agents of whom nothing is asked count here as well, as if they had cut something: what a "
     "contributor that cuts does to the others is more than this."
@@ -123,20 +120,13 @@ def explain_shares(audit: DefectionAudit) -> tuple[str, str]:
     up_to = "up to " if min(seen) < max(seen) else ""
     cut = "cut" if audit.protocol == "P1" else "brought a part of what is asked of it"
     full = "everything" if audit.protocol == "P1" else "all that is asked of them"
+    goals = set(audit.requirements)
+    same = f" (accuracy {format_goal(min(goals))} on its own validation points)"
     return (
         f"Share of {up_to}{count(max(seen), 'trial')} in which the agent that {cut} reached its "
-        f"goal{_describe_common_goal(audit)} at the end of training;",
+        f"goal{same if len(goals) == 1 else ''} at the end of training;",
         f"in brackets the 95 % interval. The others bring {full}.",
     )
-
-
-def _describe_common_goal(audit: DefectionAudit) -> str:
-    goals = set(audit.requirements)
-    if len(goals) != 1:
-        return ""
-    (goal,) = goals
-    written = f"{goal:.2f}" if round(goal, 2) == goal else f"{goal:g}"
-    return f" (accuracy {written} on its own validation points)"
 
 
 def list_levels(audit: DefectionAudit) -> Table:
@@ -149,21 +139,13 @@ def list_levels(audit: DefectionAudit) -> Table:
     ]
     if any(curve.diverged for curve in curves):
         footer.append(("runs that diverged", *(f"{curve.diverged:,}" for curve in curves)))
-    return replace(
-        _list_by_level(audit, audit.defector_share),
-        caption="Share of runs in which the agent that gives less reaches its goal",
-        footer=tuple(footer),
-    )
+    caption = "Share of runs in which the agent that gives less reaches its goal"
+    return replace(_list_by_level(audit, caption, audit.defector_share), footer=tuple(footer))
 
 
-def _list_others(audit: DefectionAudit) -> Table:
-    return replace(
-        _list_by_level(audit, lambda found: found.others),
-        caption="What it does to the others: share of runs in which all of them reach their goals",
-    )
-
-
-def _list_by_level(audit: DefectionAudit, share: Callable[[Satisfaction], Proportion]) -> Table:
+def _list_by_level(
+    audit: DefectionAudit, caption: str, share: Callable[[Satisfaction], Proportion]
+) -> Table:
     rows = [
         (
             format_level(point.level),
@@ -172,7 +154,7 @@ def _list_by_level(audit: DefectionAudit, share: Callable[[Satisfaction], Propor
         for point in audit.curves[0].levels
     ]
     heads = (curve.algorithm for curve in audit.curves)
-    return Table("", (f"{audit.describe_defector()} brings", *heads), tuple(rows))
+    return Table(caption, (f"{audit.describe_defector()} brings", *heads), tuple(rows))
 
 
 def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
@@ -233,19 +215,15 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
     else:
         part = what[0] if point.level == 1 else f"{format_level(point.level)} of {what[1]}"
         text += f"{format_percent(share.p)} of runs with {part}"
-    trials = _count_trials(audit, curve, share)
+    trials = count(share.trials, "trial")
+    if audit.defectors == "each":
+        asked = sum(map(bool, curve.contributions))
+        agents = len(audit.clients) if audit.protocol == "P1" else asked
+        trials += f" x {count(agents, 'agent')}"
     text += f" ({100 * share.low:.0f} to {format_percent(share.high)}, {trials})"
     # Nothing that an agent of whom nothing is asked does could harm the others.
     harm = "" if 0 in curve.contributions or whole is None else _describe_harm(audit, point, whole)
     return f"{text}{harm}."
-
-
-def _count_trials(audit: DefectionAudit, curve: DefectionCurve, share: Proportion) -> str:
-    trials = count(share.trials, "trial")
-    if audit.defectors != "each":
-        return trials
-    asked = sum(map(bool, curve.contributions))
-    return f"{trials} x {count(len(audit.clients) if audit.protocol == 'P1' else asked, 'agent')}"
 
 
 def _describe_harm(audit: DefectionAudit, point: DefectionLevel, whole: DefectionLevel) -> str:
@@ -285,11 +263,7 @@ class CutVerdict:
 
 
 def judge_cut(curve: DefectionCurve, agent: str) -> CutVerdict:
-    """Return whether an agent could give less, as far as the levels tried tell.
-
-    curve: the algorithm's curve.
-    agent: the agent.
-    """
+    """Return whether an agent could give less, as far as the levels tried tell."""
     shares = _find_shares(curve, agent)
     cuts = [level for level in shares if level < 1]
     if not cuts:
@@ -310,10 +284,8 @@ def judge_cut(curve: DefectionCurve, agent: str) -> CutVerdict:
 def find_least_level(curve: DefectionCurve, agent: str) -> float | None:
     """Return the lowest level at which, and at every higher one tried, an agent is satisfied.
 
-    Satisfied in at least half of its runs, that is.
-
-    curve: the algorithm's curve.
-    agent: the agent; None is returned where not even the highest level tried suffices.
+    Satisfied in at least half of its runs, that is; None where not even the highest level tried
+    suffices.
     """
     enough = None
     for level, share in _find_shares(curve, agent).items():
@@ -336,18 +308,9 @@ def _judge_cuts(audit: DefectionAudit, curve: DefectionCurve) -> dict[str, CutVe
     return {agent: judge_cut(curve, agent) for agent, points in asked if points}
 
 
-def _find_levels(audit: DefectionAudit, curve: DefectionCurve, word: Word) -> list[float]:
+def _find_levels(audit: DefectionAudit, curve: DefectionCurve, word: str) -> list[float]:
     every = _judge_cuts(audit, curve).values()
     return [found.level for found in every if found.word == word and found.level is not None]
-
-
-def _count_cuts(audit: DefectionAudit, curve: DefectionCurve) -> str:
-    """Say how many agents could give less, with the levels that this is known of."""
-    said = _sum_up_cuts(audit, curve)[1]
-    highest = max((point.level for point in curve.levels if point.level < 1), default=1.0)
-    if highest < 1 and not _find_levels(audit, curve, "yes") and _find_levels(audit, curve, "no"):
-        said += f"; parts between {100 * highest:g} and 100 % were not tried"
-    return f"{capitalize_first(said)}."
 
 
 def _sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, str]:
@@ -378,11 +341,7 @@ def _sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, st
 
 
 def _conclude(audit: DefectionAudit, curves: Sequence[DefectionCurve]) -> str:
-    """Answer in a sentence whether anybody could give less, algorithm by algorithm.
-
-    audit: the whole.
-    curves: those in which something is asked of somebody.
-    """
+    """Answer in a sentence whether anybody could give less, curve by curve."""
     groups: dict[tuple[Word, str], list[str]] = {}
     for curve in curves:
         word, said = _sum_up_cuts(audit, curve)
@@ -410,6 +369,10 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
     command: what was typed.
     """
     plan = found.protocol == "P2"
+    satisfied, paired = f"{SATISFIED} {_compare_by_then(found)}", f"{PAIRED} {INTERVALS}"
+    explained = (PROTOCOLS[found.protocol], satisfied, paired)
+    stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
+    idle = [CONTRIBUTORS] if any(0 in curve.contributions for curve in found.curves) else []
     return Page(
         title="Could anybody give less than the plan asks?" if plan else "Could anybody give less?",
         verdict=describe_audit(found),
@@ -417,9 +380,13 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
         sections=(
             Section("What giving less comes to", tuple(_show_curves(found))),
             Section("Who could give less", tuple(_show_agents(found))),
-            Section("How to read this", tuple(_explain(found))),
+            Section("How to read this", (*explained, *idle)),
         ),
-        facts=tuple(_list_facts(found)),
+        facts=(
+            ("Audit", f"by {found.protocol}; {describe_trials(found, stops)}"),
+            *((curve.algorithm, format_settings(curve.settings)) for curve in found.curves),
+            *list_training_facts(found),
+        ),
         command=command,
     )
 
@@ -500,11 +467,16 @@ def _show_agents(found: DefectionAudit) -> Iterator[Part]:
     for curve in found.curves:
         said = "Nothing is asked of anybody."
         if any(curve.contributions):
+            said = capitalize_first(_sum_up_cuts(found, curve)[1])
+            highest = max((point.level for point in curve.levels if point.level < 1), default=1.0)
+            less, not_less = (_find_levels(found, curve, word) for word in ("yes", "no"))
+            if highest < 1 and not less and not_less:
+                said += f"; parts between {100 * highest:g} and 100 % were not tried"
             worst = curve.find_worst_off()
-            said = _count_cuts(found, curve) + (f" {worst} fares worst." if worst else "")
+            said += f". {worst} fares worst." if worst else "."
         yield Section(curve.algorithm, (said, _list_agents_down(found, curve)))
     if len(found.clients) > 1:
-        yield _list_others(found)
+        yield _list_by_level(found, OTHERS, lambda satisfied: satisfied.others)
         if any(0 in curve.contributions for curve in found.curves):
             yield DILUTED
 
@@ -548,14 +520,6 @@ def _mark_cut(verdict: CutVerdict, asked: int) -> Cell:
     return Mark(f"not clear: {verdict.why}", "unsure")
 
 
-def _explain(found: DefectionAudit) -> Iterator[Part]:
-    yield PROTOCOLS[found.protocol]
-    yield f"{SATISFIED} {_compare_by_then(found)}"
-    yield f"{PAIRED} {INTERVALS}"
-    if any(0 in curve.contributions for curve in found.curves):
-        yield CONTRIBUTORS
-
-
 def _compare_by_then(found: DefectionAudit) -> str:
     """Say what the shares would be if an agent were satisfied once it has reached its goal."""
     curves = [curve for curve in found.curves if _find_spoken_share(found, curve).trials]
@@ -567,13 +531,6 @@ def _compare_by_then(found: DefectionAudit) -> str:
         f"If to have been so at any evaluation counted, the shares at {format_level(point.level)} "
         f"would be {_list_shares(curves, shares)}."
     )
-
-
-def _list_facts(found: DefectionAudit) -> Iterator[tuple[str, str]]:
-    stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
-    yield "Audit", f"by {found.protocol}; {describe_trials(found, stops)}"
-    yield from ((curve.algorithm, format_settings(curve.settings)) for curve in found.curves)
-    yield from list_training_facts(found)
 
 
 def describe_trials(found: DefectionAudit | Frontier, stops: str = "") -> str:
