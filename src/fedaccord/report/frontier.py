@@ -1,12 +1,4 @@
-"""Algorithms side by side: for a terminal, and as a page with figures.
-
-show_frontier(frontier)     what a terminal shows
-frontier_page(frontier)     the page
-plot_frontier(frontier)     how often who cuts is satisfied, by the samples it takes
-plot_satisfied(frontier)    how often all are satisfied, by the samples it takes
-
-Figures are drawn on the axes they are given, or on their own, unknown to matplotlib.pyplot.
-"""
+"""Algorithms side by side: for a terminal, and as a page with figures."""
 
 from __future__ import annotations
 
@@ -17,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedaccord.frontier.sentences import harm
 from fedaccord.report import style
-from fedaccord.report.defection import (
-    describe_trials,
-    format_share,
-    list_training_facts,
-)
+from fedaccord.report.defection import describe_trials, format_share, list_training_facts
 from fedaccord.report.model import (
     FEW,
     MANY,
@@ -42,7 +30,6 @@ from fedaccord.wording import (
     format_level,
     format_mean,
     format_percent,
-    format_percent_tick,
     format_settings,
 )
 
@@ -160,6 +147,8 @@ def list_goals(frontier: Frontier) -> Records:
     samples = [f"{100 * frontier.share(one)[0]:.0f}{NO_BREAK}%" for one in contenders]
     others = [_format_unbroken(one.others("P2", level)) for one in contenders]
     plans = [_name_plan(one) for one in contenders]
+    scores = [f"{sum(goal.reached for goal in goals)} of 3" for goals in reached]
+    gives = (f"contributor that gives {at} of its share (P2)", f"contributor that\ngives {at} (P2)")
     return Records(
         "Algorithms with their plans, and the three goals",
         (
@@ -167,19 +156,10 @@ def list_goals(frontier: Frontier) -> Records:
             Column("plan", lambda n: shorten_name(plans[n]), where="terminal"),
             Column("plan", lambda n: plans[n], where="page"),
             *goal(0, satisfied, "everybody satisfied", "everybody\nsatisfied"),
-            *goal(
-                1,
-                cut,
-                f"contributor that gives {at} of its share (P2)",
-                f"contributor that\ngives {at} (P2)",
-            ),
+            *goal(1, cut, *gives),
             *goal(2, samples, f"samples, of {frontier.baseline}'s"),
             Column("all the others\nthen", lambda n: others[n], where="terminal"),
-            Column(
-                "goals\nreached",
-                lambda n: f"{sum(one.reached for one in reached[n])} of 3",
-                where="terminal",
-            ),
+            Column("goals\nreached", lambda n: scores[n], where="terminal"),
         ),
         range(len(contenders)),
     )
@@ -280,12 +260,7 @@ def choose_kinds(frontier: Frontier) -> list[tuple[str, str]]:
 
 
 def list_levels(frontier: Frontier, protocol: str, who: str) -> Table:
-    """List how often somebody was satisfied by what one gave, contender by contender.
-
-    frontier: the comparison.
-    protocol: "P1" or "P2".
-    who: one of WHO.
-    """
+    """List how often somebody, one of WHO, was satisfied by what one gave under P1 or P2."""
     # Of the others, only levels at which somebody cuts.
     levels = [level for level in frontier.levels if level < 1 or who != "others"]
     of = "what is asked of it" if protocol == "P2" else "its data"
@@ -293,19 +268,18 @@ def list_levels(frontier: Frontier, protocol: str, who: str) -> Table:
     caption = f"{protocol}: {WHO[who]} that {verb} a part of {of} reaches its goal"
     if who == "others":
         caption = f"{protocol}: {WHO[who]} reach theirs when a contributor {verb} a part of {of}"
+
+    def share(one: Contender, level: float) -> Proportion:
+        if who == "others":
+            return one.others(protocol, level)
+        return one.defector(protocol, level, contributors=who == "contributors")
+
     rows = [
-        (one.name, *(_format_unbroken(_find_share(one, protocol, at, who)) for at in levels))
+        (one.name, *(_format_unbroken(share(one, level)) for level in levels))
         for one in frontier.contenders
     ]
     heads = (format_level(level).replace(" ", NO_BREAK) for level in levels)
     return Table(caption, ("algorithm", *heads), tuple(rows))
-
-
-def _find_share(contender: Contender, protocol: str, level: float, who: str) -> Proportion:
-    """Return how often somebody was satisfied when one gave less."""
-    if who == "others":
-        return contender.others(protocol, level)
-    return contender.defector(protocol, level, contributors=who == "contributors")
 
 
 # The page.
@@ -317,6 +291,8 @@ def frontier_page(found: Frontier, *, command: str = "") -> Page:
     found: the comparison.
     command: what was typed.
     """
+    told = tuple(_tell_stories(found))
+    stories = [Listing(told)] if told else []
     return Page(
         title="Which algorithm satisfies all, and lets nobody give less?",
         verdict=found.conclusion,
@@ -324,7 +300,7 @@ def frontier_page(found: Frontier, *, command: str = "") -> Page:
         sections=(
             Section("Algorithms side by side", tuple(_show_overview(found))),
             Section("What giving less comes to", tuple(_show_cuts(found))),
-            Section("Who is asked for how much", tuple(_show_asked(found))),
+            Section("Who is asked for how much", (_list_asked_down(found), *stories)),
             Section("How to read this", (found.provenance, PLANS, PROTOCOLS, SATISFIED, INTERVALS)),
         ),
         facts=(
@@ -413,16 +389,11 @@ def _show_cuts(found: Frontier) -> Iterator[Part]:
         yield Listing(tuple(harmed))
 
 
-def _show_asked(found: Frontier) -> Iterator[Part]:
-    yield _list_asked_down(found)
-    stories = [_tell_story(one) for one in found.contenders if one.story]
-    if stories:
-        yield Listing(tuple(stories))
-
-
-def _tell_story(one: Contender) -> str:
-    runs = f" It took {one.planning_runs:,} runs of training." if one.planning_runs else ""
-    return f"{one.name}, {_name_plan(one)}: {one.story}{runs}"
+def _tell_stories(found: Frontier) -> Iterator[str]:
+    for one in found.contenders:
+        runs = f" It took {one.planning_runs:,} runs of training." if one.planning_runs else ""
+        if one.story:
+            yield f"{one.name}, {_name_plan(one)}: {one.story}{runs}"
 
 
 # Figures.
@@ -509,16 +480,9 @@ def _draw(
     top: str,
     ax: Axes | None,
 ) -> Axes:
-    from matplotlib.ticker import FixedLocator, MaxNLocator
+    from matplotlib.ticker import FixedLocator
 
-    from fedaccord.report.drawing import (
-        finish,
-        new_axes,
-        put_legend,
-        set_labels,
-        size_of,
-        styled,
-    )
+    from fedaccord.report.drawing import finish, new_axes, set_axes, size_of, styled
 
     ax = new_axes() if ax is None else ax
     known = [place for place in places if place.height.trials]
@@ -529,13 +493,10 @@ def _draw(
         _put_region(ax, frontier.goals.samples, *heights)
         for n, (place, shift) in enumerate(zip(known, _choose_shifts(known, right), strict=True)):
             _put_place(ax, place, n, shift)
-        ax.xaxis.set_major_formatter(format_percent_tick)
-        ax.xaxis.set_major_locator(MaxNLocator(6 if size_of(ax)[0] < 6 else 11))
-        ax.yaxis.set_major_formatter(format_percent_tick)
         ax.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-        ax.grid(axis="both")
-        set_labels(ax, x=f"different points used, in per cent of {frontier.baseline}'s", top=top)
-        put_legend(ax)
+        x = f"different points used, in per cent of {frontier.baseline}'s"
+        ticks = 6 if size_of(ax)[0] < 6 else 11
+        set_axes(ax, x=x, top=top, percent="xy", ticks=ticks, grid="both")
         if not known:
             ax.text(0.5, 0.5, "nothing to show", transform=ax.transAxes, ha="center")
     return finish(ax)
@@ -545,21 +506,15 @@ def _put_region(ax: Axes, samples: float, low: float, high: float) -> None:
     """Shade where the goals of a figure are met."""
     from matplotlib.patches import Rectangle
 
+    from fedaccord.report.drawing import write_beside
+
     # To the edges of the figure, and wide enough to be seen.
     bottom = -0.04 if low == 0 else low
     above = 1.04 if high == 1 else high
-    ax.add_patch(
-        Rectangle((0, bottom), samples, above - bottom, color=style.GOOD, alpha=0.18, zorder=0.5)
-    )
-    ax.annotate(
-        "goal",
-        (0, (bottom + above) / 2),
-        xytext=(5, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=style.SMALL,
-        color=style.GOOD,
-    )
+    look = {"color": style.GOOD, "alpha": 0.18, "zorder": 0.5}
+    ax.add_patch(Rectangle((0, bottom), samples, above - bottom, **look))
+    middle = (bottom + above) / 2
+    write_beside(ax, 0, middle, "goal", by=(5, 0), va="center", color=style.GOOD)
 
 
 def _choose_shifts(places: Sequence[Place], right: float) -> list[float]:
@@ -591,20 +546,10 @@ def _put_place(ax: Axes, place: Place, n: int, shift: float) -> None:
     if place.ends is not None and place.ends[1] - place.ends[0] > 0.01:
         low, high = place.ends
         bars["xerr"] = [[max(place.share - low, 0)], [max(high - place.share, 0)]]
-    ax.errorbar(
-        [place.share],
-        [share.p],
-        fmt=marker,
-        color=colour,
-        markerfacecolor=colour if place.filled else style.PAPER,
-        markeredgewidth=1.6,
-        markersize=7,
-        elinewidth=1.2,
-        label=listed(place.name),
-        transform=moved,
-        clip_on=False,
-        **bars,
-    )
+    bars |= {"color": colour, "elinewidth": 1.2, "label": listed(place.name)}
+    marks = {"markerfacecolor": colour if place.filled else style.PAPER, "markeredgewidth": 1.6}
+    spot = {"fmt": marker, "markersize": 7, "transform": moved, "clip_on": False}
+    ax.errorbar([place.share], [share.p], **spot, **marks, **bars)
 
 
 def _choose_look(n: int) -> tuple[str, str]:
