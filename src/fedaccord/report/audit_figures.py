@@ -9,7 +9,7 @@ import numpy as np
 from fedaccord._checks import Indices
 from fedaccord.audit import LISTED, Audit
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, new_axes, short, styled
+from fedaccord.report.drawing import finish, new_axes, short, styled, write_beside
 from fedaccord.report.games import ROWS, tabulate_needs
 from fedaccord.report.games_figures import (
     FEW,
@@ -22,7 +22,6 @@ from fedaccord.report.games_figures import (
     legend_beside_names,
     narrow_size,
     set_samples_axis,
-    write_beside,
 )
 from fedaccord.report.games_verdicts import find_worst_envy, is_off, mark_off
 from fedaccord.report.model import Cell, Picture, Table, rank
@@ -185,8 +184,8 @@ def _draw_arrows(ax: Axes, audit: Audit) -> None:
     given = audit.contributions
     ax.plot(given[order], range(len(order)), "o", color=style.INK, markersize=8, zorder=4)
     for agent, y in place.items():
-        text, below = format_amount(float(given[agent])), {"ha": "center", "va": "top"}
-        write_beside(ax, given[agent], y, text, by=(0, -7), fontsize=TINY, **below)
+        text = format_amount(float(given[agent]))
+        write_beside(ax, given[agent], y, text, by=(0, -7), fontsize=TINY, ha="center", va="top")
     for pairs, colour, line in (
         (audit.envy, style.BAD, "solid"),
         (audit.borderline, style.UNSURE, (0, (3, 2))),

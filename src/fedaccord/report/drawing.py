@@ -228,8 +228,9 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
     room = PLOT_SHARE * size_of(ax)[0]
     shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
     columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
-    above = {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
-    place = {"ncols": columns, **(above if isinstance(ax, OwnAxes) else _below(ax)), **options}
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
+    where = above if isinstance(ax, OwnAxes) else _below(ax)
+    place = {"ncols": columns, **where, **options}
     # matplotlib fills column by column; people read line by line.
     columns = int(place["ncols"])
     across = [n for first in range(columns) for n in range(first, len(shown), columns)]
@@ -280,7 +281,7 @@ def write_beside(
 
     look: options of matplotlib's for text, such as its size.
     """
-    usual = {"va": "center_baseline", "fontsize": style.SMALL, "parse_math": False}
+    usual: dict[str, Any] = {"va": "center_baseline", "fontsize": style.SMALL, "parse_math": False}
     ax.annotate(text, (x, y), xytext=by, textcoords="offset points", **{**usual, **look})
 
 

@@ -511,8 +511,8 @@ def _put_region(ax: Axes, samples: float, low: float, high: float) -> None:
     # To the edges of the figure, and wide enough to be seen.
     bottom = -0.04 if low == 0 else low
     above = 1.04 if high == 1 else high
-    look = {"color": style.GOOD, "alpha": 0.18, "zorder": 0.5}
-    ax.add_patch(Rectangle((0, bottom), samples, above - bottom, **look))
+    place = ((0, bottom), samples, above - bottom)
+    ax.add_patch(Rectangle(*place, color=style.GOOD, alpha=0.18, zorder=0.5))
     middle = (bottom + above) / 2
     write_beside(ax, 0, middle, "goal", by=(5, 0), va="center", color=style.GOOD)
 
@@ -546,10 +546,16 @@ def _put_place(ax: Axes, place: Place, n: int, shift: float) -> None:
     if place.ends is not None and place.ends[1] - place.ends[0] > 0.01:
         low, high = place.ends
         bars["xerr"] = [[max(place.share - low, 0)], [max(high - place.share, 0)]]
-    bars |= {"color": colour, "elinewidth": 1.2, "label": listed(place.name)}
-    marks = {"markerfacecolor": colour if place.filled else style.PAPER, "markeredgewidth": 1.6}
-    spot = {"fmt": marker, "markersize": 7, "transform": moved, "clip_on": False}
-    ax.errorbar([place.share], [share.p], **spot, **marks, **bars)
+    if not place.filled:
+        bars["markerfacecolor"] = style.PAPER
+    bars |= {"color": colour, "elinewidth": 1.2, "label": listed(place.name), "transform": moved}
+    marks: dict[str, Any] = {
+        "fmt": marker,
+        "markersize": 7,
+        "markeredgewidth": 1.6,
+        "clip_on": False,
+    }
+    ax.errorbar([place.share], [share.p], **bars, **marks)
 
 
 def _choose_look(n: int) -> tuple[str, str]:

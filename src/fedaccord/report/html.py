@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from numbers import Integral
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from fedaccord._io.files import replacing
 from fedaccord._lazy import imported
@@ -116,10 +116,7 @@ def lay_out(table: Table) -> Laid:
         rows=tuple(tuple(map(_show, row, places)) for row in rows),
         # That there is no sum goes without saying.
         footer=tuple(
-            tuple(
-                Shown("") if cell is None else _show(cell, n)
-                for cell, n in zip(row, places, strict=True)
-            )
+            tuple(map(_show, ["" if cell is None else cell for cell in row], places))
             for row in footer
         ),
     )
@@ -147,11 +144,8 @@ def _places(cells: Sequence[Cell]) -> int:
         return 0
     most = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), BEHIND)
     # No more than any of them needs.
-    return next(n for n in range(most + 1) if n == most or _needs_no_more(found, n, most))
-
-
-def _needs_no_more(numbers: Sequence[float], places: int, most: int) -> bool:
-    return all(round(number, places) == round(number, most) for number in numbers)
+    exact = [round(number, most) for number in found]
+    return next(n for n in range(most + 1) if [round(number, n) for number in found] == exact)
 
 
 def _show(cell: Cell, places: int) -> Shown:
@@ -209,8 +203,8 @@ class Files:
     png: bytes
 
 
-def _drawn(picture: Picture, size: tuple[float, float], *, png: bool = True) -> Files:
-    svg_file, png_file = io.BytesIO(), io.BytesIO()
+def _draw(picture: Picture, size: tuple[float, float], *, png: bool = True) -> Files:
+    svg_file, png_file, smaller = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with drawing.styled():
         ax = drawing.new_axes(size)
         picture.draw(ax)
@@ -221,26 +215,24 @@ def _drawn(picture: Picture, size: tuple[float, float], *, png: bool = True) -> 
             # Laid out already; both forms are to show the same.
             figure.set_layout_engine("none")
             figure.savefig(png_file, format="png", dpi=DPI)
-    return Files(svg_file.getvalue().decode(), _smaller(png_file) if png else b"")
+            # With a palette of 128 colours: a third of the size, and nobody sees it.
+            with Image.open(png_file) as image:
+                image.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(smaller, "png")
+    return Files(svg_file.getvalue().decode(), smaller.getvalue())
 
 
-def _smaller(png: IO[bytes]) -> bytes:
-    """Write a PNG with a palette of 128 colours: a third of the size, and nobody sees it."""
-    smaller = io.BytesIO()
-    with Image.open(png) as image:
-        image.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(smaller, "png")
-    return smaller.getvalue()
+def picture_svg(picture: Picture, source: str = "") -> str:
+    """Draw a picture as an SVG file, in light colours on white.
 
-
-def picture_svg(picture: Picture) -> str:
-    """Draw a picture as an SVG file, in light colours on white."""
-    source = _drawn(picture, picture.size, png=False).svg
+    source: what matplotlib wrote, where it is drawn already.
+    """
+    source = source or _draw(picture, picture.size, png=False).svg
     return style.write_svg(source, title=plain(picture.title), alt=plain(picture.alt))
 
 
 def picture_png(picture: Picture) -> bytes:
     """Draw a picture as a PNG file."""
-    return _drawn(picture, picture.size).png
+    return _draw(picture, picture.size).png
 
 
 def picture_csv(picture: Picture) -> str:
@@ -252,7 +244,7 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     """Write a picture as SVG and PNG and its numbers as CSV into a folder; give the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for suffix, content in _contents(picture, _drawn(picture, picture.size)).items():
+    for suffix, content in _contents(picture, _draw(picture, picture.size)).items():
         written.append(folder / f"{picture.name}.{suffix}")
         with replacing(written[-1]) as file:
             file.write(content)
@@ -260,20 +252,15 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
 
 
 def _contents(picture: Picture, drawn: Files) -> dict[str, bytes]:
-    svg = style.write_svg(drawn.svg, title=plain(picture.title), alt=plain(picture.alt))
     # The mark in front tells spreadsheets that it is UTF-8.
     return {
         "png": drawn.png,
-        "svg": svg.encode(),
+        "svg": picture_svg(picture, drawn.svg).encode(),
         "csv": picture_csv(picture).encode("utf-8-sig", "backslashreplace"),
     }
 
 
 TYPES = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}
-
-
-def _address(suffix: str, content: bytes) -> str:
-    return f"data:{TYPES[suffix]};base64,{b64encode(content).decode()}"
 
 
 # Pages.
@@ -316,17 +303,20 @@ class _Builder:
         return {"id": f"t{self.tables}", "table": lay_out(table), **size}
 
     def picture(self, picture: Picture) -> dict[str, Any]:
-        drawn = _drawn(picture, picture.size)
+        drawn = _draw(picture, picture.size)
         drawings = [self.drawing(drawn.svg, f"p-{picture.name}", "wide")]
         if picture.narrow is not None:
-            second = _drawn(picture, picture.narrow, png=False)
+            second = _draw(picture, picture.narrow, png=False)
             drawings.append(self.drawing(second.svg, f"n-{picture.name}", "narrow"))
         contents = _contents(picture, drawn)
         return {
             "kind": "picture",
             "picture": picture,
             "drawings": drawings,
-            "downloads": {key: _address(key, content) for key, content in contents.items()},
+            "downloads": {
+                key: f"data:{TYPES[key]};base64,{b64encode(content).decode()}"
+                for key, content in contents.items()
+            },
             **self.table(picture.data),
         }
 
@@ -342,6 +332,12 @@ def page_html(page: Page) -> str:
     builder = _Builder()
     sections = [builder.section(section) for section in page.sections]
     css, script = _css(builder.classes), _packaged("page.js")
+    hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, script)]
+    # This page's style and script by their hashes, pictures that it holds, nothing else.
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     text: str = _template().render(
         page=page,
         sections=sections,
@@ -350,7 +346,7 @@ def page_html(page: Page) -> str:
         most_printed=MOST_PRINTED,
         css=Markup(css),
         script=Markup(script),
-        policy=_policy(css, script),
+        policy=policy,
     )
     return text
 
@@ -377,15 +373,6 @@ def _css(classes: dict[str, str]) -> str:
     paper = f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
     fonts = f"body{{font-family:{style.FONTS}}}\n"
     return themes + paper + fonts + _packaged("page.css") + style.write_rules(classes, themed=True)
-
-
-def _policy(css: str, script: str) -> str:
-    """Allow this page's style and script by their hashes, pictures that it holds, nothing else."""
-    hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, script)]
-    return (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 @cache

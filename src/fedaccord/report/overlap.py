@@ -298,8 +298,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
                 [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
             )
             width = 0.8 + 6 * float(held[agent])
-            look = {"facecolor": "none", "edgecolor": colour, "alpha": 0.6, "linewidth": width}
-            ax.add_patch(PathPatch(curve, **look))
+            ax.add_patch(PathPatch(curve, fc="none", ec=colour, alpha=0.6, linewidth=width))
         ax.plot(1, heights[n], marker, color=colour, markersize=9, zorder=3)
         held_by = count(int(np.count_nonzero(held)), "agent")
         said = f"{count(int(found.sizes[group]), 'point')} of {held_by}"
@@ -441,10 +440,18 @@ def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
         Patch(facecolor=shade, label=f"{low + (high - low) * (n + 1) / steps:.{digits}g}")
         for n, shade in enumerate(style.SHADES)
     ]
-    title = {"title": _wrap(ax, f"{what}, up to"), "title_fontsize": style.SMALL}
-    place = {"loc": "upper left", "bbox_to_anchor": (0, -0.01), "alignment": "left"}
-    sizes = {"handlelength": 1.2, "handleheight": 1.2, "columnspacing": 1.0}
-    ax.legend(handles=patches, ncols=3 if is_narrow(ax) else steps, **title, **place, **sizes)
+    ax.legend(
+        handles=patches,
+        ncols=3 if is_narrow(ax) else steps,
+        loc="upper left",
+        bbox_to_anchor=(0, -0.01),
+        title=_wrap(ax, f"{what}, up to"),
+        title_fontsize=style.SMALL,
+        alignment="left",
+        handlelength=1.2,
+        handleheight=1.2,
+        columnspacing=1.0,
+    )
 
 
 def _wrap(ax: Axes, what: str) -> str:
@@ -566,8 +573,8 @@ def _overlap_data(game: Game, found: Overlap) -> Table:
         return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
     if isinstance(found, Blocks):
         shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
-        heads = ("agent", "others it shares with")
-        return Table("Agents in the order of the picture", heads, tuple(shown))
+        two = ("agent", "others it shares with")
+        return Table("Agents in the order of the picture", two, tuple(shown))
     starts, heights = count_agents(found)
     bins = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), heights.tolist(), strict=True)
     return Table("Agents by the others they share with", ("from", "to", "agents"), tuple(bins))

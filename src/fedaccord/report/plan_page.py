@@ -455,9 +455,9 @@ def plot_tradeoffs(plan: Plan, ax: Axes | None = None) -> Axes:
             (True, "D", 9, style.STABLE, "the plan"),
         ):
             some = [n for n, t in enumerate(plan.tradeoffs) if t.chosen is chosen]
-            look = {"color": colour, "markersize": size, "label": label, "zorder": 3 + chosen}
             if some:
-                ax.plot(totals[some], felt[some], marker, **look)
+                spots = ax.plot(totals[some], felt[some], marker, color=colour, label=label)
+                spots[0].set(markersize=size, zorder=3 + chosen)
         for n, (x, y) in enumerate(zip(totals.tolist(), felt.tolist(), strict=True)):
             if len(totals) <= NUMBERED:
                 givers = len(plan.tradeoffs[n].contributors)

@@ -367,8 +367,8 @@ def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
             colour, marker, _ = style.series(n)
             own = [d for d in draws if d.batch_size == size and not np.isnan(d.accuracy)]
             rates, heights = [d.learning_rate for d in own], [d.accuracy for d in own]
-            look = {"color": colour, "markersize": 7, "label": f"batches of {size:,}"}
-            ax.plot(rates, heights, marker, clip_on=False, **look)
+            label = f"batches of {size:,}"
+            ax.plot(rates, heights, marker, color=colour, ms=7, label=label, clip_on=False)
         diverged = [draw.learning_rate for draw in draws if np.isnan(draw.accuracy)]
         if diverged:
             bottom = [0.0] * len(diverged)
