@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector
+from fedaccord.federation.defection.intervals import mean_interval
 
 RESAMPLES = 2_000
 
@@ -46,26 +47,17 @@ class Estimate:
         return abs(self.value - number) <= tolerance and self.high - self.low <= widest
 
 
-def student_quantile(n: int) -> float:
-    """Return Student's quantile for a 95 % interval from so many values."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, max(1, n - 1)))
-
-
-def normal_share(z: float) -> float:
-    """Return the share of a normal distribution below so many deviations."""
-    return math.erfc(-z / math.sqrt(2)) / 2
-
-
 def estimate_mean(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
-    table = np.asarray(values, dtype=np.float64)
-    n, mean = len(table), float(table.mean())
-    if n < 2:
-        return Estimate(mean, -math.inf, math.inf)
-    reach = student_quantile(n) * float(table.std(ddof=1)) / math.sqrt(n)
-    return Estimate(mean, mean - reach, mean + reach)
+    low, high = mean_interval(values) or (-math.inf, math.inf)
+    return Estimate(float(np.mean(values)), low, high)
+
+
+def find_quantile(n: int) -> float:
+    """Return Student's quantile for a 95 % interval from so many values."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1, n - 1), 0.975))
 
 
 def estimate_difference(differences: ArrayLike) -> Estimate:
@@ -81,7 +73,7 @@ def estimate_difference(differences: ArrayLike) -> Estimate:
     n = len(table) + 2
     centre = float(table.sum()) / n
     variance = (float((table**2).sum()) + 1) / n - centre**2
-    reach = student_quantile(len(table)) * math.sqrt(variance / n)
+    reach = find_quantile(len(table)) * math.sqrt(variance / n)
     return Estimate(float(table.mean()), max(-1.0, centre - reach), min(1.0, centre + reach))
 
 
@@ -98,6 +90,8 @@ def resample(trials: Vector, statistic: Callable[[Vector], float], *, seed: int 
     """
     random, n = np.random.default_rng(seed), len(trials)
     found = [statistic(trials[random.integers(n, size=n)]) for _ in range(RESAMPLES)]
-    out = normal_share(student_quantile(n) * math.sqrt(n / max(1, n - 1)))
+    further = find_quantile(n) * math.sqrt(n / max(1, n - 1))
+    # The share of a normal distribution below so many deviations.
+    out = math.erfc(-further / math.sqrt(2)) / 2
     low, high = np.quantile(found, (1 - out, out))
     return Estimate(statistic(trials), float(low), float(high))

@@ -7,14 +7,14 @@ again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Matrix, Vector
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.reproduce.claims import Setting, Unavailable
@@ -22,8 +22,8 @@ from fedaccord.reproduce.claims import Setting, Unavailable
 if TYPE_CHECKING:
     from fedaccord.federation.config.build import Building
     from fedaccord.federation.config.load import Config
-    from fedaccord.federation.config.sections import AuditOptions
     from fedaccord.federation.defection.curves import DefectionAudit
+    from fedaccord.federation.defection.audit import Design
     from fedaccord.federation.defection.solo import SoloCurves
     from fedaccord.federation.runs.store import Outcome
 
@@ -36,27 +36,58 @@ SEED = 2021
 
 @dataclass(frozen=True)
 class Audited:
-    """An audit of defection with what came of its runs.
+    """An audit of defection, whose runs can be read again.
 
     audit: the curves.
-    outcomes: by algorithm and level, per trial, per defector: who defected, and the outcome.
-    samples: by algorithm, per trial, round and client: the samples drawn, all in full.
-    accuracy: the same for the accuracy, NaN in rounds without an evaluation.
+    design: which runs it took.
+    file: the file of finished runs.
     """
 
     audit: DefectionAudit
-    outcomes: Mapping[tuple[str, float], list[list[tuple[int, Outcome]]]]
-    samples: Mapping[str, Vector]
-    accuracy: Mapping[str, Vector]
+    design: Design
+    file: Path
+
+    def read_outcomes(self, algorithm: str, level: float) -> list[list[tuple[int, Outcome]]]:
+        """Read per trial, per defector: who defected to a level, and the outcome."""
+        from fedaccord.federation.defection.audit import cut
+        from fedaccord.federation.runs.store import RunStore
+
+        def find(client: int, trial: int) -> Outcome:
+            given = cut(self.design.points, client, level)
+            found = store.get(self.design.run(algorithm, given, trial))
+            assert found is not None
+            return found
+
+        with RunStore(self.file) as store:
+            return [
+                [(client, find(client, trial)) for client in self.design.defectors_of(trial)]
+                for trial in range(self.design.options.trials)
+            ]
 
     def satisfied(self, algorithm: str, level: float) -> Vector:
         """Return each trial's share of defectors that were satisfied at the last evaluation."""
-        return np.array(
-            [
-                np.mean([outcome.satisfied[client] for client, outcome in trial])
-                for trial in self.outcomes[algorithm, level]
-            ]
-        )
+        shares = [
+            np.mean([outcome.satisfied[client] for client, outcome in trial])
+            for trial in self.read_outcomes(algorithm, level)
+        ]
+        return np.array(shares)
+
+    def read_rounds(self, algorithm: str) -> list[tuple[Matrix, Matrix]]:
+        """Read per trial, with everybody's full contribution, by round and client: what was drawn.
+
+        And the accuracies, NaN in rounds without an evaluation.
+        """
+        from fedaccord.federation.runs.store import RunStore
+
+        found = []
+        with RunStore(self.file) as store:
+            for trial in range(self.design.options.trials):
+                rows = store.rows(self.design.run(algorithm, self.design.points, trial))
+                cells = {(n, client): (drawn, right) for n, client, drawn, _, _, right in rows}
+                rounds = range(1, max(n for n, _ in cells) + 1)
+                table = np.array([[cells[n, name] for name in self.design.names] for n in rounds])
+                found.append((table[:, :, 0], table[:, :, 1]))
+        return found
 
 
 @dataclass(frozen=True)
@@ -116,19 +147,19 @@ class Experiment:
         what: for whoever waits.
         """
         from fedaccord.federation.defection.audit import defection_curves
-        from fedaccord.federation.runs.store import RunStore
+        from fedaccord.federation.defection.audit import Design
 
-        wanted, algorithms = _by_p1(self.config), self.config.algorithms
-        source = self.building.source(wanted.seed)
-        with RunStore(self.file) as store:
-            audit = defection_curves(
-                *(source, algorithms),
-                options=wanted,
-                workers=self.setting.workers,
-                store=store,
-                progress=lambda now: self.setting.tell(what, now.done, now.total),
-            )
-            return _read_outcomes(audit, source, self.config, store)
+        # By the paper's protocol and to the last trial.
+        wanted = dataclasses.replace(self.config.audit, protocol="P1", plan=None, width=None)
+        source, algorithms = self.building.source(wanted.seed), self.config.algorithms
+        audit = defection_curves(
+            *(source, algorithms),
+            options=wanted,
+            workers=self.setting.workers,
+            store=self.file,
+            progress=lambda now: self.setting.tell(what, now.done, now.total),
+        )
+        return Audited(audit, Design.of(source, algorithms, wanted), self.file)
 
     def train_alone(self, what: str, *, levels: tuple[float, ...] | None = None) -> SoloCurves:
         """Train every agent alone, all with the same part of their points.
@@ -148,62 +179,6 @@ class Experiment:
             store=self.file,
             progress=lambda done, of: self.setting.tell(what, done, of),
         )
-
-
-def _by_p1(config: Config) -> AuditOptions:
-    """Return what a config asks of an audit, by the paper's protocol and to the last trial."""
-    return dataclasses.replace(config.audit, protocol="P1", plan=None, width=None)
-
-
-def _read_outcomes(audit: DefectionAudit, source: Any, config: Config, store: Any) -> Audited:
-    """Take every run of an audit out of the store again."""
-    from fedaccord.federation.defection.audit import Design, cut
-
-    wanted = _by_p1(config)
-    design = Design.of(source, config.algorithms, wanted)
-    outcomes = {
-        (name, level): [
-            [
-                (client, store.get(design.run(name, cut(design.points, client, level), trial)))
-                for client in design.defectors_of(trial)
-            ]
-            for trial in range(wanted.trials)
-        ]
-        for name in config.algorithms
-        for level in wanted.levels
-    }
-    full = {
-        name: [
-            _by_round(store.rows(design.run(name, design.points, trial)), design.names)
-            for trial in range(wanted.trials)
-        ]
-        for name in config.algorithms
-    }
-    # A run that diverged is shorter; what is not there is NaN.
-    samples, accuracy = (
-        {name: _stack([pair[place] for pair in found]) for name, found in full.items()}
-        for place in (0, 1)
-    )
-    return Audited(audit, outcomes, samples, accuracy)
-
-
-def _by_round(rows: list[tuple[Any, ...]], names: tuple[str, ...]) -> tuple[Vector, Vector]:
-    """Return the samples and the accuracies of a run: a row per round, a column per client."""
-    rounds, column = max(row[0] for row in rows), {name: i for i, name in enumerate(names)}
-    samples, accuracy = np.zeros((rounds, len(names))), np.zeros((rounds, len(names)))
-    for number, client, drawn, _, _, found in rows:
-        samples[number - 1, column[client]] = drawn
-        accuracy[number - 1, column[client]] = found
-    return samples, accuracy
-
-
-def _stack(tables: list[Vector]) -> Vector:
-    longest = max(len(table) for table in tables)
-    padded = [
-        np.pad(table, ((0, longest - len(table)), (0, 0)), constant_values=np.nan)
-        for table in tables
-    ]
-    return np.array(padded)
 
 
 def set_up(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Matrix, Vector
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.estimates import Estimate, estimate_difference, estimate_mean
 from fedaccord.reproduce.experiment import Audited, Data, set_up, with_section
@@ -100,7 +100,7 @@ def fedavg_draws(setting: Setting) -> Measured:
     """Compare the samples that agents drew, in every run with everybody's full contribution."""
     found, data = _audit_defection(setting)
     # With all points there is one run for all who might defect.
-    drawn = np.array([trial[0][1].samples for trial in found.outcomes[FEDAVG, 1.0]])
+    drawn = np.array([trial[0][1].samples for trial in found.read_outcomes(FEDAVG, 1.0)])
     worst = int((drawn.max(axis=1) - drawn.min(axis=1)).max())
     words = {"data": data, "mean": drawn.mean()}
     return Measured(largest_difference=worst, runs=len(drawn), words=words)
@@ -111,26 +111,24 @@ def mw_fed_draws(setting: Setting) -> Measured:
     """Look who draws how much, in rounds where some have met their goals and others have not."""
     found, data = _audit_defection(setting)
     goals = np.array(found.audit.requirements)
-    burden = {
-        name: measure_burdens(found.samples[name], found.accuracy[name], goals)
-        for name in (FEDAVG, MW_FED)
-    }
-    totals = np.unique(found.samples[MW_FED].sum(axis=2))
-    return judge_burden(burden, totals[~np.isnan(totals)], data, setting.expected)
+    rounds = {name: found.read_rounds(name) for name in (FEDAVG, MW_FED)}
+    burden = {name: measure_burdens(runs, goals) for name, runs in rounds.items()}
+    totals = np.unique(np.concatenate([drawn.sum(axis=1) for drawn, _ in rounds[MW_FED]]))
+    return judge_burden(burden, totals, data, setting.expected)
 
 
-def measure_burdens(samples: Vector, accuracy: Vector, goals: Vector) -> Vector:
+def measure_burdens(runs: Iterable[tuple[Matrix, Matrix]], goals: Vector) -> Vector:
     """Return per trial what agents that have met their goals draw, in parts of an equal share.
 
     Counted in rounds before which, at the last evaluation, some had met theirs and others had
     not; NaN for a trial without such rounds.
 
-    samples: drawn, by trial, round and agent.
-    accuracy: the same, NaN in rounds without an evaluation.
+    runs: per trial, the samples drawn by round and agent, and the accuracies, NaN in rounds
+        without an evaluation.
     goals: the accuracy that each agent wants.
     """
     found = []
-    for drawn, seen in zip(samples, accuracy, strict=True):
+    for drawn, seen in runs:
         # Until the first evaluation nobody is known to have met its goal.
         met, parts = np.full(len(goals), False), []
         for row, accuracies in zip(drawn, seen, strict=True):

@@ -93,71 +93,62 @@ def difficulty(setting: Setting) -> Measured:
     place = set_up(setting, "difficulty.toml")
     small = IMAGES if setting.full else DIGITS
     made, spread = _score_small_pool(place, small)
-    times = _run_as_printed(place).times if setting.full else made.times
+    times = made.times
+    if setting.full:
+        # As the paper's, on its division of the points.
+        pools = place.building.pools
+        assert pools.validation is not None
+        options = {"seed": place.config.pools.seed, **place.config.difficulty.options}
+        times = _run_trials(
+            *(place, "difficulty", "trials of difficulty", pools.agents, pools.validation),
+            **options,
+        ).times
     return judge_difficulty(spread, times, small, place.data, setting.expected)
 
 
-def _run_as_printed(place: Experiment) -> Trials:
-    """Run trials as the paper's, on its division of the points."""
+def _run_trials(
+    place: Experiment, name: str, what: str, pool: Dataset, holdout: Dataset, **options: Any
+) -> Trials:
+    """Run trials and keep them, or take those that are kept.
+
+    name: of the file.
+    what: for whoever waits.
+    """
     from fedaccord.federation.data.difficulty import run_trials
 
-    pools = place.building.pools
-    assert pools.validation is not None
     return run_trials(
-        *(pools.agents, place.building.model),
-        holdout=pools.validation,
-        seed=place.config.pools.seed,
-        path=place.keep("difficulty"),
-        progress=lambda done, of: place.setting.tell("trials of difficulty", done, of),
-        **place.config.difficulty.options,
+        *(pool, place.building.model),
+        holdout=holdout,
+        path=place.keep(name),
+        progress=lambda done, of: place.setting.tell(what, done, of),
+        **options,
     )
 
 
 def _score_small_pool(place: Experiment, small: Small) -> tuple[Trials, Spread]:
     """Score a small pool, and train fresh networks on its harder and on its easier half."""
-    from fedaccord.federation.data.difficulty import mean_by_point, run_trials
+    from fedaccord.federation.data.difficulty import mean_by_point
     from fedaccord.federation.data.pretraining import Bands, Scores
 
     sizes = (small.pool, small.holdout, small.holdout)
     pool, holdout, others = place.building.data.split(*sizes, seed=1, rest=False)
-    made = run_trials(
-        *(pool, place.building.model),
-        holdout=holdout,
-        trials=small.trials,
-        points=small.points,
-        seed=0,
-        path=place.keep("difficulty-small"),
-        progress=lambda done, of: place.setting.tell("trials on a small pool", done, of),
-        **small.options,
+    options = {"trials": small.trials, "points": small.points, "seed": 0, **small.options}
+    made = _run_trials(
+        *(place, "difficulty-small", "trials on a small pool", pool, holdout), **options
     )
     values, counts = mean_by_point(len(pool), made.members, made.times)
     scores = Scores(values, counts, pool.sha256, {})
     hard, easy = Bands(hard=(50, 100), easy=(0, 50)).pools(scores)
     slow, quick = (
-        _measure_times(place, pool.take(part), others, small, name)
-        for part, name in ((hard, "harder"), (easy, "easier"))
+        _run_trials(
+            *(place, f"difficulty-{name}", f"learning the {name} points", pool.take(half), others),
+            **{**options, "trials": small.fresh, "points": len(half), "seed": 1},
+        ).times
+        for name, half in (("harder", hard), ("easier", easy))
     )
     # Both were trained from the same starts, one by one.
     longer = estimate_mean(slow - quick)
     return made, measure_spread(made, small.pool, longer, float(quick.mean()))
-
-
-def _measure_times(
-    place: Experiment, part: Dataset, holdout: Dataset, small: Small, name: str
-) -> Vector:
-    """Return the batches that fresh networks take to learn from all points of a part."""
-    from fedaccord.federation.data.difficulty import run_trials
-
-    return run_trials(
-        *(part, place.building.model),
-        holdout=holdout,
-        trials=small.fresh,
-        points=len(part),
-        seed=1,
-        path=place.keep(f"difficulty-{name}"),
-        progress=lambda done, of: place.setting.tell(f"learning the {name} points", done, of),
-        **small.options,
-    ).times
 
 
 def measure_spread(made: Trials, pool: int, longer: Estimate, easier: float) -> Spread:
