@@ -14,7 +14,7 @@ import numpy as np
 from fedaccord._checks import Matrix
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.reproduce.oracle import ExactGame, Fractions, Rows, multiply
+from fedaccord.reproduce.oracle import ONE, ExactGame, Fractions, Rows, multiply
 
 # Multiples of it are held alike by floats and by fractions.
 STEP = 1 / 8
@@ -91,11 +91,6 @@ def psd_benefits(random: np.random.Generator, number: int) -> list[list[Fraction
     return set_benefits(random, size, int(random.integers(5, 9)))
 
 
-def equal_requirements(size: int) -> list[Fraction]:
-    """Require one of everybody."""
-    return [Fraction(1)] * size
-
-
 def unequal_requirements(random: np.random.Generator, size: int) -> list[Fraction]:
     """Draw requirements in eighths, from one to two."""
     return [Fraction(int(n), 8) for n in random.integers(8, 17, size)]
@@ -114,7 +109,7 @@ def equal_games(count: int, *, seed: int) -> list[ExactGame]:
     """Draw symmetric positive semidefinite games with equal requirements."""
     random = np.random.default_rng(seed)
     drawn = (psd_benefits(random, number) for number in range(count))
-    return [ExactGame.of(benefits, equal_requirements(len(benefits))) for benefits in drawn]
+    return [ExactGame.of(benefits, [ONE] * len(benefits)) for benefits in drawn]
 
 
 def unequal_games(count: int, *, seed: int) -> list[ExactGame]:

@@ -17,6 +17,7 @@ from fedaccord.games.pac.worlds import World
 from fedaccord.reproduce import draws
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.oracle import (
+    HALF,
     ONE,
     ZERO,
     Amounts,
@@ -41,11 +42,11 @@ DRAWS = (20_000, 400_000)
 MOST_ERRORS = 4.5
 
 
-def _counts(random: np.random.Generator, agents: int, most: int = 2) -> list[int]:
+def _draw_counts(random: np.random.Generator, agents: int, most: int = 2) -> list[int]:
     return [int(n) for n in random.integers(0, most + 1, agents)]
 
 
-def _differs(game: Any, agent: int, theta: Amounts, value: Fraction) -> bool:
+def _is_different(game: Any, agent: int, theta: Amounts, value: Fraction) -> bool:
     """Say whether a game's utility is not a value: in fractions, or by much in doubles."""
     given = game.utilities(np.array([float(t) for t in theta]))[agent]
     exact = game.exact_utility(agent, [Fraction(t) for t in theta])
@@ -71,10 +72,10 @@ def random_discovery(setting: Setting) -> Measured:
             wrong.append(number)
         rows = read_rows(table.tolist())
         for _ in range(3):
-            theta = _counts(random, agents)
+            theta = _draw_counts(random, agents)
             tried += agents
             for agent in range(agents):
-                if _differs(game, agent, theta, _mean_reward(rows, agent, theta)):
+                if _is_different(game, agent, theta, _mean_reward(rows, agent, theta)):
                     wrong.append(number)
     single = sum(abs(value - 1) < 1e-12 for value in diagonal)
     return Measured(
@@ -89,12 +90,16 @@ def random_discovery(setting: Setting) -> Measured:
 
 def _mean_reward(table: Rows, agent: int, theta: Amounts) -> Fraction:
     """Add up q_ix over all that was drawn, for every sample there is, weighted by its chance."""
-    world: PlainWorld = (ONE, [[(x, None, q) for x, q in enumerate(row) if q] for row in table])
     rewards = (
         chance * sum(table[agent][x] for x, _ in drawn)
-        for drawn, chance in list_samples(world, theta)
+        for drawn, chance in list_samples(_label(table, [None] * len(table[0]), ONE), theta)
     )
     return sum(rewards, ZERO)
+
+
+def _label(table: Rows, labels: Sequence[Any], prior: Fraction) -> PlainWorld:
+    """Return the world in which points have some labels."""
+    return prior, [[(x, labels[x], q) for x, q in enumerate(row) if q] for row in table]
 
 
 # Random coverage.
@@ -110,12 +115,14 @@ def random_coverage(setting: Setting) -> Measured:
         table = draws.distributions(random, agents, points)
         game = CoverageGame(table, np.full(agents, 0.5))
         rows = read_rows(table.tolist())
-        formula, learnt = coverage_utility(rows), learnt_utility(_coin_flips(rows))
-        theta = _counts(random, agents)
+        # Labels are coin flips: a world for each labelling, all alike in likelihood.
+        flips = [_label(rows, flip, HALF**points) for flip in product((-1, 1), repeat=points)]
+        formula, learnt = coverage_utility(rows), learnt_utility(flips)
+        theta = _draw_counts(random, agents)
         for agent in range(agents):
             tried += 1
             value = learnt(agent, theta)
-            if value != formula(agent, theta) or _differs(game, agent, theta, value):
+            if value != formula(agent, theta) or _is_different(game, agent, theta, value):
                 wrong.append(number)
     return Measured(
         games=GAMES[setting.full],
@@ -126,18 +133,6 @@ def random_coverage(setting: Setting) -> Measured:
         seed=SEED,
         words={"most_errors": MOST_ERRORS},
     )
-
-
-def _coin_flips(table: Rows) -> list[PlainWorld]:
-    """Return a world for each labelling of the points, all alike in likelihood."""
-    points = len(table[0])
-    return [
-        (
-            Fraction(1, 2**points),
-            [[(x, labels[x], q) for x, q in enumerate(row) if q] for row in table],
-        )
-        for labels in product((-1, 1), repeat=points)
-    ]
 
 
 def _flower_by_drawing(count: int) -> float:
@@ -187,16 +182,12 @@ def _game(worlds: Sequence[PlainWorld], agents: int, **options: Any) -> PacGame:
 
 def _example_holds() -> bool:
     """Two points with the same label always: one agent draws either, the other the second."""
-    half = Fraction(1, 2)
-    worlds: list[PlainWorld] = [
-        (half, [[(0, label, half), (1, label, half)], [(1, label, Fraction(1))]])
-        for label in (-1, 1)
-    ]
+    worlds = [_label([[HALF, HALF], [ZERO, ONE]], [label, label], HALF) for label in (-1, 1)]
     plain, game = learnt_utility(worlds), _game(worlds, 2)
     return all(
         plain(agent, theta)
         == game.exact_utility(agent, [Fraction(t) for t in theta])
-        == (Fraction(1) if any(theta) else half)
+        == (ONE if any(theta) else HALF)
         for theta in product(range(3), repeat=2)
         for agent in range(2)
     )
@@ -227,15 +218,10 @@ def _compare_learners(count: int) -> tuple[list[int], int, int]:
 def _random_class(random: np.random.Generator) -> list[PlainWorld]:
     """Draw three labellings of three points with their priors, and two agents' distributions."""
     table = read_rows(draws.distributions(random, 2, 3).tolist())
-    weights = random.integers(1, 5, 3)
-    labels = random.integers(0, 2, (3, 3))
-    return [
-        (
-            Fraction(int(weight), int(weights.sum())),
-            [[(x, int(label[x]), q) for x, q in enumerate(row) if q] for row in table],
-        )
-        for weight, label in zip(weights, labels, strict=True)
-    ]
+    weights = random.integers(1, 5, 3).tolist()
+    labels = random.integers(0, 2, (3, 3)).tolist()
+    priors = [Fraction(weight, sum(weights)) for weight in weights]
+    return [_label(table, *pair) for pair in zip(labels, priors, strict=True)]
 
 
 # Functions by their labels, as likely as they are to be the target: the other agent draws the first
@@ -255,10 +241,10 @@ def _before_and_after(
     def right(left: Targets) -> Fraction:
         said = rule(left)
         assert said in left
-        return sum((p for target, p in left.items() if target[1] == said[1]), Fraction(0))
+        return sum((p for target, p in left.items() if target[1] == said[1]), ZERO)
 
     seen = [{t: p for t, p in targets.items() if t[0] == label} for label in "+-"]
-    return right(targets), sum((right(left) for left in seen if left), Fraction(0))
+    return right(targets), sum((right(left) for left in seen if left), ZERO)
 
 
 def _careless_function() -> tuple[Fraction, Fraction]:
@@ -286,13 +272,12 @@ def _likeliest_function() -> tuple[Fraction, Fraction]:
 
 def _likeliest_labels() -> tuple[Fraction, Fraction]:
     """Ask the game's best classifier about the same targets."""
-    certain = Fraction(1)
     worlds: list[PlainWorld] = [
-        (prior, [[("second", target[1], certain)], [("first", target[0], certain)]])
+        (prior, [[("second", target[1], ONE)], [("first", target[0], ONE)]])
         for target, prior in SPLIT.items()
     ]
     game = _game(worlds, 2)
-    before, after = (game.exact_utility(0, [Fraction(0), Fraction(n)]) for n in (0, 1))
+    before, after = (game.exact_utility(0, [ZERO, Fraction(n)]) for n in (0, 1))
     return before, after
 
 
@@ -310,14 +295,14 @@ def randomized_rounding(setting: Setting) -> Measured:
             theta = [Fraction(n, 4) for n in quarters]
             for agent in range(game.size):
                 tried += 1
-                if _differs(game, agent, theta, round_at_random(plain)(agent, theta)):
+                if _is_different(game, agent, theta, round_at_random(plain)(agent, theta)):
                     wrong.append(number)
-        at = _counts(random, game.size)
+        at = _draw_counts(random, game.size)
         for agent in range(game.size):
             if game.exact_utility(agent, [Fraction(n) for n in at]) != plain(agent, at):
                 wrong.append(number)
     # One sample, and none or two with equal chances.
-    alone = coverage_utility([[Fraction(1, 2)] * 2])
+    alone = coverage_utility([[HALF, HALF]])
     once, spread = alone(0, [1]), (alone(0, [0]) + alone(0, [2])) / 2
     linear = LinearGame([[1, 0.5], [0.25, 1]], [1, 1]).utilities(np.array([0.5, 1.5]))
     return Measured(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -35,6 +35,12 @@ SEED = 20210307
 GAMES = (40, 400)
 # How long best responses are followed.
 ROUNDS = 3000
+# By which rules, from zero.
+WAYS: dict[str, dict[str, Any]] = {
+    "all at once": {},
+    "half steps": {"damping": 0.5},
+    "one by one": {"order": "sequential"},
+}
 
 
 # Theorem 1.
@@ -49,12 +55,12 @@ def level(theta: Vector, limits: Vector) -> Vector:
 def theorem_1(setting: Setting) -> Measured:
     """Level feasible allocations of random games, with and without limits; try a common budget."""
     games = GAMES[setting.full]
-    limited, wrong, unequal = _limited_games(games)
+    limited, wrong, unequal = _level_limited_games(games)
     budget = _budget_of_one(60)
     envious = budget == [((1, 0), True), ((0, 1), True)]
     return Measured(
         games=games,
-        failures=_levelled_games(games),
+        failures=_level_games(games),
         limited_games=limited,
         limited_failures=wrong,
         budget_of_one=[theta for theta, _ in budget],
@@ -63,14 +69,14 @@ def theorem_1(setting: Setting) -> Measured:
     )
 
 
-def _levelled_games(count: int) -> list[int]:
+def _level_games(count: int) -> list[int]:
     """Level a random feasible allocation of each game; return those where the claim fails."""
     random, failures = np.random.default_rng(SEED), []
     for number in range(count):
         agents, whole = int(random.integers(2, 6)), number % 4 > 1
         draw = draws.linear_game if number % 2 else draws.coverage_game
         game: Game = draw(random, agents, strategies="integer" if whole else "real")
-        theta = _feasible(game, random)
+        theta = _draw_feasible(game, random)
         given = level(theta, game.limits)
         report = audit(game, given)
         right = report.feasible is Answer.TRUE and report.envy_free is Answer.TRUE
@@ -82,7 +88,7 @@ def _levelled_games(count: int) -> list[int]:
     return failures
 
 
-def _feasible(game: Game, random: np.random.Generator) -> Vector:
+def _draw_feasible(game: Game, random: np.random.Generator) -> Vector:
     """Draw contributions, and double them until everybody is satisfied."""
     theta = game.alone * random.uniform(0, 1.2, game.size)
     theta = np.ceil(theta) if game.is_integer else theta
@@ -91,7 +97,7 @@ def _feasible(game: Game, random: np.random.Generator) -> Vector:
     return np.asarray(theta)
 
 
-def _limited_games(count: int) -> tuple[int, list[int], int]:
+def _level_limited_games(count: int) -> tuple[int, list[int], int]:
     """Level every feasible allocation of whole-number games with limits, and try all swaps."""
     random = np.random.default_rng(SEED)
     games, failures, unequal = 0, [], 0
@@ -137,47 +143,53 @@ def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
 # Theorem 2.
 
 
-@dataclass
-class _Tally:
-    """What became of the games of Theorem 2."""
-
-    games: int = 0
-    linear: int = 0
-    exact: int = 0
-    cycles: list[str] = field(default_factory=list)
-    settled: dict[str, int] = field(default_factory=dict)
-    # Nothing finer is tried.
-    worst: float = 1e-9
-    failures: list[str] = field(default_factory=list)
-
-
 @CLAIMS.measure("theorem-2")
 def theorem_2(setting: Setting) -> Measured:
     """Certify games, find an equilibrium of each by best response, and prove it."""
-    tally = _Tally()
-    for name, game in _certified_games(GAMES[setting.full]).items():
-        _look_for_equilibrium(tally, name, game)
+    games = _list_games(GAMES[setting.full])
+    cycles, failures, exact, settled = [], [], [], Counter[str]()
+    worst = 1e-9  # Nothing finer is tried.
+    for name, game in games.items():
+        paths = {
+            way: best_response_dynamics(game, tolerance=1e-10, max_rounds=ROUNDS, **options)
+            for way, options in WAYS.items()
+        }
+        if paths["all at once"].ending is Ending.CYCLED:
+            cycles.append(name)
+        ends = {way: p.last for way, p in paths.items() if p.ending is Ending.CONVERGED}
+        settled.update(ends.keys())
+        verdict = game.well_behaved()
+        if not ends or not isinstance(verdict, Certified):
+            failures.append(name)
+            continue
+        last = next(reversed(ends.values()))
+        worst = max(worst, _find_regret(game, last))
+        stable = audit(game, last, tolerance=1e-8).stable is Answer.TRUE
+        if not stable or (last > verdict.box + 1e-9).any():
+            failures.append(name)
+        if isinstance(game, LinearGame) and game.size <= 6:
+            exact.append(_is_exact(game, last))
     capped = LinearGame([[1, 0.6], [0.6, 1]], [1440, 1440], limits=[None, 800])
     control = solve_stable(capped).status
     return Measured(
-        games=tally.games,
-        exact=[tally.exact, tally.linear],
-        cycles=len(tally.cycles),
-        settled=tally.settled,
-        worst_regret=tally.worst,
-        failures=tally.failures,
+        games=len(games),
+        exact=[sum(exact), len(exact)],
+        cycles=len(cycles),
+        settled=settled,
+        worst_regret=worst,
+        failures=failures,
         with_limits=control.key,
         seed=SEED,
         words={
             "none_with_limits": control is Status.NONE_EXISTS,
-            "flower_cycles": "flower" in tally.cycles,
+            "flower_cycles": "flower" in cycles,
             "rounds": ROUNDS,
-            "halves": tally.settled.get("half steps", 0),
+            "halves": settled["half steps"],
         },
     )
 
 
-def _certified_games(count: int) -> dict[str, Game]:
+def _list_games(count: int) -> dict[str, Game]:
     random = np.random.default_rng(SEED)
     games: dict[str, Game] = {
         "flower": catalog.build("flower", petals=16),
@@ -199,54 +211,18 @@ def _certified_games(count: int) -> dict[str, Game]:
     return games
 
 
-def _look_for_equilibrium(tally: _Tally, name: str, game: Game) -> None:
-    """Follow best responses until one way settles, and prove where it ends."""
-    tally.games += 1
-    ways: dict[str, dict[str, Any]] = {
-        "all at once": {},
-        "half steps": {"damping": 0.5},
-        "one by one": {"order": "sequential"},
-    }
-    ends = {}
-    for way, options in ways.items():
-        path = best_response_dynamics(game, tolerance=1e-10, max_rounds=ROUNDS, **options)
-        if way == "all at once" and path.ending is Ending.CYCLED:
-            tally.cycles.append(name)
-        if path.ending is Ending.CONVERGED:
-            tally.settled[way] = tally.settled.get(way, 0) + 1
-            ends[way] = path.last
-    verdict = game.well_behaved()
-    if not ends or not isinstance(verdict, Certified):
-        tally.failures.append(name)
-        return
-    last = next(reversed(ends.values()))
-    report = audit(game, last, tolerance=1e-8)
-    tally.worst = max(tally.worst, _regret(game, last))
-    if report.stable is not Answer.TRUE or (last > verdict.box + 1e-9).any():
-        tally.failures.append(name)
-    if isinstance(game, LinearGame) and game.size <= 6:
-        tally.linear += 1
-        tally.exact += _is_exact(game, last)
-
-
-def _regret(game: Game, theta: Vector) -> float:
+def _find_regret(game: Game, theta: Vector) -> float:
     """Return the largest distance at which an agent is short, or could cut, found by trying.
 
     Utilities are asked directly: whether a cut of some size leaves an agent satisfied.
     """
     scale, worst = float(theta.max()), 0.0
-    for agent in range(game.size):
-        for power in range(-9, 0):
-            trial = np.array(theta)
-            trial[agent] = max(theta[agent] - 10.0**power * scale, 0.0)
-            if (
-                trial[agent] < theta[agent]
-                and game.utilities(trial)[agent] >= (game.requirements[agent])
-            ):
-                worst = max(worst, 10.0**power)
-            trial[agent] = theta[agent] + 10.0**power * scale
-            if game.utilities(trial)[agent] < game.requirements[agent]:
-                worst = max(worst, 10.0**power)
+    for agent, power, sign in product(range(game.size), range(-9, 0), (-1, 1)):
+        trial = np.array(theta)
+        trial[agent] = max(theta[agent] + sign * 10.0**power * scale, 0.0)
+        satisfied = game.utilities(trial)[agent] >= game.requirements[agent]
+        if trial[agent] != theta[agent] and satisfied == (sign < 0):
+            worst = max(worst, 10.0**power)
     return worst
 
 

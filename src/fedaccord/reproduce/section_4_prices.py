@@ -220,22 +220,20 @@ def fit_exponent(flowers: Sequence[Flower], concept: str) -> Exponent:
 # Judging.
 
 
-def _differ(flowers: Sequence[Flower], model: str, expected: Sequence[Sequence[float]]) -> float:
+def _find_largest_error(
+    flowers: Sequence[Flower], model: str, expected: Sequence[Sequence[float]]
+) -> float:
     """Return the largest relative difference of totals from closed forms and expected numbers."""
-    worst = 0.0
+    pairs: list[tuple[Flower, Sequence[float | None]]] = []
     for flower in flowers:
         known = catalog.answers("flower", petals=flower.petals, model=model)
-        worst = max(worst, _off(flower, [known.optimal, known.stable, known.envy_free]))
+        pairs.append((flower, [known.optimal, known.stable, known.envy_free]))
     by_petals = {flower.petals: flower for flower in flowers}
-    for petals, *totals in expected:
-        worst = max(worst, _off(by_petals[int(petals)], totals))
-    return worst
-
-
-def _off(flower: Flower, known: Sequence[float | None]) -> float:
+    pairs += [(by_petals[int(petals)], totals) for petals, *totals in expected]
     return max(
         abs(flower.totals[concept] / total - 1) if total else np.inf
-        for concept, total in zip(CONCEPTS, known, strict=True)
+        for flower, totals in pairs
+        for concept, total in zip(CONCEPTS, totals, strict=True)
     )
 
 
@@ -281,7 +279,7 @@ def _measure_flowers(
         exponents=exponents,
         least_share_of_root=min(price.lower / math.sqrt(f.agents) for f, price in prices),
         largest_gap=max(price.relative_gap for _, price in prices),
-        worst_total=_differ(flowers, model, setting.expected["totals"]),
+        worst_total=_find_largest_error(flowers, model, setting.expected["totals"]),
         **evidence,
         words={
             "last": flowers[-1],

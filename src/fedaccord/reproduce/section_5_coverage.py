@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from fedaccord.reproduce.oracle import (
     ONE,
     Amounts,
     ExactGame,
+    PlainWorld,
     Utility,
     is_stable_when_rounded,
     list_envy,
+    list_samples,
     mix,
     round_at_random,
     swap,
@@ -54,16 +56,14 @@ def list_accuracy(sets: Sequence[Sequence[int]]) -> Utility:
     classified rightly, and half of the others.
     """
 
+    world: PlainWorld = (ONE, [[(x, None, Fraction(1, len(own))) for x in own] for own in sets])
+
     def utility(agent: int, counts: Amounts) -> Fraction:
-        each = [points for points, m in zip(sets, counts, strict=True) for _ in range(int(m))]
-        chance = Fraction(1)
-        for points in each:
-            chance /= len(points)
         unseen = sum(
-            sum(point not in drawn for point in sets[agent])
-            for drawn in (set(draws) for draws in product(*each))
+            chance * sum((point, None) not in drawn for point in sets[agent])
+            for drawn, chance in list_samples(world, counts)
         )
-        return 1 - HALF * chance * Fraction(unseen, len(sets[agent]))
+        return 1 - HALF * unseen / len(sets[agent])
 
     return utility
 
@@ -136,7 +136,8 @@ def theorem_8(setting: Setting) -> Measured:
     need, game = Fraction(setting.expected["requirement"]), build_entry("k4")
     plain, needs = round_at_random(list_accuracy(K4)), [need] * 6
     share = Fraction(setting.expected["share"])
-    numbers, exact = compute_numbers(plain, share), compute_exact_numbers(game, share)
+    numbers = compute_numbers(plain, share)
+    exact = compute_numbers(lambda i, theta: game.exact_utility(i, [*map(Fraction, theta)]), share)
     mixture = mix_matchings(share)
     pairs = list_envy(plain, needs, mixture)
     smooth = list_envy(smooth_utility(game), game.requirements.tolist(), mixture)
@@ -183,15 +184,6 @@ def compute_numbers(utility: Utility, share: Fraction) -> dict[str, Fraction]:
         "mixed": utility(1, mixture),
         "mixed_swapped": utility(1, swap(mixture, 1, 5)),
     }
-
-
-def compute_exact_numbers(game: CoverageGame, share: Fraction) -> dict[str, Fraction]:
-    """Return the same numbers as the package computes them."""
-
-    def utility(agent: int, theta: Amounts) -> Fraction:
-        return game.exact_utility(agent, [*map(Fraction, theta)])
-
-    return compute_numbers(utility, share)
 
 
 def write_pairs(pairs: Sequence[tuple[int, int]]) -> str:

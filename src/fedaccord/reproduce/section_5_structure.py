@@ -20,13 +20,13 @@ from fedaccord.equilibria.structure import (
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.draws import (
     equal_games,
-    equal_requirements,
     psd_benefits,
     tight_requirements,
     unequal_requirements,
 )
 from fedaccord.reproduce.oracle import (
     HALF,
+    ONE,
     ZERO,
     ExactGame,
     Fractions,
@@ -165,7 +165,7 @@ def draw_giving_games(count: int) -> list[ExactGame]:
     games: list[ExactGame] = []
     while len(games) < count:
         benefits = psd_benefits(rng, len(games))
-        if solve_exactly(benefits, equal_requirements(len(benefits))) is None:
+        if solve_exactly(benefits, [ONE] * len(benefits)) is None:
             continue
         needs = tight_requirements(rng, benefits, least=1)
         games.append(ExactGame.of(benefits, needs))
@@ -174,7 +174,7 @@ def draw_giving_games(count: int) -> list[ExactGame]:
 
 def has_prices(exact: ExactGame) -> bool:
     """Say whether W y = 1 has a solution y >= 0, for regular W."""
-    prices = solve_exactly(exact.benefits, equal_requirements(exact.size))
+    prices = solve_exactly(exact.benefits, [ONE] * exact.size)
     return prices is not None and min(prices) >= 0
 
 
@@ -250,7 +250,7 @@ def draw_dominant_games(count: int, *, equal: bool, unit: bool = False) -> Itera
             for pair in combinations(own, 2)
         )
         rows = make_symmetric(own, parts)
-        needs = equal_requirements(size) if equal else unequal_requirements(random, size)
+        needs = [ONE] * size if equal else unequal_requirements(random, size)
         yield ExactGame.of(rows, needs)
 
 
@@ -264,7 +264,7 @@ def draw_printed_games(count: int) -> Iterator[ExactGame]:
         right = [sum(w / own[j] for j, w in enumerate(row)) - 1 for row in rows]
         if all(s < w for s, w in zip(sums, own, strict=True)) and max(right) >= 1:
             count -= 1
-            yield ExactGame.of(rows, equal_requirements(3))
+            yield ExactGame.of(rows, [ONE] * 3)
 
 
 # Theorem 6.
