@@ -127,7 +127,7 @@ def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(f
 def test_stable_and_envy_free_allocations_are_both_among_those_audited() -> None:
     utility = oracle.linear_utility([[Fraction(1), Fraction(1)]] * 2)
     listing = oracle.Listing(utility, (Fraction(9), Fraction(9)))
-    chosen = definitions.Worked("two", None, listing).some(6)
+    chosen = definitions.Example("two", None, listing).some(6)
     assert len(chosen) == 6
     assert sum(map(listing.is_stable, chosen)) >= 2
     assert sum(map(listing.is_envy_free, chosen)) >= 2

@@ -66,7 +66,7 @@ def test_shares_at_the_mean_of_a_feasible_allocation_are_noticed(few) -> None:
         return np.full(len(theta), np.floor(theta.mean()) if whole else theta.mean())
 
     few.setattr(existence, "level", mean)
-    few.setattr(existence, "_limited_games", lambda count: (count, [], 0))
+    few.setattr(existence, "_level_limited_games", lambda count: (count, [], 0))
     assert verdict("theorem-1") is FAILS
 
 

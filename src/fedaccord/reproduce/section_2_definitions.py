@@ -1,4 +1,4 @@
-"""Section 2.1: each definition on worked examples, against lists of everything, in fractions."""
+"""Section 2.1: each definition on examples examples, against lists of everything, in fractions."""
 
 from __future__ import annotations
 
@@ -43,12 +43,16 @@ TOTALS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Worked:
+class Example:
     """A whole-number game and the list of all its allocations."""
 
     name: str
     game: Game
     listing: Listing
+
+    def least(self, kind: str) -> int | Fraction | None:
+        """Return the least total of the feasible, stable or envy_free allocations, if any."""
+        return self.listing.least(getattr(self.listing, f"is_{kind}"))
 
     def some(self, most: int) -> list[Whole]:
         """Take some of the allocations: of the stable and of the envy-free ones the cheapest.
@@ -99,31 +103,22 @@ def _listings(count: int) -> dict[str, Listing]:
     }
 
 
-def _worked(count: int) -> list[Worked]:
+def _list_examples(count: int) -> list[Example]:
     listings = _listings(count)
-    return [Worked(name, game, listings[name]) for name, game in _games(count).items()]
-
-
-def _totals(listing: Listing) -> dict[str, Any]:
-    kinds = {
-        "optimal": listing.is_feasible,
-        "stable": listing.is_stable,
-        "envy_free": listing.is_envy_free,
-    }
-    return {name: listing.least(kind) for name, kind in kinds.items()}
+    return [Example(name, game, listings[name]) for name, game in _games(count).items()]
 
 
 def _compare_totals(
     setting: Setting, solve: Callable[..., Any], kind: str
-) -> tuple[list[Worked], dict[str, Any], dict[str, Any]]:
+) -> tuple[list[Example], dict[str, Any], dict[str, Any]]:
     """Compare a solver with the lists, and the lists with the numbers expected of the paper's.
 
     Return the games, the evidence, and the words for it.
     """
-    worked = _worked(GAMES[setting.full])
+    examples = _list_examples(GAMES[setting.full])
     wrong, least = [], {}
-    for one in worked:
-        least[one.name] = _totals(one.listing)[kind]
+    for one in examples:
+        least[one.name] = one.least(kind)
         solution = solve(one.game)
         total = solution.total if np.isfinite(solution.total) else None
         proved = Status.NONE_EXISTS if least[one.name] is None else Status.OPTIMAL
@@ -131,14 +126,14 @@ def _compare_totals(
             wrong.append(one.name)
     paper = {name: least[name] for name in _paper_games()}
     evidence = {
-        "games": len(worked),
-        "allocations": sum(len(one.listing.allocations) for one in worked),
+        "games": len(examples),
+        "allocations": sum(len(one.listing.allocations) for one in examples),
         "differ": wrong,
         "least_totals": paper,
         "seed": SEED,
     }
     unlike = _list_unlike(paper, setting.expected["totals"])
-    return worked, evidence, {"totals": fill(TOTALS, paper), "unlike": unlike}
+    return examples, evidence, {"totals": fill(TOTALS, paper), "unlike": unlike}
 
 
 def _list_unlike(found: Mapping[str, float | None], expected: Mapping[str, float]) -> list[str]:
@@ -153,7 +148,7 @@ def _list_unlike(found: Mapping[str, float | None], expected: Mapping[str, float
 @CLAIMS.measure("definition-optimal")
 def definition_optimal(setting: Setting) -> Measured:
     """Compare the solver with a list of all allocations, and over the reals with prices by hand."""
-    _, evidence, words = _compare_totals(setting, solve_optimal, "optimal")
+    _, evidence, words = _compare_totals(setting, solve_optimal, "feasible")
     root = int(setting.expected["flower_root"])
     game = catalog.build("flower", petals=root * root)
     assert isinstance(game, LinearGame)
@@ -173,9 +168,9 @@ def definition_optimal(setting: Setting) -> Measured:
 @CLAIMS.measure("definition-stable")
 def definition_stable(setting: Setting) -> Measured:
     """Compare audit and search with every lower contribution tried."""
-    worked, evidence, words = _compare_totals(setting, solve_stable, "stable")
+    examples, evidence, words = _compare_totals(setting, solve_stable, "stable")
     audited, wrong, listed = 0, [], 0
-    for one in worked:
+    for one in examples:
         equilibria = one.listing.list_all(one.listing.is_stable)
         listed += len(equilibria)
         found = [tuple(int(t) for t in theta) for theta in all_equilibria(one.game)]
@@ -226,9 +221,9 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
 @CLAIMS.measure("definition-envy-free")
 def definition_envy_free(setting: Setting) -> Measured:
     """Compare audit and search with every swap tried."""
-    worked, evidence, words = _compare_totals(setting, solve_envy_free, "envy_free")
+    examples, evidence, words = _compare_totals(setting, solve_envy_free, "envy_free")
     audited, pairs, wrong, listed = 0, 0, [], 0
-    for one in worked:
+    for one in examples:
         fair = one.listing.list_all(one.listing.is_envy_free)
         listed += len(fair)
         found = all_envy_free(one.game, up_to=one.listing.most)
@@ -262,10 +257,9 @@ def _compare_prices(
     Return the evidence, and the words for it.
     """
     wrong, ratios = [], {}
-    for one in _worked(GAMES[setting.full]):
-        totals = _totals(one.listing)
+    for one in _list_examples(GAMES[setting.full]):
         found = price(solve(one.game), solve_optimal(one.game))
-        above, below = totals[kind], totals["optimal"]
+        above, below = one.least(kind), one.least("feasible")
         ratio = above / below if above is not None and below else None
         ratios[one.name] = ratio
         if not (np.isinf(found.lower) if ratio is None else _is(found, ratio)):

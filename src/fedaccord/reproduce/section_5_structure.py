@@ -55,14 +55,14 @@ TWINS = ExactGame.of([[1, 1], [1, 1]], [1, 1])
 HALVES = ExactGame.of([["1", "0.5"], ["0.5", "1"]], ["0.5", "0.5"])
 
 
-def is_solved_wrong(exact: ExactGame, *, tolerance: float = 1e-9) -> bool:
+def is_solved_wrong(exact: ExactGame) -> bool:
     """Say whether the solver's equilibrium is not one, or costs more than the cheapest."""
     solution = solve_stable(exact.game())
     given = solution.allocation.contributions
     slack = exact.game().apply(given) - exact.game().requirements
     wrong = float(np.abs(np.minimum(given, slack)).max())
     total = float(exact.stable_total)
-    return wrong > tolerance or abs(solution.total - total) > tolerance * total
+    return wrong > 1e-9 or abs(solution.total - total) > 1e-9 * total
 
 
 # Theorem 5.
