@@ -50,7 +50,7 @@ class Estimate:
 def estimate_mean(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
     low, high = mean_interval(values) or (-math.inf, math.inf)
-    return Estimate(float(np.mean(values)), low, high)
+    return Estimate(float(np.asarray(values, dtype=np.float64).mean()), low, high)
 
 
 def find_quantile(n: int) -> float:

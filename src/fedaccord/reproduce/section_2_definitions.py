@@ -50,7 +50,7 @@ class Example:
     game: Game
     listing: Listing
 
-    def least(self, kind: str) -> int | Fraction | None:
+    def least(self, kind: str) -> Any:
         """Return the least total of the feasible, stable or envy_free allocations, if any."""
         return self.listing.least(getattr(self.listing, f"is_{kind}"))
 
