@@ -480,9 +480,9 @@ def test_wide_intervals_do_not_make_shares_the_papers(planted, rule, trials: int
 
 
 def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedaccord.federation.defection import design
+    from fedaccord.federation.defection import audit
 
-    monkeypatch.setattr(design, "cut", lambda full, client, level: full)
+    monkeypatch.setattr(audit, "cut", lambda full, client, level: full)
     assert planted("defection").verdict is Verdict.FAILS
 
 
@@ -739,7 +739,8 @@ def test_a_search_that_learns_at_no_rate_but_the_largest_is_noticed(
         good = learning_rate > 0.005
         return PretrainedWeights({}, ((batches, 0.9 if good else 0.2),), {})
 
-    monkeypatch.setattr(pretraining, "pretrain", accuracy)
+    for module in (pretraining, search):
+        monkeypatch.setattr(module, "pretrain", accuracy)
     found = row("hyperparameters", tmp_path)
     assert found.verdict is Verdict.FAILS
     assert len(found.evidence["draws"]) == 40
@@ -754,7 +755,8 @@ def test_the_search_tries_networks_and_keeps_what_it_tried(
     found = row("hyperparameters", tmp_path, draws=3)
     assert len(found.evidence["draws"]) == 3
     assert found.evidence["short_of_best"].keys() == {"64", "256"}
-    monkeypatch.setattr(pretraining, "pretrain", None)
+    for module in (pretraining, search):
+        monkeypatch.setattr(module, "pretrain", None)
     assert row("hyperparameters", tmp_path, draws=3) == found
 
 

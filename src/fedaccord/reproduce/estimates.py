@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector
-from fedaccord.federation.defection.intervals import mean_interval
 
 RESAMPLES = 2_000
 
@@ -49,6 +48,8 @@ class Estimate:
 
 def estimate_mean(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
+    from fedaccord.federation.defection.curves import mean_interval
+
     low, high = mean_interval(values) or (-math.inf, math.inf)
     return Estimate(float(np.asarray(values, dtype=np.float64).mean()), low, high)
 

@@ -22,8 +22,8 @@ from fedaccord.reproduce.claims import Setting, Unavailable
 if TYPE_CHECKING:
     from fedaccord.federation.config.build import Building
     from fedaccord.federation.config.load import Config
-    from fedaccord.federation.defection.curves import DefectionAudit
     from fedaccord.federation.defection.audit import Design
+    from fedaccord.federation.defection.curves import DefectionAudit
     from fedaccord.federation.defection.solo import SoloCurves
     from fedaccord.federation.runs.store import Outcome
 
@@ -146,8 +146,7 @@ class Experiment:
 
         what: for whoever waits.
         """
-        from fedaccord.federation.defection.audit import defection_curves
-        from fedaccord.federation.defection.audit import Design
+        from fedaccord.federation.defection.audit import Design, defection_curves
 
         # By the paper's protocol and to the last trial.
         wanted = dataclasses.replace(self.config.audit, protocol="P1", plan=None, width=None)
