@@ -170,7 +170,10 @@ class Site:
         metrics: dict[str, Any] = {protocol.POINTS: _size(self.points)}
         asked = str(_config(message).get(protocol.REPORT, ""))
         if protocol.LABEL_COUNTS in self._reports(asked):
-            metrics[protocol.LABEL_COUNTS] = _label_counts(self.points)
+            _, labels = _tensors(self.points, np.arange(_size(self.points)))
+            counts = Counter(labels.tolist())
+            every = range(max(counts, default=-1) + 1)
+            metrics[protocol.LABEL_COUNTS] = [counts[label] for label in every]
         who = ConfigRecord({protocol.CLIENT: self.name})
         return _reply(message, metrics, {protocol.WHO: who})
 
@@ -312,9 +315,3 @@ def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:
     pairs = [points[int(row)] for row in rows]
     inputs, labels = default_collate(pairs)
     return inputs, labels
-
-
-def _label_counts(points: Points) -> list[int]:
-    _, labels = _tensors(points, np.arange(_size(points)))
-    counts = Counter(labels.tolist())
-    return [counts[label] for label in range(max(counts, default=-1) + 1)]

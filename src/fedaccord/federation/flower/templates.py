@@ -56,14 +56,16 @@ def write_app(folder: str | Path) -> App:
     root = Path(os.path.abspath(folder))
     project, package = app_names(root.name)
     _check_folder(root, folder)
-    filled = _filled(root, project, package)
+    texts = _fill_templates(root, project, package)
     made: list[Path] = []
     try:
-        for place, text in filled.items():
+        for place, text in texts.items():
             _write_new(root / place, text, made)
     except BaseException as fault:
         # An interrupt too leaves nothing behind.
-        _remove(made)
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
         if isinstance(fault, OSError):
             reason = fault.strerror or fault
             raise InputError(f"cannot write an app to {folder}: {reason}") from None
@@ -118,7 +120,7 @@ def _check_folder(root: Path, folder: str | Path) -> None:
         )
 
 
-def _filled(root: Path, project: str, package: str) -> dict[str, str]:
+def _fill_templates(root: Path, project: str, package: str) -> dict[str, str]:
     """Return the text of each file, by its place in the app."""
     authority = str(root / "keys" / "ca.crt")
     try:
@@ -153,9 +155,3 @@ def _write_new(path: Path, text: str, made: list[Path]) -> None:
     with path.open("x", encoding="utf-8", newline="\n") as file:
         made.append(path)
         file.write(text)
-
-
-def _remove(made: list[Path]) -> None:
-    for path in reversed(made):
-        with contextlib.suppress(OSError):
-            path.rmdir() if path.is_dir() else path.unlink()

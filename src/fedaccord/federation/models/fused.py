@@ -55,7 +55,9 @@ def available() -> bool:
 
 def why_not() -> str | None:
     """Return why training does not use the native block, or None when it does."""
-    reason = _switched_off() or _load()[1]
+    reason: str | None = f"the native block is switched off by {SWITCH} in the environment"
+    if os.environ.get(SWITCH, "1").strip().lower() not in ("0", "no", "off", "false"):
+        reason = _load()[1]
     return f"{reason}; training uses torch, some 5 times slower" if reason else None
 
 
@@ -206,23 +208,11 @@ class _HiddenLayer(torch.autograd.Function):
         if outcome == _NO_MEMORY:
             raise MemoryError
         if outcome == _OUT_OF_RANGE:
-            gradients = _gradients_by_torch(images, drawn, ctx.drop, weights, gradient)
+            with torch.enable_grad():
+                leaves = [weight.detach().requires_grad_() for weight in weights]
+                hidden = hidden_layer_in_torch(images, leaves, drawn, ctx.drop)
+                gradients = list(torch.autograd.grad(hidden, leaves, gradient))
         return None, None, None, *gradients
-
-
-def _gradients_by_torch(
-    images: Tensor, drawn: Tensor | None, drop: int, weights: Sequence[Tensor], gradient: Tensor
-) -> list[Tensor]:
-    with torch.enable_grad():
-        leaves = [weight.detach().requires_grad_() for weight in weights]
-        hidden = hidden_layer_in_torch(images, leaves, drawn, drop)
-        return list(torch.autograd.grad(hidden, leaves, gradient))
-
-
-def _switched_off() -> str | None:
-    if os.environ.get(SWITCH, "1").strip().lower() in ("0", "no", "off", "false"):
-        return f"the native block is switched off by {SWITCH} in the environment"
-    return None
 
 
 def _library() -> ctypes.CDLL:

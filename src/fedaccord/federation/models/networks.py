@@ -189,7 +189,9 @@ class PaperNet(nn.Module):
         if self.dropout1.training:
             drawn = self.dropout1.draw(len(images), native.FEATURES)
         if self.engine == "eager":
-            features = self._features(images)
+            inner = functional.relu(self.conv1(images))
+            pooled = functional.max_pool2d(functional.relu(self.conv2(inner)), 2)
+            features = pooled.permute(0, 2, 3, 1).flatten(1)
             dropped = features if drawn is None else drop_units(features, drawn, drop)
             return functional.relu(self.fc1(dropped))
         layers = (self.conv1, self.conv2, self.fc1)
@@ -197,11 +199,6 @@ class PaperNet(nn.Module):
         if self.engine == "native":
             return native.hidden_layer(images, weights, drawn, drop)
         return native.hidden_layer_in_torch(images, weights, drawn, drop)
-
-    def _features(self, images: Tensor) -> Tensor:
-        inner = functional.relu(self.conv1(images))
-        pooled = functional.max_pool2d(functional.relu(self.conv2(inner)), 2)
-        return pooled.permute(0, 2, 3, 1).flatten(1)
 
 
 class SmallNet(nn.Module):

@@ -127,12 +127,11 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
 
     def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
         """Make the runs, and yield them in the order in which they end."""
-        here = self._workers == 1 and not self.apart
-        if here:
-            return self._here(runs)
+        if self._workers == 1 and not self.apart:
+            return self._make_here(runs)
         return spread(iter(runs), self._submit, room=lambda: self._workers)
 
-    def _here(self, runs: Iterable[Run]) -> Iterator[Finished]:
+    def _make_here(self, runs: Iterable[Run]) -> Iterator[Finished]:
         deal = functools.lru_cache(maxsize=1)(self._source.deal)
         for run in runs:
             try:
@@ -352,18 +351,16 @@ def _failure(run: Run, error: Exception) -> str:
     return f"the run of {run} failed: {type(error).__name__}: {detail}"
 
 
-def _from(module: str, name: str) -> Callable[..., Engine]:
+def _import_and_make(module: str, name: str, source: Source, **options: Any) -> Engine:
     """Make an engine of a module that is imported only then, for it needs an extra."""
-
-    def engine(source: Source, **options: Any) -> Engine:
-        made: Engine = getattr(imported(module), name)(source, **options)
-        return made
-
+    engine: Engine = getattr(imported(module), name)(source, **options)
     return engine
 
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "local": LocalEngine,
-    "flower": _from("fedaccord.federation.flower.engine", "FlowerEngine"),
-    "ray": _from("fedaccord.federation.runs.ray", "RayEngine"),
+    "flower": functools.partial(
+        _import_and_make, "fedaccord.federation.flower.engine", "FlowerEngine"
+    ),
+    "ray": functools.partial(_import_and_make, "fedaccord.federation.runs.ray", "RayEngine"),
 }

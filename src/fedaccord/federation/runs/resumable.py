@@ -55,7 +55,8 @@ def finish(
         _check_description(connection, table, description, path)
         # Every process in an order of its own, so that two of them seldom do the same piece.
         for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
-            finished = _list_finished(connection, table, pieces)
+            query = f"select piece from {table} where piece < ?"
+            finished = {piece for (piece,) in connection.execute(query, (pieces,))}
             if n not in finished:
                 tell(len(finished), pieces)
                 values = (n, json.dumps(dict(work(n))))
@@ -64,11 +65,6 @@ def finish(
         tell(pieces, pieces)
         query = f"select result from {table} where piece < ? order by piece"
         return [json.loads(text) for (text,) in connection.execute(query, (pieces,))]
-
-
-def _list_finished(connection: sqlite3.Connection, table: str, pieces: int) -> set[int]:
-    query = f"select piece from {table} where piece < ?"
-    return {n for (n,) in connection.execute(query, (pieces,))}
 
 
 @contextlib.contextmanager
