@@ -17,7 +17,7 @@ from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
-from fedaccord.federation.training.rng import derived_seed
+from fedaccord.federation.training.rng import derive_seed
 from fedaccord.report.frontier import frontier_page, list_costs, list_goals
 from fedaccord.report.model import joined
 from fedaccord.report.plan_page import plan_page
@@ -97,7 +97,7 @@ def main(folder=HERE, *, pilots=None, trials=None):
     plan.save(folder / "plan.csv")
     emit(sheet_of(plan))
     emit("3. Training to the plan, on digits that no pilot has seen.")
-    own = {"contributions": plan.allocation, "seed": derived_seed(seed, "trial", 0)}
+    own = {"contributions": plan.allocation, "seed": derive_seed(seed, "trial", 0)}
     pledged = algorithms[NAME].committed([int(n) for n in plan.contributions])
     history = train(source.deal(0), pledged, **own)
     emit("4. The audit: training again and again, with one agent giving less than it pledged.")

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.files import replace_file
 
 from fedaccord.federation import Config
 from fedaccord.federation.defection.solo import SoloCurves, solo_curves

@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from fedaccord._io.atomic import replace_file
+from fedaccord._io.files import replace_file
 
 from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
 from fedaccord._checks import Matrix, Vector
