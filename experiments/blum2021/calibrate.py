@@ -21,8 +21,8 @@ import platform
 from pathlib import Path
 
 import numpy as np
-from fedaccord._io.files import replace_file
 
+from fedaccord._io.files import replace_file
 from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config

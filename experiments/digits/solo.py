@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from fedaccord._io.files import replace_file
 
+from fedaccord._io.files import replace_file
 from fedaccord.federation import Config
 from fedaccord.federation.defection.solo import SoloCurves, solo_curves
 from fedaccord.reproduce.section_6_defection import double_sets

@@ -24,10 +24,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from fedaccord._io.files import replace_file
 
 from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
 from fedaccord._checks import Matrix, Vector
+from fedaccord._io.files import replace_file
 from fedaccord.federation.pilots import pilot_design
 from fedaccord.games.measured import find_needs
 from fedaccord.measurement.fit import Measurement
