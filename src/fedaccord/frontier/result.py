@@ -10,17 +10,21 @@ No goal is met by giving up another: contenders are told apart by all three.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import PLANS
 from fedaccord.federation.defection.curves import (
     Contributions,
     DefectionCurve,
     Interval,
     Proportion,
 )
+from fedaccord.wording import format_part, join_with_and
+
+COUNTS = ("none", "one", "two", "all three")
 
 
 @dataclass(frozen=True)
@@ -227,23 +231,77 @@ class Frontier:
 
     def verdict(self, contender: Contender) -> str:
         """Say which goals a contender reaches, and whether its intervals leave any doubt."""
-        from fedaccord.frontier.sentences import verdict
+        found = self.reached(contender)
+        count = sum(one.reached for one in found)
+        which = "all three goals" if count == 3 else f"{COUNTS[count]} of the three goals"
+        return f"{contender.name} reaches {which}: {'; '.join(map(self._clause, found))}."
 
-        return verdict(self, contender)
+    def _clause(self, found: Reached) -> str:
+        words = {
+            "satisfied": "all are satisfied in {} of runs",
+            "cut": f"a contributor that gives {_percent(self.goals.level)} of what is asked is in "
+            "{}",
+            "samples": f"it uses {{}} of {self.baseline}'s samples",
+        }[found.goal]
+        bound = f"{'at least' if found.goal == 'satisfied' else 'at most'} {_percent(found.bound)}"
+        if found.value is None:
+            return f"nothing is asked of anybody, so nobody can cut (goal {bound})"
+        ends = ""
+        if found.low is not None and found.high is not None:
+            low, high = _percent(found.low), _percent(found.high)
+            ends = "" if low == high else f"{100 * found.low:.0f} to {high}; "
+        answer = "reached" if found.reached else "missed"
+        surely = "" if found.sure else ", not surely"
+        return f"{words.format(_percent(found.value))} ({ends}goal {bound}: {answer}{surely})"
 
     @property
     def conclusion(self) -> str:
-        """The answer in a sentence: who reaches all three goals."""
-        from fedaccord.frontier.sentences import conclusion
-
-        return conclusion(self)
+        """The answer in a sentence: who reaches all three goals; if nobody does, who is nearest."""
+        goals = self.goals
+        asked = (
+            f"all satisfied in at least {_percent(goals.satisfied)} of runs, a contributor that "
+            f"gives {_percent(goals.level)} of what is asked in at most {_percent(goals.cut)}, at "
+            f"most {_percent(goals.samples)} of {self.baseline}'s samples"
+        )
+        found = {contender.name: self.reached(contender) for contender in self.contenders}
+        counts = {name: sum(one.reached for one in goals) for name, goals in found.items()}
+        best = max(counts.values())
+        names = [name for name, count in counts.items() if count == best]
+        reach = f"{join_with_and(names)} {'reaches' if len(names) == 1 else 'reach'}"
+        if best == 0:
+            return f"Nobody reaches any of the three goals: {asked}."
+        if best < 3:
+            return f"Nobody reaches all three goals: {asked}. {reach} {COUNTS[best]} of them."
+        sure = [name for name in names if all(one.sure for one in found[name])]
+        doubt = f"and of {join_with_and(sure)} so do all intervals"
+        if not sure:
+            doubt = "by what was seen, though not beyond the doubt that intervals leave"
+        elif sure == names:
+            doubt = "and so do all intervals"
+        return f"{reach} all three goals, {doubt}: {asked}."
 
     @property
     def provenance(self) -> str:
         """A sentence on what chose the plans, and what they were judged by."""
-        from fedaccord.frontier.sentences import provenance
+        trials = "trial 0" if self.trials == 1 else f"trials 0 to {self.trials - 1:,}"
+        given = [one.name for one in self.contenders if one.plan not in PLANS]
+        taken = f" (that of {join_with_and(given)} was given)" if given else ""
+        return (
+            f"Plans were made on trials of their own{taken}. Everything here is counted on "
+            f"{trials} of seed {self.seed}, which chose nothing."
+        )
 
-        return provenance(self)
+    def describe_harm(self, contender: Contender) -> str:
+        """Say what a cut does to the others, where they are satisfied less often; or nothing."""
+        level, full = self.goals.level, contender.all_satisfied
+        then = contender.others("P2", level)
+        if not then.trials or then.high >= full.low or then.p >= full.p:
+            return ""
+        return (
+            f"Under {contender.name} the others pay for a cut too: when a contributor gives "
+            f"{_percent(level)} of what is asked, all the others are satisfied in "
+            f"{_percent(then.p)} of runs ({100 * then.low:.0f} to {_percent(then.high)})."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values: the same for the same input, the two times aside."""
@@ -252,7 +310,18 @@ class Frontier:
             "provenance": self.provenance,
             "goals": asdict(self.goals),
             "baseline": self.baseline,
-            "contenders": {one.name: self._plain(one) for one in self.contenders},
+            "contenders": {
+                one.name: {
+                    "plan": one.plan,
+                    "story": one.story,
+                    "planning_runs": one.planning_runs,
+                    "verdict": self.verdict(one),
+                    "goals": {found.goal: found.to_dict() for found in self.reached(one)},
+                    "P1": one.p1.to_dict(),
+                    "P2": one.p2.to_dict(),
+                }
+                for one in self.contenders
+            },
             "unplanned": dict(self.unplanned),
             "requirements": dict(zip(self.clients, self.requirements, strict=True)),
             "points": dict(zip(self.clients, self.points, strict=True)),
@@ -266,40 +335,27 @@ class Frontier:
             "seconds": self.seconds,
         }
 
-    def _plain(self, contender: Contender) -> dict[str, Any]:
-        return {
-            "plan": contender.plan,
-            "story": contender.story,
-            "planning_runs": contender.planning_runs,
-            "verdict": self.verdict(contender),
-            "goals": {one.goal: one.to_dict() for one in self.reached(contender)},
-            "P1": contender.p1.to_dict(),
-            "P2": contender.p2.to_dict(),
-        }
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Frontier:
         """Return the frontier that to_dict wrote, or `fedaccord frontier --json` prints."""
-        return cls(
-            contenders=tuple(Contender.from_dict(n, c) for n, c in data["contenders"].items()),
-            unplanned=data["unplanned"],
-            baseline=data["baseline"],
-            goals=Goals(**data["goals"]),
-            clients=tuple(data["requirements"]),
-            requirements=tuple(data["requirements"].values()),
-            points=tuple(data["points"].values()),
-            levels=tuple(data["levels"]),
-            trials=data["trials"],
-            defectors=data["defectors"],
-            seed=data["seed"],
-            versions=tuple(data["versions"]),
-            source=data["source"],
-            run_seconds=data["run_seconds"],
-            seconds=data["seconds"],
-        )
+        own = {field.name for field in fields(cls)} & data.keys()
+        made = {
+            "contenders": (Contender.from_dict(n, c) for n, c in data["contenders"].items()),
+            "clients": data["requirements"],
+            "requirements": data["requirements"].values(),
+            "points": data["points"].values(),
+            "levels": data["levels"],
+            "versions": data["versions"],
+        }
+        lists = {name: tuple(values) for name, values in made.items()}
+        return cls(**{n: data[n] for n in own} | lists | {"goals": Goals(**data["goals"])})
 
 
 def _of_share(goal: str, share: Proportion, bound: float) -> Reached:
     if not share.trials:
         return Reached(goal, None, None, None, bound)
     return Reached(goal, share.p, share.low, share.high, bound)
+
+
+def _percent(share: float) -> str:
+    return format_part(share, hedge_high=False)

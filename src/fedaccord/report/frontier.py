@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedaccord.frontier.sentences import harm
 from fedaccord.report import style
 from fedaccord.report.defection import describe_trials, format_share, list_training_facts
 from fedaccord.report.model import (
@@ -104,7 +103,7 @@ def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
         table = list_levels(frontier, protocol, who)
         yield replace(table, columns=(head, *table.columns[1:]))
     yield from (frontier.verdict(one) for one in frontier.contenders)
-    yield from filter(None, (harm(frontier, one) for one in frontier.contenders))
+    yield from filter(None, (frontier.describe_harm(one) for one in frontier.contenders))
     for name, why in frontier.unplanned.items():
         yield f"{name} was not compared: {why.rstrip('.')}."
     yield frontier.provenance
@@ -383,7 +382,7 @@ def _picture(
 
 def _show_cuts(found: Frontier) -> Iterator[Part]:
     yield from (list_levels(found, protocol, who) for protocol, who in choose_kinds(found))
-    harmed = [said for one in found.contenders if (said := harm(found, one))]
+    harmed = [said for one in found.contenders if (said := found.describe_harm(one))]
     if harmed:
         yield COLLATERAL
         yield Listing(tuple(harmed))
