@@ -18,7 +18,7 @@ from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import SiteDealer, set_goals
 from fedaccord.federation.pilots import (
-    checked_budget,
+    check_budget,
     pilot_design,
     run_pilots,
     usual_budget,
@@ -94,7 +94,7 @@ def test_the_first_pilots_of_a_small_budget_span_the_most_and_the_least():
 @pytest.mark.parametrize("budget", [0, -3, 2.5, True, "many", None, 10**7])
 def test_a_budget_is_a_number_of_runs(budget):
     with pytest.raises(InputError, match="training runs"):
-        checked_budget(budget)
+        check_budget(budget)
     with pytest.raises(InputError, match="training runs"):
         pilot_design([10, 10], budget=budget)
 

@@ -28,8 +28,53 @@ HALVES = ("first", "second")
 MIXTURES = (1.0, 0.9, 0.1, 0.0)
 
 
+class _Dealing:
+    """What both dealers do with the places of points that they deal."""
+
+    names: tuple[str, ...]
+    requirements: Vector
+    model: ModelMaker
+    weights: Weights | None
+
+    def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
+        """Return the places of every client's training and validation points."""
+        raise NotImplementedError
+
+    @property
+    def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
+        """The data, how many points are hard, and all options that the deals depend on."""
+        raise NotImplementedError
+
+    def deal(self, trial: int) -> Federation:
+        """Return the federation of a trial, the same whenever it is asked for.
+
+        trial: which one, from 0.
+        """
+        data, dealt = self._parts[0], self.indices(trial)
+        training = np.concatenate([train for train, _ in dealt])
+        preparation = Preparation.fit(data.inputs[training], data.columns)
+
+        def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+            return preparation.apply(data.inputs[places]), data.labels[places]
+
+        everyone = zip(self.names, self.requirements, dealt, strict=True)
+        clients = [
+            Client(name, points(train), points(validation), float(requirement))
+            for name, requirement, (train, validation) in everyone
+        ]
+        return Federation(clients, self.model, weights=self.weights)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all that the deals depend on."""
+        data, hard, options = self._parts
+        # The first trial's federation answers for names, goals, model and weights.
+        parts = (type(self).__name__, data.sha256, hard, options, self.deal(0).fingerprint)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 @dataclass(frozen=True, eq=False)
-class Dealer:
+class Dealer(_Dealing):
     """Deals every trial's clients fresh points from a pool of hard and a pool of easy ones.
 
     No point is dealt twice in a trial. Only the two pools are kept, as they were read.
@@ -147,22 +192,14 @@ class Dealer:
             dealt.append((own[held_out:], own[:held_out]))
         return dealt
 
-    def deal(self, trial: int) -> Federation:
-        """Return the federation of a trial, the same whenever it is asked for.
-
-        trial: which one, from 0.
-        """
-        return _federation(self, self.pool, self.indices(trial))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of all that the deals depend on."""
+    @property
+    def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
         options = (self.mixtures, self.validation, self.seed, self.sizes.tolist())
-        return _fingerprint(self, options, len(self.hard))
+        return self.pool, len(self.hard), options
 
 
 @dataclass(frozen=True, eq=False)
-class SiteDealer:
+class SiteDealer(_Dealing):
     """Makes every site a client; every trial splits each site's points anew.
 
     Classes are split in proportion. Medians and scales are those of all sites' training points
@@ -234,17 +271,9 @@ class SiteDealer:
             dealt.append((random.permutation(order[held_out:]), order[:held_out]))
         return dealt
 
-    def deal(self, trial: int) -> Federation:
-        """Return the federation of a trial, the same whenever it is asked for.
-
-        trial: which one, from 0.
-        """
-        return _federation(self, self.data, self.indices(trial))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of all that the deals depend on."""
-        return _fingerprint(self, (self.validation, self.seed), 0)
+    @property
+    def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
+        return self.data, 0, (self.validation, self.seed)
 
 
 class _ChangedSource:
@@ -330,7 +359,7 @@ def set_goals(source: Source, goals: Vector) -> Source:
     changed = _WithGoals(source, frozen(np.array(goals, dtype=float)))
     if isinstance(source, Federation):
         return changed.deal(0)
-    if isinstance(source, Dealer | SiteDealer):
+    if isinstance(source, _Dealing):
         dealer = copy.copy(source)
         vars(dealer).pop("fingerprint", None)
         vars(dealer)["requirements"] = changed.requirements
@@ -353,31 +382,6 @@ def _spread(labels: NDArray[np.int64], random: np.random.Generator) -> Indices:
         # Evenly over 0 to 1, from a random start: so a class of one point can fall anywhere.
         place[members] = (np.arange(len(members)) + random.random()) / len(members)
     return np.argsort(place, kind="stable")
-
-
-def _federation(
-    dealer: Dealer | SiteDealer, data: Dataset, dealt: list[tuple[Indices, Indices]]
-) -> Federation:
-    training = np.concatenate([train for train, _ in dealt])
-    preparation = Preparation.fit(data.inputs[training], data.columns)
-
-    def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        return preparation.apply(data.inputs[places]), data.labels[places]
-
-    clients = [
-        Client(name, points(train), points(validation), float(requirement))
-        for name, requirement, (train, validation) in zip(
-            dealer.names, dealer.requirements, dealt, strict=True
-        )
-    ]
-    return Federation(clients, dealer.model, weights=dealer.weights)
-
-
-def _fingerprint(dealer: Dealer | SiteDealer, options: tuple[Any, ...], hard: int) -> str:
-    data = dealer.pool if isinstance(dealer, Dealer) else dealer.data
-    # The first trial's federation answers for names, goals, model and weights.
-    parts = (type(dealer).__name__, data.sha256, hard, options, dealer.deal(0).fingerprint)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def mixture_names(mixtures: Sequence[float]) -> tuple[str, ...]:

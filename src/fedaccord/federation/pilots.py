@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
     if not sizes or min(sizes) < 1:
         raise InputError(f"pilots need clients that have points; got {sizes}")
     once = [_part(sizes, levels) for levels in _levels(len(sizes))]
-    return [once[n % len(once)] for n in range(checked_budget(budget))]
+    return [once[n % len(once)] for n in range(check_budget(budget))]
 
 
 def pilots_near(
@@ -77,7 +78,7 @@ def pilots_near(
     seed: of who brings which part.
     """
     random = stream(seed, "pilots near a plan")
-    drawn = random.choice(NEAR, size=(checked_budget(budget), len(points)))
+    drawn = random.choice(NEAR, size=(check_budget(budget), len(points)))
     most = np.array(points, dtype=float)
     wanted = np.minimum(np.asarray(contributions, dtype=float) * drawn, most) / most
     return [_part([int(n) for n in points], levels) for levels in wanted.tolist()]
@@ -125,7 +126,7 @@ def run_pilots(
     _check_goals(source, wanted, validation)
     asked = _asked(source, algorithm, wanted)
     points = [int(n) for n in source.points]
-    total = usual_budget(len(points)) if budget is None else checked_budget(budget)
+    total = usual_budget(len(points)) if budget is None else check_budget(budget)
     aimed = 0 if aim is None else _aimed(total, len(points))
     with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
@@ -140,8 +141,9 @@ def run_pilots(
     return pilots.table(wanted, validation)
 
 
+@dataclass(frozen=True)
 class _Pilots:
-    """The pilots of one algorithm that are known, by their keys.
+    """The pilots of one algorithm.
 
     source: what they are made of.
     algorithm: that trains.
@@ -149,72 +151,62 @@ class _Pilots:
     executor: makes those that are missing.
     total: how many are to be made.
     progress: told how many are finished, of how many.
+    known: those that are, with what came of them.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        algorithm: Algorithm,
-        seed: int,
-        executor: Executor,
-        total: int,
-        progress: Count | None,
-    ) -> None:
-        self._known: dict[str, tuple[Run, Outcome]] = {}
-        self._source = source
-        self._algorithm = algorithm
-        self._seed = seed
-        self._executor = executor
-        self._total = total
-        self._progress = progress
+    source: Source
+    algorithm: Algorithm
+    seed: int
+    executor: Executor
+    total: int
+    progress: Count | None
+    known: dict[str, tuple[Run, Outcome]] = field(default_factory=dict)
 
     def make(self, design: Sequence[Contributions], *, first: int) -> None:
         """Make the pilots of a design that are not in the store, in trials from the first on."""
-        before, progress = len(self._known), self._progress
+        before, progress = len(self.known), self.progress
         runs = [
-            self._run(self._source.fingerprint, brought, self._seed, first + n)
+            self._run(self.source.fingerprint, brought, self.seed, first + n)
             for n, brought in enumerate(design)
         ]
 
         def tell(done: int, _: int) -> None:
             if progress is not None:
-                progress(before + done, self._total)
+                progress(before + done, self.total)
 
-        outcomes = self._executor.execute_all(runs, progress=tell)
-        self._known |= {
-            run.key: (run, outcome) for run, outcome in zip(runs, outcomes, strict=True)
-        }
+        outcomes = self.executor.execute_all(runs, progress=tell)
+        self.known.update({r.key: (r, o) for r, o in zip(runs, outcomes, strict=True)})
 
     def find(self, sources: Sequence[Source]) -> None:
         """Take in all else that the store has to tell, of trials that no audit counts.
 
         Pilots of one trial have the same points and the same luck: of each trial one is taken.
         """
-        taken = {(run.base_seed, run.trial) for run, _ in self._known.values()}
+        taken = {(run.base_seed, run.trial) for run, _ in self.known.values()}
         for fingerprint in dict.fromkeys(source.fingerprint for source in sources):
-            for brought, seed, trial in self._executor.store.kept(fingerprint, trials=UNCOUNTED):
+            for brought, seed, trial in self.executor.store.kept(fingerprint, trials=UNCOUNTED):
                 run = self._run(fingerprint, brought, seed, trial)
                 if (seed, trial) in taken:
                     continue
                 # None where the run was another algorithm's.
-                if (outcome := self._executor.store.get(run)) is not None:
-                    self._known[run.key] = (run, outcome)
+                if (outcome := self.executor.store.get(run)) is not None:
+                    self.known[run.key] = (run, outcome)
                     taken.add((seed, trial))
 
     def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
         """Return what is known as a table."""
         return PilotTable(
-            agents=self._source.names,
-            contributions=[run.contributions for run, _ in self._known.values()],
-            accuracies=[outcome.accuracies for _, outcome in self._known.values()],
+            agents=self.source.names,
+            contributions=[run.contributions for run, _ in self.known.values()],
+            accuracies=[outcome.accuracies for _, outcome in self.known.values()],
             goals=goals,
             validation=validation,
-            limits=self._source.points,
+            limits=self.source.points,
         )
 
     def _run(self, source: str, brought: Contributions, seed: int, trial: int) -> Run:
         # Where clients promise what they bring, a pilot is a federation that has promised that.
-        return Run(source, self._algorithm.committed(brought), brought, seed, trial)
+        return Run(source, self.algorithm.committed(brought), brought, seed, trial)
 
 
 def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
@@ -227,7 +219,7 @@ def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
     return set_goals(source, np.ones(len(goals))) if known else source
 
 
-def checked_budget(budget: Any) -> int:
+def check_budget(budget: Any) -> int:
     """Return a budget that is a number of runs, or say that it is none."""
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
         raise InputError(f"the budget must be a whole number of training runs; got {budget!r}")

@@ -61,6 +61,8 @@ class Algorithm:
     trains_alone: ClassVar[bool] = False
     # Whether clients without samples are reported to `weights` as satisfied.
     passes_off_idle: ClassVar[bool] = True
+    # Whether the goal is tested every `evaluate_every` rounds alone, and not in each.
+    tests_at_evaluations: ClassVar[bool] = False
 
     rounds: int = 250
     batch_size: int = 64
@@ -104,7 +106,8 @@ class Algorithm:
 
     def tests(self, n: int) -> bool:
         """Return whether round n, counted from 0, ends with a test of the goal."""
-        return self.tests_goal
+        is_time = not self.tests_at_evaluations or (n + 1) % self.evaluate_every == 0
+        return self.tests_goal and is_time
 
     def evaluates(self, n: int) -> bool:
         """Return whether round n, counted from 0, ends with an evaluation on all points."""

@@ -35,6 +35,7 @@ class HoldBack(Algorithm):
     kind = "hold-back"
     name = "HOLD-BACK"
     passes_off_idle = False
+    tests_at_evaluations = True
 
     def __post_init__(self) -> None:
         """Raise an InputError at settings that no training could follow."""
@@ -44,10 +45,6 @@ class HoldBack(Algorithm):
                 f"{self.name} projects the clients' gradients, and in the local form they send "
                 'models: set form to "pooled"'
             )
-
-    def tests(self, n: int) -> bool:
-        """Test the goal at evaluations only."""
-        return (n + 1) % self.evaluate_every == 0
 
     def begin(self, contributions: Counts) -> NDArray[np.bool_]:
         """Take nobody for satisfied."""

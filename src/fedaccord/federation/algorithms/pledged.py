@@ -70,6 +70,7 @@ class Pledged(Algorithm):
     name = "PLEDGED"
     # Who brings nothing wants its accuracy all the same before training stops at the goal.
     passes_off_idle = False
+    tests_at_evaluations = True
 
     passes: float = 10.0
     ends: str = "first"
@@ -96,10 +97,6 @@ class Pledged(Algorithm):
     def tests_goal(self) -> bool:
         """Whether there are tests of the goal: if training may end at one."""
         return self.stop_after is not None
-
-    def tests(self, n: int) -> bool:
-        """Test the goal at evaluations only."""
-        return self.tests_goal and (n + 1) % self.evaluate_every == 0
 
     def begin(self, contributions: Counts) -> PledgeState:
         """Set out each client's share of a round and its budget."""

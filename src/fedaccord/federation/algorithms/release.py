@@ -52,6 +52,7 @@ class Release(Algorithm):
     kind = "release"
     name = "RELEASE"
     passes_off_idle = False
+    tests_at_evaluations = True
 
     factor: float = 2.0
     evaluations: int = 3
@@ -61,10 +62,6 @@ class Release(Algorithm):
         super().__post_init__()
         check_real("factor", self.factor, least=1, expected="a number of 1 or more")
         check_whole("evaluations", self.evaluations)
-
-    def tests(self, n: int) -> bool:
-        """Test the goal at evaluations only."""
-        return (n + 1) % self.evaluate_every == 0
 
     def begin(self, contributions: Counts) -> ReleaseState:
         """Begin with everybody there, at the same weight."""

@@ -118,7 +118,11 @@ class Config:
             name: read_section(kind, name, tables.get(name, {})) for name, kind in SECTIONS.items()
         }
         algorithms = read_algorithms(tables.get("algorithms"), tables.get("training", {}))
-        plans = {n: _read_plan(n, tables.get("algorithms", {}).get(n, {})) for n in algorithms}
+        own = {name: tables.get("algorithms", {}).get(name, {}) for name in algorithms}
+        plans = {
+            name: text(f"[algorithms.{name}] plan", table.get("plan", PLANS[0]))
+            for name, table in own.items()
+        }
         given = frozenset(f"{name}.{k}" for name in SECTIONS for k in tables.get(name, {}))
         return cls(**sections, algorithms=algorithms, plans=plans, given=given)
 
@@ -274,10 +278,6 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
     known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
     check_known(own, known, f"[{section}] has no key")
     return _made(kind, section, {**shared, **own})
-
-
-def _read_plan(name: str, table: Mapping[str, Any]) -> str:
-    return text(f"[algorithms.{name}] plan", table["plan"]) if "plan" in table else PLANS[0]
 
 
 def _made(kind: type[Algorithm], section: str, values: Mapping[str, Any]) -> Algorithm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import takes
 from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.pretraining import (
     DivergedError,
     ModelMaker,
+    Pair,
     Scores,
     digest_model,
     iterate_training,
@@ -29,61 +31,34 @@ from fedaccord.federation.training.rng import derive_seed, stream
 
 
 @dataclass(frozen=True)
-class _Trials:
-    """What every trial of the paper's procedure needs."""
+class TrialOptions:
+    """How trials are made: keyword arguments of `trial_scores`.
 
-    pool: Dataset
-    model: ModelMaker
-    holdout: tuple[NDArray[Any], NDArray[Any]]
-    preparation: Preparation
-    points: int
-    batch_size: int
-    learning_rate: float
-    target: float
-    cap: int
-    look_every: int
-    seed: int
+    points: how many points of the pool each trial draws.
+    batch_size, learning_rate: how its network is trained.
+    target: the accuracy that ends a trial.
+    cap: the most batches of a trial.
+    look_every: after how many batches to look; iterations are multiples of it.
+    seed: of everything random.
+    """
 
-    def members(self, trial: int) -> Indices:
-        """Draw the points of a trial."""
-        random = stream(self.seed, "difficulty", trial)
-        return random.choice(len(self.pool), self.points, replace=False)
-
-    def run(self, trial: int) -> dict[str, Any]:
-        """Train a fresh network on a trial's points until it is good; give the iterations."""
-        own = derive_seed(self.seed, "difficulty", trial)
-        chosen = self.members(trial)
-        with reproducibly(own):
-            network = start_model(self.model, own)
-            steps = iterate_training(
-                network,
-                self.preparation.apply(self.pool.inputs[chosen]),
-                self.pool.labels[chosen],
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                random=stream(own, "order"),
-            )
-            with contextlib.suppress(DivergedError):
-                for done, _ in zip(range(1, self.cap + 1), steps, strict=False):
-                    looks = done % self.look_every == 0 or done == self.cap
-                    if looks and measure_accuracy(network, self.holdout) >= self.target:
-                        return {"iterations": done, "reached": True}
-        return {"iterations": self.cap, "reached": False}
+    points: int = 1_000
+    batch_size: int = 16
+    learning_rate: float = 0.002
+    target: float = 0.6
+    cap: int = 2_000
+    look_every: int = 10
+    seed: int = 0
 
 
+@takes(TrialOptions)
 def trial_scores(
     pool: Dataset,
     model: ModelMaker,
     *,
     holdout: Dataset,
     trials: int = 10_000,
-    points: int = 1_000,
-    batch_size: int = 16,
-    learning_rate: float = 0.002,
-    target: float = 0.6,
-    cap: int = 2_000,
-    look_every: int = 10,
-    seed: int = 0,
+    options: TrialOptions,
     path: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scores:
@@ -99,29 +74,17 @@ def trial_scores(
     model: makes a new model.
     holdout: the points on which a trial's accuracy is measured.
     trials: how many to run.
-    points: how many points of the pool each trial draws.
-    batch_size, learning_rate: how its network is trained.
-    target: the accuracy that ends a trial.
-    cap: the most batches of a trial.
-    look_every: after how many batches to look; iterations are multiples of it.
-    seed: of everything random.
+    options: TrialOptions.
     path: a SQLite file that keeps every finished trial, so that the same call can go on.
     progress: told how many trials are finished, of how many.
     """
     made = run_trials(
-        pool,
-        model,
+        *(pool, model),
         holdout=holdout,
         trials=trials,
+        options=options,
         path=path,
         progress=progress,
-        points=points,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        target=target,
-        cap=cap,
-        look_every=look_every,
-        seed=seed,
     )
     values, counts = mean_by_point(len(pool), made.members, made.times)
     provenance = {
@@ -150,56 +113,85 @@ class Trials:
     description: Mapping[str, Any] = field(repr=False)
 
 
+@takes(TrialOptions)
 def run_trials(
     pool: Dataset,
     model: ModelMaker,
     *,
     holdout: Dataset,
     trials: int,
+    options: TrialOptions,
     path: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **options: Any,
 ) -> Trials:
     """Train networks on random parts of a pool and note how long each takes.
 
-    The arguments and options are those of `trial_scores`, all of them.
+    The arguments are those of `trial_scores`.
     """
-    preparation = Preparation.fit(pool.inputs, pool.columns)
-    tested = (preparation.apply(holdout.inputs), holdout.labels)
-    plan = _Trials(pool, model, tested, preparation, **options)
-    _check_trials(plan, trials)
+    if not 0 < options.points <= len(pool):
+        raise InputError(f"a trial cannot draw {options.points} of {len(pool)} points; draw fewer")
+    if not 0 < options.target <= 1:
+        raise InputError(
+            f"the target must be an accuracy above 0 and at most 1; got {options.target}"
+        )
+    numbers = {"trials": trials, "cap": options.cap, "look_every": options.look_every}
+    for what, value in numbers.items():
+        if value < 1:
+            raise InputError(f"{what} must be at least 1; got {value}")
     description = {
         "pool": pool.sha256,
         "holdout": holdout.sha256,
         "model": digest_model(model),
-        **options,
+        **asdict(options),
     }
-    rows = finish("trials", trials, plan.run, path=path, description=description, progress=progress)
+    preparation = Preparation.fit(pool.inputs, pool.columns)
+    tested = (preparation.apply(holdout.inputs), holdout.labels)
+
+    def work(trial: int) -> dict[str, Any]:
+        chosen = draw_members(len(pool), trial, options)
+        points = (preparation.apply(pool.inputs[chosen]), pool.labels[chosen])
+        return run_trial(model, points, tested, trial, options)
+
+    rows = finish("trials", trials, work, path=path, description=description, progress=progress)
     return Trials(
-        members=tuple(plan.members(trial) for trial in range(trials)),
+        members=tuple(draw_members(len(pool), trial, options) for trial in range(trials)),
         times=frozen(np.array([row["iterations"] for row in rows], dtype=np.float64)),
         capped=sum(not row["reached"] for row in rows),
         description=description,
     )
 
 
-def _check_trials(plan: _Trials, trials: int) -> None:
-    if not 0 < plan.points <= len(plan.pool):
-        raise InputError(
-            f"a trial cannot draw {plan.points} of {len(plan.pool)} points; draw fewer"
+def draw_members(points: int, trial: int, options: TrialOptions) -> Indices:
+    """Draw the points of a trial."""
+    random = stream(options.seed, "difficulty", trial)
+    return random.choice(points, options.points, replace=False)
+
+
+def run_trial(
+    model: ModelMaker, points: Pair, holdout: Pair, trial: int, options: TrialOptions
+) -> dict[str, Any]:
+    """Train a fresh network on a trial's points until it is good; return the iterations."""
+    own = derive_seed(options.seed, "difficulty", trial)
+    with reproducibly(own):
+        network = start_model(model, own)
+        steps = iterate_training(
+            *(network, *points),
+            batch_size=options.batch_size,
+            learning_rate=options.learning_rate,
+            random=stream(own, "order"),
         )
-    if not 0 < plan.target <= 1:
-        raise InputError(f"the target must be an accuracy above 0 and at most 1; got {plan.target}")
-    numbers = {"trials": trials, "cap": plan.cap, "look_every": plan.look_every}
-    for what, value in numbers.items():
-        if value < 1:
-            raise InputError(f"{what} must be at least 1; got {value}")
+        with contextlib.suppress(DivergedError):
+            for done, _ in zip(range(1, options.cap + 1), steps, strict=False):
+                looks = done % options.look_every == 0 or done == options.cap
+                if looks and measure_accuracy(network, holdout) >= options.target:
+                    return {"iterations": done, "reached": True}
+    return {"iterations": options.cap, "reached": False}
 
 
 def mean_by_point(
     points: int, members: Iterable[Indices], values: Vector
 ) -> tuple[Vector, NDArray[np.int64]]:
-    """Return each point the mean value of the trials it was in, and how many those were.
+    """Return for each point the mean value of the trials it was in, and how many those were.
 
     points: how many points there are.
     members: the points of every trial, each once.

@@ -25,7 +25,6 @@ from fedaccord.federation.config.sections import AuditOptions, takes
 from fedaccord.federation.defection.curves import (
     Contributions,
     DefectionAudit,
-    DefectionCurve,
     Proportion,
     Trial,
     all_satisfied,
@@ -239,7 +238,16 @@ def run_audit(
     return DefectionAudit(
         options=design.options,
         clients=design.names,
-        curves=tuple(_curve(design, name, full[name], cells) for name in design.algorithms),
+        curves=tuple(
+            sum_up(
+                *(name, design.pledge(name, theta).to_dict(), theta),
+                clients=design.names,
+                levels=design.options.levels,
+                trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
+                drawn=design.drawn,
+            )
+            for name, theta in full.items()
+        ),
         versions=tuple(sorted({outcome.versions for outcome in counted})),
         source=design.fingerprint,
         requirements=tuple(float(r) for r in source.requirements),
@@ -275,9 +283,11 @@ class _Cell:
         while not self.ended and all(run.key in outcomes for _, run in self._next):
             self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
             self.satisfied = defectors_satisfied(self.finished, self._design.drawn)
-            width = self._design.options.width
+            widest, width = self.satisfied.width, self._design.options.width
+            if self.level == 1:
+                widest = max(widest, all_satisfied(self.finished).width)
             enough = len(self.finished) >= FEWEST_TRIALS and width is not None
-            self.stopped = enough and self._widest() <= (width or 0)
+            self.stopped = enough and widest <= (width or 0)
             if not self.ended:
                 self._next = self.runs(self._design.first + len(self.finished))
 
@@ -292,11 +302,6 @@ class _Cell:
         own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
         to_come = (self._design.options.trials - len(self.finished)) * len(set(own))
         return to_come - sum(key in outcomes for key in set(own))
-
-    def _widest(self) -> float:
-        if self.level < 1:
-            return self.satisfied.width
-        return max(self.satisfied.width, all_satisfied(self.finished).width)
 
 
 class _Work:
@@ -401,20 +406,6 @@ class _Work:
         work = sum(count * usual[name] for name, count in left.items())
         # As many at a time as now: nodes of a cluster come and go.
         return work / max(1, len(self._executor.under_way))
-
-
-def _curve(
-    design: Design, name: str, full: Contributions, cells: Sequence[_Cell]
-) -> DefectionCurve:
-    return sum_up(
-        name,
-        design.pledge(name, full).to_dict(),
-        full,
-        clients=design.names,
-        levels=design.options.levels,
-        trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
-        drawn=design.drawn,
-    )
 
 
 def cut(full: Contributions, client: int, level: float) -> Contributions:

@@ -45,17 +45,8 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values."""
-        return {
-            "phase": self.phase,
-            "contributions": list(self.contributions),
-            "mover": self.mover,
-            "trials": self.trials,
-            "accuracies": list(self.accuracies),
-            "bounds": list(self.bounds),
-            "short": list(self.short),
-            "chance": self.chance,
-            **({} if self.passes is None else {"passes": self.passes}),
-        }
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+        return {k: v for k, v in plain.items() if k != "passes" or v is not None}
 
 
 @dataclass(frozen=True)
