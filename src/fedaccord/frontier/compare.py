@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,7 +25,7 @@ from fedaccord.federation.config.sections import (
     FrontierOptions,
     takes,
 )
-from fedaccord.federation.defection.audit import Design, read_plans, run_audit
+from fedaccord.federation.defection.audit import Algorithms, Design, read_plans, run_audit
 from fedaccord.federation.defection.curves import DefectionAudit
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.partition import Halved, deals_anew
@@ -61,7 +61,7 @@ class Stage:
 @takes(FrontierOptions, seed=0)
 def compare_algorithms(
     source: Source,
-    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
+    algorithms: Algorithms,
     *,
     plans: Mapping[str, PlanOf] | None = None,
     options: FrontierOptions,
@@ -96,19 +96,16 @@ def compare_algorithms(
         seed=options.seed or 0,
     )
     choosing, judging = _split(source, plans or {}, audit.seed)
-    design = Design.of(judging, algorithms, audit)
+    design = Design(judging, algorithms, audit)
     goals = goals or Goals()
-    base = _choose_baseline(design, options.baseline)
-    _check_level(design, goals)
-    words = {name: (plans or {}).get(name, PLANS[0]) for name in design.algorithms}
-    given = _read_given(design, words, plans or {})
-    _check_startable(design, set(words) - set(given))
+    base = _check_options(design, options, goals)
+    given, words = _read_given(design, plans or {})
     with contextlib.ExitStack() as stack:
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
         report = progress or (lambda stage: None)
         planner = _Planner(source, choosing, design, place, report, goals, options)
-        made = {n: given.get(n) or planner.plan(n, str(words[n])) for n in design.algorithms}
+        made = {n: given.get(n) or planner.plan(n, words[n]) for n in design.algorithms}
         missing = {name: one for name, one in made.items() if isinstance(one, str)}
         ready = {name: one for name, one in made.items() if not isinstance(one, str)}
         if base in missing:
@@ -116,7 +113,7 @@ def compare_algorithms(
         p1, p2 = _audit_both(judging, ready, audit, place, report)
     return Frontier(
         contenders=tuple(
-            Contender(name, _word(words[name]), one.story, one.runs, p1.curve(name), p2.curve(name))
+            Contender(name, words[name], one.story, one.runs, p1.curve(name), p2.curve(name))
             for name, one in ready.items()
         ),
         unplanned=missing,
@@ -161,72 +158,60 @@ def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Sour
     return Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
 
 
-def _choose_baseline(design: Design, name: str | None) -> str:
-    if name is not None and name not in design.algorithms:
+def _check_options(design: Design, options: FrontierOptions, goals: Goals) -> str:
+    """Return the name of the baseline, or raise an InputError."""
+    base, levels = options.baseline, design.options.levels
+    if base is not None and base not in design.algorithms:
         known = ", ".join(design.algorithms)
-        raise InputError(f"the baseline must be one of {known}; got {name!r}")
-    averaging = [n for n, a in design.algorithms.items() if a.kind == FedAvg.kind]
-    return name or next(iter(averaging or design.algorithms))
-
-
-def _check_level(design: Design, goals: Goals) -> None:
-    levels = design.options.levels
+        raise InputError(f"the baseline must be one of {known}; got {base!r}")
     if goals.level not in levels:
         have = ", ".join(f"{level:g}" for level in levels)
         raise InputError(
             f"levels must have {goals.level:g}, the one that a goal is about; got {have}"
         )
+    averaging = [n for n, a in design.algorithms.items() if a.kind == FedAvg.kind]
+    return base or next(iter(averaging or design.algorithms))
 
 
 def _read_given(
-    design: Design, words: Mapping[str, PlanOf], plans: Mapping[str, PlanOf]
-) -> dict[str, _Made]:
-    """Read and check all plans that need no training, before anything is trained."""
+    design: Design, plans: Mapping[str, PlanOf]
+) -> tuple[dict[str, _Made], dict[str, str]]:
+    """Return the plans that need no training, and how each plan is made, before anything trains."""
     for name in plans:
         if name not in design.algorithms:
             known = ", ".join(design.algorithms)
             raise InputError(f"there is a plan for {name}, which is not compared; there is {known}")
-    everything = Allocation([float(n) for n in design.points], design.names)
     found: dict[str, _Made] = {}
+    words: dict[str, str] = {}
     for name, algorithm in design.algorithms.items():
-        word = words[name]
-        if isinstance(word, Allocation):
-            found[name] = _Made(algorithm, word)
-        elif not isinstance(word, str | Path):
-            found[name] = _Made(algorithm, Allocation(word, design.names))
-        elif word == "own":
+        plan = plans.get(name, PLANS[0])
+        # Of a file its name, wherever it is.
+        words[name] = Path(plan).name if isinstance(plan, str | Path) else "given"
+        if isinstance(plan, Allocation):
+            found[name] = _Made(algorithm, plan)
+        elif not isinstance(plan, str | Path):
+            found[name] = _Made(algorithm, Allocation(plan, design.names))
+        elif plan == "own":
             found[name] = _Made(algorithm, None)
-        elif word == "all":
-            found[name] = _Made(algorithm, everything)
-        elif word not in PLANS:
-            found[name] = _Made(algorithm, _load(name, word))
+        elif plan == "all":
+            everything = [float(n) for n in design.points]
+            found[name] = _Made(algorithm, Allocation(everything, design.names))
+        elif plan not in PLANS:
+            if not Path(plan).exists():
+                raise InputError(
+                    f"the plan of {name} must be one of {', '.join(PLANS)}, or a file that has it; "
+                    f"there is no file {plan}"
+                )
+            found[name] = _Made(algorithm, Allocation.load(plan))
     with_plan = {name: one.plan for name, one in found.items() if one.plan is not None}
     read_plans(replace(design, options=replace(design.options, plan=with_plan)))
-    return found
-
-
-def _check_startable(design: Design, names: Collection[str]) -> None:
-    """Raise an InputError at what could not train with everyone's points, before planning."""
-    for name, algorithm in design.algorithms.items():
-        if name in names:
-            try:
-                algorithm.begin(np.array(design.points))
-            except InputError as error:
-                raise InputError(f"{name}: {error}") from None
-
-
-def _load(name: str, path: str | Path) -> Allocation:
-    if not Path(path).exists():
-        raise InputError(
-            f"the plan of {name} must be one of {', '.join(PLANS)}, or a file that has it; there "
-            f"is no file {path}"
-        )
-    return Allocation.load(path)
-
-
-def _word(plan: PlanOf) -> str:
-    """Return how a plan was made; of a file its name, wherever it is."""
-    return Path(plan).name if isinstance(plan, str | Path) else "given"
+    for name in [name for name in words if name not in found]:
+        # What could not train with everyone's points is refused before it is planned for.
+        try:
+            design.algorithms[name].begin(np.array(design.points))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    return found, words
 
 
 @dataclass(frozen=True)
@@ -329,7 +314,7 @@ def _audit_both(
                 report(Stage(what, now.done, now.total, now))
 
             asked = replace(options, protocol=protocol, plan=plan)
-            design = Design.of(source, algorithms, asked)
+            design = Design(source, algorithms, asked)
             fresh = Executor(executor.engine, executor.store)
-            found.append(run_audit(source, design, read_plans(design), fresh, tell))
+            found.append(run_audit(design, read_plans(design), fresh, tell))
     return found

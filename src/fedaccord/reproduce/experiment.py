@@ -158,7 +158,7 @@ class Experiment:
             store=self.file,
             progress=lambda now: self.setting.tell(what, now.done, now.total),
         )
-        return Audited(audit, Design.of(source, algorithms, wanted), self.file)
+        return Audited(audit, Design(source, algorithms, wanted), self.file)
 
     def train_alone(self, what: str, *, levels: tuple[float, ...] | None = None) -> SoloCurves:
         """Train every agent alone, all with the same part of their points.

@@ -41,7 +41,7 @@ OLD_KEYS = [
 @pytest.mark.parametrize(("algorithm", "key"), OLD_KEYS)
 def test_runs_of_older_result_files_are_found_again(algorithm, key):
     options = AuditOptions(levels=[0.5], trials=9, protocol="P1", defectors="each", seed=3)
-    design = Design.of(MadeUp(), {"one": algorithm}, options)
+    design = Design(MadeUp(), {"one": algorithm}, options)
     contributions = design.defect(design.points, 2, 0.5)
     assert contributions == (10, 20, 20)
     assert design.run("one", contributions, 7, full=design.points).key == key

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from fedaccord.federation.training.rng import stream
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
 
+Algorithms: TypeAlias = Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm]
 # A cell is not stopped early before this many trials: by chance the first few often agree.
 FEWEST_TRIALS = 5
 # How many trials find the contributions to prescribe.
@@ -65,41 +67,40 @@ class Known:
 
 @dataclass(frozen=True)
 class Design:
-    """An audit of a federation; made by `Design.of`.
+    """An audit of a federation: which runs it takes, checked before any of them is made.
 
-    names: the clients'.
-    points: how many each could bring.
-    fingerprint: of the source of federations.
-    algorithms: by name.
+    source: a federation, or what deals one to each trial.
+    algorithms: as `defection_curves` has them; then by name.
     options: what was asked.
     first: the number of the first trial.
     """
 
-    names: tuple[str, ...]
-    points: Contributions
-    fingerprint: str
+    source: Source
     algorithms: Mapping[str, Algorithm]
     options: AuditOptions
     first: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        source: Source,
-        algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
-        options: AuditOptions,
-        *,
-        first: int = 0,
-    ) -> Design:
-        """Return the design of an audit; the arguments are those of `defection_curves`."""
-        return cls(
-            names=tuple(source.names),
-            points=tuple(int(n) for n in source.points),
-            fingerprint=source.fingerprint,
-            algorithms=_name_each(algorithms),
-            options=options,
-            first=first,
-        )
+    def __init__(
+        self, source: Source, algorithms: Algorithms, options: AuditOptions, first: int = 0
+    ) -> None:
+        named = _name_each(algorithms)
+        # A frozen dataclass is filled through its dict.
+        vars(self).update(source=source, algorithms=named, options=options, first=first)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The clients' names."""
+        return tuple(self.source.names)
+
+    @cached_property
+    def points(self) -> Contributions:
+        """How many points each client could bring."""
+        return tuple(int(n) for n in self.source.points)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the source of federations."""
+        return self.source.fingerprint
 
     def run(
         self,
@@ -177,7 +178,7 @@ class Design:
 @takes(AuditOptions)
 def defection_curves(
     source: Source,
-    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
+    algorithms: Algorithms,
     *,
     options: AuditOptions,
     workers: int | None = None,
@@ -209,14 +210,13 @@ def defection_curves(
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: called with how far things are whenever a run starts or finishes.
     """
-    design = Design.of(source, algorithms, options)
+    design = Design(source, algorithms, options)
     plans = read_plans(design)
     with open_executor(source, engine=engine, workers=workers, store=store) as executor:
-        return run_audit(source, design, plans, executor, progress)
+        return run_audit(design, plans, executor, progress)
 
 
 def run_audit(
-    source: Source,
     design: Design,
     plans: Mapping[str, Contributions],
     executor: Executor,
@@ -224,7 +224,6 @@ def run_audit(
 ) -> DefectionAudit:
     """Return what comes of an audit whose workers are there already.
 
-    source: a federation, or what deals one to each trial.
     design: of the audit.
     plans: what algorithms are held to, of those that have a plan.
     executor: makes the runs that it does not know yet.
@@ -250,7 +249,7 @@ def run_audit(
         ),
         versions=tuple(sorted({outcome.versions for outcome in counted})),
         source=design.fingerprint,
-        requirements=tuple(float(r) for r in source.requirements),
+        requirements=tuple(float(r) for r in design.source.requirements),
         reused=executor.reused,
         run_seconds=sum(outcome.seconds for outcome in counted),
         seconds=time.perf_counter() - started,
@@ -331,7 +330,10 @@ class _Work:
         self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
         self._make(self._plans)
         self._plans = []
-        return full | {name: self._points_used(runs) for name, runs in wanted.items()}
+        for name, runs in wanted.items():
+            used = np.mean([self._executor.outcomes[run.key].unique for run in runs], axis=0)
+            full[name] = tuple(int(n) for n in np.ceil(used))
+        return full
 
     def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         """Make the runs of all cells, one trial after the other."""
@@ -346,10 +348,6 @@ class _Work:
         # Full contribution always is a cell: it tells whether all are satisfied.
         levels = (1.0, *(level for level in self._design.options.levels if level != 1))
         return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
-
-    def _points_used(self, runs: Sequence[Run]) -> Contributions:
-        used = np.mean([self._executor.outcomes[run.key].unique for run in runs], axis=0)
-        return tuple(int(n) for n in np.ceil(used))
 
     def _wanted(self) -> Iterator[tuple[str, Run]]:
         first = self._design.first
@@ -421,9 +419,7 @@ def cut(full: Contributions, client: int, level: float) -> Contributions:
     return (*full[:client], whole, *full[client + 1 :])
 
 
-def _name_each(
-    algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm],
-) -> dict[str, Algorithm]:
+def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
     if isinstance(algorithms, Algorithm):
         algorithms = [algorithms]
     pairs = (

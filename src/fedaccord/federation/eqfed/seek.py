@@ -126,7 +126,7 @@ def seek_equilibrium(
     """
     started = time.perf_counter()
     # What an audit could not train with, EQ-FED cannot either.
-    Design.of(source, algorithm, options.audit(options.trials))
+    Design(source, algorithm, options.audit(options.trials))
     _check_algorithm(algorithm)
     clients, seed = len(source.names), options.seed
     account = Account(options.allow(clients), progress)
@@ -245,12 +245,12 @@ def _verify(
         return None, np.zeros((0, len(theta)))
     executor = Executor(bench.executor.engine, bench.executor.store)
     asked = options.audit(full)
-    design = Design.of(bench.source, algorithm, asked, first=VERIFYING)
+    design = Design(bench.source, algorithm, asked, first=VERIFYING)
 
     def audit(**changed: Any) -> DefectionCurve:
         part = dataclasses.replace(design, options=dataclasses.replace(asked, **changed))
         tell = lambda now: account.report("verify", theta, now.done)  # noqa: E731
-        return run_audit(bench.source, part, {name: theta}, executor, tell).curve(name)
+        return run_audit(part, {name: theta}, executor, tell).curve(name)
 
     def outcomes(contributions: Contributions, trials: int) -> list[Outcome]:
         numbers = range(VERIFYING, VERIFYING + trials)
