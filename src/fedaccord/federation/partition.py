@@ -216,6 +216,7 @@ class SiteDealer(_Dealing):
     data: Dataset = field(repr=False)
     validation: float
     requirements: Vector
+    names: tuple[str, ...] = field(repr=False)
     model: ModelMaker = field(repr=False)
     weights: Weights | None = field(repr=False)
     seed: int
@@ -238,6 +239,7 @@ class SiteDealer(_Dealing):
             data=data,
             validation=check_part(validation),
             requirements=_one_each(requirement, data.site_names, "requirements"),
+            names=data.site_names,
             model=model,
             weights=weights,
             seed=seed,
@@ -245,11 +247,6 @@ class SiteDealer(_Dealing):
         for name, members in zip(self.names, self._members, strict=True):
             check_divisible(name, len(members))
         self.deal(0)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the sites are called."""
-        return self.data.site_names
 
     @cached_property
     def _members(self) -> list[Indices]:
