@@ -383,8 +383,12 @@ class _Work:
         # Runs under way of cells that stopped since are still to come.
         to_come = max(sum(left.values()), len(executor.under_way))
         self._progress(
-            executor.progress(
-                len(executor.outcomes) + to_come,
+            Progress(
+                done=len(executor.outcomes),
+                reused=executor.reused,
+                total=len(executor.outcomes) + to_come,
+                running=len(executor.under_way),
+                seconds=time.perf_counter() - executor.started,
                 left=self._time_left(left),
                 planning=bool(self._plans),
                 known=tuple(

@@ -60,7 +60,7 @@ class Executor:
         self.outcomes: dict[str, Outcome] = {}
         self.reused = 0
         self.under_way: set[str] = set()
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
 
     def execute(
         self,
@@ -112,26 +112,6 @@ class Executor:
         count()
         self.execute(missing, take=count)
         return [self.outcomes[run.key] for run in runs]
-
-    def progress(
-        self,
-        total: int,
-        *,
-        left: float | None = None,
-        planning: bool = False,
-        known: tuple[Known, ...] = (),
-    ) -> Progress:
-        """Return how far the runs are; see Progress for the arguments."""
-        return Progress(
-            done=len(self.outcomes),
-            reused=self.reused,
-            total=total,
-            running=len(self.under_way),
-            seconds=time.perf_counter() - self._started,
-            left=left,
-            planning=planning,
-            known=known,
-        )
 
     def _missing(
         self, runs: Iterator[Run], take: Callable[[Run, Outcome], None], report: Callable[[], None]

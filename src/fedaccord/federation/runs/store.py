@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -31,6 +31,9 @@ APPLICATION = 0x46444143
 RESULTS = 2
 UNCHANGED = 1
 VERSION = 1
+# The columns that identify a run, and those that say what came of it: both have a digest.
+IDENTITY = ("source", "algorithm", "contributions", "base_seed", "trial")
+RESULT = ("accuracies", "satisfied", "first_passage", "samples", "unique", "diverged")
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -168,10 +171,10 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         self._safe_runs = 0
         if self.path is not None and not self.path.parent.is_dir():
             raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
-        with self._explained("open"):
+        with self._explain("open"):
             self._connection = sqlite.connect(self.path)
         try:
-            with self._explained("read"):
+            with self._explain("read"):
                 self._prepare()
             self._safe_runs = len(self)
         except BaseException:
@@ -182,7 +185,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         return "RunStore(in memory)" if self.path is None else f"RunStore({str(self.path)!r})"
 
     def __len__(self) -> int:
-        with self._explained("read"):
+        with self._explain("read"):
             return int(self._connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     def __exit__(self, *_: object) -> None:
@@ -194,34 +197,22 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
 
     def get(self, run: Run) -> Outcome | None:
         """Return what came of a run, None where it has not been finished."""
-        with self._explained("read"):
-            row = self._connection.execute(
-                "SELECT source, algorithm, contributions, base_seed, trial, accuracies, satisfied,"
-                ' first_passage, samples, "unique", diverged, digest, seconds, versions'
-                " FROM runs WHERE key = ?",
-                (run.key,),
-            ).fetchone()
-        if row is None:
+        with self._explain("read"):
+            cursor = self._connection.execute("SELECT * FROM runs WHERE key = ?", (run.key,))
+            found = cursor.fetchone()
+        if found is None:
             return None
-        source, algorithm, contributions, base_seed, trial, *results = row
-        *values, digest, seconds, versions = results
-        version = _version_of(run.algorithm.to_dict())
-        if (
-            _digest(version, source, algorithm, contributions, base_seed, trial) != run.key
-            or _digest(run.key, *values) != digest
-        ):
+        row = dict(zip((column for column, *_ in cursor.description), found, strict=True))
+        identity, result = ([row[name] for name in names] for names in (IDENTITY, RESULT))
+        key = _digest(_version_of(run.algorithm.to_dict()), *identity)
+        if key != run.key or _digest(key, *result) != row["digest"]:
             raise self._damaged(f"run {run.key[:12]} is not as it was written")
-        lists = (_plain_list(text) for text in values[:-1])
-        accuracies, satisfied, first_passage, samples, unique = lists
+        *lists, diverged = RESULT
         return Outcome(
-            accuracies=tuple(math.nan if a is None else a for a in accuracies),
-            satisfied=satisfied,
-            first_passage=first_passage,
-            samples=samples,
-            unique=unique,
-            diverged=bool(values[-1]),
-            seconds=seconds,
-            versions=versions,
+            **{name: _read_list(row[name]) for name in lists},
+            diverged=bool(row[diverged]),
+            seconds=row["seconds"],
+            versions=row["versions"],
         )
 
     def put(self, run: Run, outcome: Outcome, history: History) -> Outcome:
@@ -229,33 +220,32 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
 
         Where another process was first, its runs stand: the same, for they had the same seed.
         """
-        values = _result_values(outcome)
+        *lists, diverged = RESULT
+        result: dict[str, str | int] = {n: _write_list(getattr(outcome, n)) for n in lists}
+        result[diverged] = int(outcome.diverged)
         # SQLite has no NaN: what is not known is NULL there.
         rows = [
             tuple(None if value != value else value for value in entry) for entry in history.rows()
         ]
-        row = (
-            run.key,
-            run.source,
-            _canonical(run.algorithm.to_dict()),
-            _canonical(run.contributions),
-            str(run.base_seed),
-            run.trial,
-            str(run.seed),
-            *values,
-            _digest(run.key, *values),
-            _digest(*sorted(rows, key=_place)),
-            outcome.seconds,
-            outcome.versions,
-            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        )
-        with self._explained("write"), sqlite.transaction(self._connection):
+        row = {
+            "key": run.key,
+            "source": run.source,
+            "algorithm": _canonical(run.algorithm.to_dict()),
+            "contributions": _canonical(run.contributions),
+            "base_seed": str(run.base_seed),
+            "trial": run.trial,
+            "seed": str(run.seed),
+            **result,
+            "digest": _digest(run.key, *result.values()),
+            "history_digest": _digest(*sorted(rows, key=_place)),
+            "seconds": outcome.seconds,
+            "versions": outcome.versions,
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        columns, values = (", ".join(map(form.format, row)) for form in ('"{}"', ":{}"))
+        with self._explain("write"), sqlite.transaction(self._connection):
             cursor = self._connection.execute(
-                "INSERT OR IGNORE INTO runs (key, source, algorithm, contributions, base_seed,"
-                ' trial, seed, accuracies, satisfied, first_passage, samples, "unique", diverged,'
-                " digest, history_digest, seconds, versions, finished)"
-                f" VALUES ({', '.join('?' * len(row))})",
-                row,
+                f"INSERT OR IGNORE INTO runs ({columns}) VALUES ({values})", row
             )
             if new := cursor.rowcount > 0:
                 self._connection.executemany(
@@ -273,18 +263,18 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         source: the fingerprint.
         trials: which are asked for.
         """
-        with self._explained("read"):
+        with self._explain("read"):
             rows = self._connection.execute(
                 "SELECT DISTINCT contributions, base_seed, trial FROM runs"
                 " WHERE source = ? AND trial >= ? AND trial < ?"
                 " ORDER BY trial, base_seed, contributions",
                 (source, trials.start, trials.stop),
             ).fetchall()
-        return [(_plain_list(brought), int(seed), trial) for brought, seed, trial in rows]
+        return [(_read_list(brought), int(seed), trial) for brought, seed, trial in rows]
 
     def rows(self, run: Run) -> list[tuple[int, str, int, int, float, float]]:
         """Return a finished run's history by round and client, with the columns of History.rows."""
-        with self._explained("read"):
+        with self._explain("read"):
             found = self._connection.execute(
                 'SELECT round, client, h.samples, h."unique", loss, accuracy, history_digest'
                 " FROM history AS h JOIN runs ON runs.id = h.run WHERE key = ?"
@@ -309,7 +299,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                 raise self._damaged(report)
 
     @contextlib.contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _explain(self, what: str) -> Iterator[None]:
         """Turn SQLite's errors into a sentence with the remedy."""
         try:
             yield
@@ -371,13 +361,6 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _result_values(outcome: Outcome) -> tuple[str | int, ...]:
-    # Python writes floats so that they read back as the very same; JSON has no NaN.
-    accuracies = [None if math.isnan(a) else a for a in outcome.accuracies]
-    lists = (outcome.satisfied, outcome.first_passage, outcome.samples, outcome.unique)
-    return (*(_canonical(values) for values in (accuracies, *lists)), int(outcome.diverged))
-
-
 def _digest(*values: object) -> str:
     return hashlib.sha256("\n".join(map(str, values)).encode()).hexdigest()
 
@@ -386,5 +369,10 @@ def _place(row: tuple[Any, ...]) -> tuple[int, str]:
     return row[0], row[1]
 
 
-def _plain_list(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))
+def _write_list(values: Sequence[float]) -> str:
+    # Python writes floats so that they read back as the very same; JSON has no NaN.
+    return _canonical([None if value != value else value for value in values])
+
+
+def _read_list(text: str) -> tuple[Any, ...]:
+    return tuple(math.nan if value is None else value for value in json.loads(text))
