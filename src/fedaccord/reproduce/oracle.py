@@ -47,7 +47,7 @@ def read_rows(rows: Any) -> list[list[Fraction]]:
     return [[read_fraction(value) for value in row] for row in rows]
 
 
-def to_floats(theta: Sequence[Fraction]) -> Vector:
+def to_floats(theta: Amounts) -> Vector:
     """Return amounts in doubles."""
     return np.array([float(t) for t in theta])
 
@@ -320,6 +320,12 @@ class Listing:
         return count
 
     @cached_property
+    def box(self) -> tuple[range, ...]:
+        """What each agent may give."""
+        lows, highs = self.minimums or (0,) * self.size, self.limits or (self.most,) * self.size
+        return tuple(range(low, high + 1) for low, high in zip(lows, highs, strict=True))
+
+    @cached_property
     def allocations(self) -> tuple[Whole, ...]:
         """All allocations that are listed."""
         return tuple(self._allocations(self.size, self.most))
@@ -328,15 +334,11 @@ class Listing:
         if agents == 0:
             yield ()
             return
-        limit = total if self.limits is None else min(total, self.limits[agents - 1])
-        least = 0 if self.minimums is None else self.minimums[agents - 1]
-        for last in range(least, limit + 1):
+        for last in self.box[agents - 1]:
+            if last > total:
+                break
             for rest in self._allocations(agents - 1, total - last):
                 yield (*rest, last)
-
-    def _is_allowed(self, theta: Whole) -> bool:
-        low, high = self.minimums or (0,) * self.size, self.limits or (self.most,) * self.size
-        return all(a <= t <= b for a, t, b in zip(low, theta, high, strict=True))
 
     def cost(self, theta: Whole) -> int | Fraction:
         """Return what an allocation costs: its total where samples cost one."""
@@ -362,11 +364,10 @@ class Listing:
 
     def is_stable(self, theta: Whole) -> bool:
         """Say whether nobody who gives less alone would still reach its requirement."""
-        low = self.minimums or (0,) * self.size
         return self.is_feasible(theta) and not any(
             self.has_enough(i, (*theta[:i], less, *theta[i + 1 :]))
-            for i in range(self.size)
-            for less in range(low[i], theta[i])
+            for i, given in enumerate(theta)
+            for less in range(self.box[i].start, given)
         )
 
     def envy(self, theta: Whole) -> tuple[tuple[int, int], ...]:
@@ -375,7 +376,8 @@ class Listing:
         The swap counts only if it leads to an allocation that is allowed.
         """
         pairs = list_envy(self._utility, self.requirements, theta)
-        return tuple(pair for pair in pairs if self._is_allowed(tuple(swap(theta, *pair))))
+        swaps = ((pair, zip(swap(theta, *pair), self.box, strict=True)) for pair in pairs)
+        return tuple(pair for pair, after in swaps if all(t in allowed for t, allowed in after))
 
     def is_envy_free(self, theta: Whole) -> bool:
         """Say whether everybody reaches its requirement and nobody envies anybody."""

@@ -68,13 +68,11 @@ def list_accuracy(sets: Sequence[Sequence[int]]) -> Utility:
     return utility
 
 
-def smooth_utility(game: CoverageGame) -> Utility:
-    """Return the utility with (1 - q)^theta in place of rounding, in doubles."""
-    return lambda agent, theta: game.smooth_utilities(np.array(theta, dtype=float))[agent]
-
-
 def is_smooth_stable(game: CoverageGame, theta: Vector) -> bool:
-    """Say likewise whether all have just what they need, and less after giving half as much."""
+    """Say whether all have just what they need, and less after giving half as much.
+
+    With (1 - q)^theta in place of rounding.
+    """
     reached = np.abs(game.smooth_utilities(theta) - game.requirements).max() <= SLIP
     less = [np.where(np.arange(game.size) == i, theta / 2, theta) for i in np.flatnonzero(theta)]
     short = [
@@ -140,7 +138,12 @@ def theorem_8(setting: Setting) -> Measured:
     exact = compute_numbers(lambda i, theta: game.exact_utility(i, [*map(Fraction, theta)]), share)
     mixture = mix_matchings(share)
     pairs = list_envy(plain, needs, mixture)
-    smooth = list_envy(smooth_utility(game), game.requirements.tolist(), mixture)
+    # With (1 - q)^theta in place of rounding, in doubles.
+    smooth = list_envy(
+        lambda i, theta: game.smooth_utilities(to_floats(theta))[i],
+        game.requirements.tolist(),
+        mixture,
+    )
     free = [
         all(plain(i, theta) >= need for i in range(6)) and not list_envy(plain, needs, theta)
         for theta in map(matching, MATCHINGS)
@@ -244,11 +247,6 @@ def draw_set_game(number: int) -> tuple[Matrix, Vector]:
             return incidence, rng.uniform(0.6, 0.9, agents)
 
 
-def make_set_game(incidence: Matrix, needs: Vector) -> CoverageGame:
-    """Make the game in which every agent is uniform on its set."""
-    return CoverageGame(incidence / incidence.sum(axis=1, keepdims=True), needs)
-
-
 def find_convex_equilibrium(incidence: Matrix, needs: Vector) -> tuple[float, float, float]:
     """Minimise from four starts: how far they end apart, from best responses, and from the solver.
 
@@ -261,7 +259,7 @@ def find_convex_equilibrium(incidence: Matrix, needs: Vector) -> tuple[float, fl
     except np.linalg.LinAlgError:
         return np.inf, np.inf, np.inf
     amounts = find_amounts(ends, sizes)
-    game = make_set_game(incidence, needs)
+    game = CoverageGame(incidence / sizes[:, None], needs)
     best = np.array([game.best_responses(theta) for theta in amounts])
     largest = float(amounts.max())
     spread = float(np.ptp(amounts, axis=0).max()) / largest

@@ -178,7 +178,12 @@ def find_stable_total(game: DiscoveryGame) -> float:
 def linear_stable_set(setting: Setting) -> Measured:
     """Mix equilibria of games that have several, and try each mixture in fractions."""
     games = draw_games_with_choice(GAMES[setting.full])
-    mixtures = [(game, theta) for game in games for theta in mix_pairs(game.equilibria)]
+    mixtures = [
+        (game, mix(a, b, Fraction(n, 4)))
+        for game in games
+        for a, b in combinations(game.equilibria, 2)
+        for n in (1, 2, 3)
+    ]
     # (0, 1, 0) and (1, 0, 1), of totals 1 and 2.
     first, second, *_ = INDEFINITE.equilibria
     return Measured(
@@ -203,12 +208,6 @@ def draw_games_with_choice(count: int) -> list[ExactGame]:
         if min(needs) > 0 and len(exact.equilibria) > 1:
             games.append(exact)
     return games
-
-
-def mix_pairs(points: list[Fractions]) -> list[Fractions]:
-    """Mix every two of the points, a quarter to three, evenly, and three to a quarter."""
-    shares = [Fraction(n, 4) for n in (1, 2, 3)]
-    return [mix(a, b, share) for a, b in combinations(points, 2) for share in shares]
 
 
 def is_audited_stable(exact: ExactGame, theta: Fractions) -> bool:
