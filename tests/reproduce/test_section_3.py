@@ -13,7 +13,6 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.exact import PacGame
 from fedaccord.reproduce import section_3_existence as existence
-from fedaccord.reproduce import section_3_rings as rings
 from fedaccord.reproduce import section_3_well_behaved as well_behaved
 from fedaccord.reproduce.claims import Verdict
 from fedaccord.reproduce.oracle import coverage_utility
@@ -217,28 +216,28 @@ def test_a_sample_that_tells_the_predecessor_is_noticed(few) -> None:
     def backwards(agent, theta):
         return Fraction(1) if theta[agent] or theta[(agent + 1) % 3] else Fraction(1, 2)
 
-    few.setattr(rings, "_printed_cycle", backwards)
+    few.setattr(existence, "_printed_cycle", backwards)
     assert verdict("theorem-3") is FAILS
 
 
 def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
-    solve = rings.solve_stable
+    solve = existence.solve_stable
 
     def tired(game, **options):
         return dataclasses.replace(solve(game, **options), status=Status.FAILED)
 
-    few.setattr(rings, "solve_stable", tired)
+    few.setattr(existence, "solve_stable", tired)
     assert verdict("theorem-3") is FAILS
 
 
 def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
-    audit = rings.audit
+    audit = existence.audit
 
     def lenient(game, theta):
         report = audit(game, theta)
         return dataclasses.replace(report, stable=report.feasible)
 
-    few.setattr(rings, "audit", lenient)
+    few.setattr(existence, "audit", lenient)
     found = row("theorem-3").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the audit agrees.")
@@ -253,7 +252,7 @@ def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
         # As many as there should be.
         return theta in {(1, 0, 0), (1, 1, 0), (1, 0, 1), (1, 1, 1)}
 
-    few.setattr(rings.Listing, "is_feasible", feasible)
+    few.setattr(existence.Listing, "is_feasible", feasible)
     found = row("theorem-3").finding
     assert found.verdict is FAILS
     assert "Not so: those with two givers or more" in found.measured
@@ -270,32 +269,32 @@ def test_an_equilibrium_of_an_odd_ring_is_noticed(monkeypatch) -> None:
     def rounded(game):
         return [game.alone // 2]
 
-    monkeypatch.setattr(rings, "all_equilibria", rounded)
+    monkeypatch.setattr(existence, "all_equilibria", rounded)
     found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the search agrees.")
 
 
 def test_a_stable_allocation_with_a_giver_of_nothing_is_noticed(monkeypatch) -> None:
-    stable = rings.Listing.is_stable
+    stable = existence.Listing.is_stable
 
     def lenient(self, theta):
         return stable(self, theta) or (0 in theta and self.is_feasible(theta))
 
-    monkeypatch.setattr(rings.Listing, "is_stable", lenient)
+    monkeypatch.setattr(existence.Listing, "is_stable", lenient)
     found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert "none of those who give nothing is stable" in found.measured
 
 
 def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
-    forwards = rings.ring_utility
+    forwards = existence.ring_utility
 
     def backwards(d):
         # The sample of the next agent in place of the last one's.
         return lambda i, theta: forwards(d)(0, [theta[i], 0, theta[(i + 1) % 3]])
 
-    monkeypatch.setattr(rings, "ring_utility", backwards)
+    monkeypatch.setattr(existence, "ring_utility", backwards)
     found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the printed utility is that of the construction.")
@@ -305,4 +304,4 @@ def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:
     ("d", "requirement", "m"), [(2, "3/4", 1), (2, "7/8", 2), (3, "7/9", 2), (3, "8/9", 4)]
 )
 def test_thresholds_by_hand(d, requirement, m) -> None:
-    assert rings.threshold(d, Fraction(requirement)) == m
+    assert existence.threshold(d, Fraction(requirement)) == m

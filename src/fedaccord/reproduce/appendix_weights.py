@@ -14,14 +14,7 @@ from fedaccord.games import catalog
 from fedaccord.games.linear import LinearGame
 from fedaccord.reproduce.claims import Claims, Measured, Setting
 from fedaccord.reproduce.draws import both_games, discovery_game, equal_games
-from fedaccord.reproduce.oracle import (
-    ZERO,
-    ExactGame,
-    Fractions,
-    average,
-    bound_optimum,
-    to_floats,
-)
+from fedaccord.reproduce.oracle import ZERO, ExactGame, Fractions, average, bound_optimum, to_floats
 from fedaccord.reproduce.section_5_structure import UNEQUAL, has_all_giving
 
 CLAIMS = Claims()

@@ -32,7 +32,7 @@ from fedaccord.reproduce.claims import (
 # The parts of the paper, in its order, and the modules that have their CLAIMS.
 PARTS = {
     "What the words mean": ("section_2_definitions", "section_2_utilities"),
-    "When equilibria exist": ("section_3_existence", "section_3_well_behaved", "section_3_rings"),
+    "When equilibria exist": ("section_3_existence", "section_3_well_behaved"),
     "What stability and fairness cost": ("section_4_prices",),
     "Linear utilities": ("section_5_linear", "section_5_structure", "appendix_weights"),
     "Coverage utilities": ("section_5_coverage", "appendix_rounding"),

@@ -237,12 +237,7 @@ def definition_envy_free(setting: Setting) -> Measured:
             if report.envy_free is not verdict or report.envy != envy:
                 wrong.append(f"{one.name} at {theta}")
     return Measured(
-        **evidence,
-        envy_free=listed,
-        audited=audited,
-        pairs=pairs,
-        audits_differ=wrong,
-        words=words,
+        **evidence, envy_free=listed, audited=audited, pairs=pairs, audits_differ=wrong, words=words
     )
 
 

@@ -12,20 +12,8 @@ from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.reproduce.claims import Claims, Measured, Setting
-from fedaccord.reproduce.draws import (
-    both_games,
-    discovery_game,
-    gram_benefits,
-    tight_requirements,
-)
-from fedaccord.reproduce.oracle import (
-    HALF,
-    ExactGame,
-    Fractions,
-    bound_optimum,
-    mix,
-    to_floats,
-)
+from fedaccord.reproduce.draws import both_games, discovery_game, gram_benefits, tight_requirements
+from fedaccord.reproduce.oracle import HALF, ExactGame, Fractions, bound_optimum, mix, to_floats
 
 CLAIMS = Claims()
 SEED = 5

@@ -146,11 +146,7 @@ def corollary_1(setting: Setting) -> Measured:
         example_ratio=ratio,
         solver_disagrees=sum(is_solved_wrong(game) for game in equal),
         seed=SEED,
-        words={
-            "dear": len(optimal) - sum(optimal),
-            "unequal": UNEQUAL,
-            "all_give": positive,
-        },
+        words={"dear": len(optimal) - sum(optimal), "unequal": UNEQUAL, "all_give": positive},
     )
 
 
