@@ -93,7 +93,7 @@ class Audit:
     @property
     def scale(self) -> float:
         """The largest contribution, which tolerances are relative to; largest need at zero."""
-        return _scale(self.game, self.contributions)
+        return self.game.scale_of(self.contributions)
 
     @property
     def verdicts(self) -> dict[str, Answer]:
@@ -214,7 +214,7 @@ def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 
         raise InputError(f"tolerance must be at least 0 and below 1; got {tolerance:g}")
     if game.is_integer:
         tolerance = 0.0
-    allowed = tolerance * _scale(game, given)
+    allowed = tolerance * game.scale_of(given)
     low, high = game.response_bounds(given)
     inside = bool(
         (given <= game.limits + allowed).all() and (given >= game.minimums - allowed).all()
@@ -267,13 +267,6 @@ def _checked_contributions(game: Game, allocation: Allocation | ArrayLike) -> Ve
             "numbers: round it up"
         )
     return given
-
-
-def _scale(game: Game, given: Vector) -> float:
-    if given.any():
-        return float(given.max())
-    alone = game.alone[np.isfinite(game.alone)]
-    return float(alone.max(initial=0.0)) or 1.0
 
 
 def _count(agents: int) -> str:

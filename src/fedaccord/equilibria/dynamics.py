@@ -108,13 +108,15 @@ def best_response_dynamics(
     max_rounds: when to stop.
     deadline: when to stop even so.
     """
-    given = _checked_start(game, start, order, damping, max_rounds)
+    given = _check_start(game, start, order, damping, max_rounds)
     rows, regrets = [given], []
     ending, period = Ending.LIMIT, 0
     for _ in range(max_rounds + 1):
-        wanted = _wanted(game, given)
+        wanted = game.responses_within(given)
+        # Who has no limit and can never have enough stays put.
+        wanted = np.where(np.isfinite(wanted), wanted, given)
         regrets.append(float(np.abs(wanted - given).max()))
-        allowed = 0.0 if game.is_integer else tolerance * _scale(game, given)
+        allowed = 0.0 if game.is_integer else tolerance * game.scale_of(given)
         if regrets[-1] <= allowed:
             ending = Ending.CONVERGED
             break
@@ -123,7 +125,7 @@ def best_response_dynamics(
             break
         if len(rows) > max_rounds or (deadline is not None and deadline.passed):
             break
-        given = _moved(game, given, wanted, order, damping)
+        given = _move(game, given, wanted, order, damping)
         rows.append(given)
     return Path(
         game=game,
@@ -137,7 +139,7 @@ def best_response_dynamics(
     )
 
 
-def _checked_start(
+def _check_start(
     game: Game, start: ArrayLike | None, order: str, damping: float, max_rounds: int
 ) -> Vector:
     if order not in ("simultaneous", "sequential"):
@@ -166,13 +168,7 @@ def _checked_start(
     return np.clip(given, game.minimums, game.limits)
 
 
-def _wanted(game: Game, given: Vector) -> Vector:
-    """Give the clipped best responses; who has no limit and can never have enough stays put."""
-    wanted = np.clip(game.best_responses(given), game.minimums, game.limits)
-    return np.where(np.isfinite(wanted), wanted, given)
-
-
-def _moved(game: Game, given: Vector, wanted: Vector, order: Order, damping: float) -> Vector:
+def _move(game: Game, given: Vector, wanted: Vector, order: Order, damping: float) -> Vector:
     if order == "simultaneous":
         return np.asarray(given + damping * (wanted - given)) if damping != 1 else wanted
     moved = np.array(given)
@@ -187,7 +183,7 @@ def _moved(game: Game, given: Vector, wanted: Vector, order: Order, damping: flo
 
 
 def _period(rows: list[Vector], regrets: list[float], *, exactly: bool) -> int:
-    """Give the period of a cycle that the path has entered, or zero.
+    """Return the period of a cycle that the path has entered, or zero.
 
     A map that comes back to the very same allocation repeats itself for ever. Over the reals the
     return is judged up to rounding, and a slowly converging path also returns that closely: so
@@ -206,10 +202,3 @@ def _period(rows: list[Vector], regrets: list[float], *, exactly: bool) -> int:
         if max(earlier) <= closest and moving and apart > 1e3 * closest:
             return period
     return 0
-
-
-def _scale(game: Game, given: Vector) -> float:
-    if given.any():
-        return float(given.max())
-    alone = game.alone[np.isfinite(game.alone)]
-    return float(alone.max(initial=0.0)) or 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
@@ -223,6 +223,7 @@ class Deadline:
         return self.elapsed >= self.limit
 
 
+@dataclass(frozen=True, eq=False)
 class Claim(Generic[AnyGame]):
     """Puts what a solver found into a Solution, with the status that its bounds allow.
 
@@ -232,17 +233,16 @@ class Claim(Generic[AnyGame]):
     costliest: whether the costliest equilibrium is looked for, and bounds hold the greatest total.
     """
 
-    def __init__(
-        self,
-        game: AnyGame,
-        concept: Concept,
-        tolerance: float,
-        deadline: Deadline,
-        *,
-        costliest: bool = False,
-    ) -> None:
-        self.game, self.concept = game, concept
-        self.tolerance, self.deadline, self.costliest = tolerance, deadline, costliest
+    game: AnyGame
+    concept: Concept
+    tolerance: float
+    deadline: Deadline
+    costliest: bool = False
+
+    @property
+    def select(self) -> Select:
+        """Which of several equilibria is looked for."""
+        return "costliest" if self.costliest else "cheapest"
 
     def solution(
         self,
@@ -257,7 +257,7 @@ class Claim(Generic[AnyGame]):
         """Claim just this."""
         options: dict[str, Any] = {"tolerance": self.tolerance}
         if self.concept == "stable":
-            options["select"] = "costliest" if self.costliest else "cheapest"
+            options["select"] = self.select
         return Solution(
             self.game, self.concept, method, status, bounds, contributions,
             certificate=certificate or {}, options=options, note=note,
@@ -271,8 +271,13 @@ class Claim(Generic[AnyGame]):
     def bounded(self, method: str, lower: float, best: Vector, **rest: Any) -> Solution:
         """Claim an allocation and a lower bound on the least total."""
         upper = self.game.total(best)
-        status = Status.OPTIMAL if self.is_closed(lower, best) else Status.LIMIT
-        return self.solution(method, status, Interval(min(lower, upper), upper), best, **rest)
+        return self.enclosed(method, Interval(min(lower, upper), upper), best, **rest)
+
+    def enclosed(self, method: str, bounds: Interval, best: Vector | None, **rest: Any) -> Solution:
+        """Claim bounds on the least total, and the allocation that shows the upper one, if any."""
+        closed = best is not None and bounds.relative_gap <= self.tolerance
+        found = Status.FAILED if best is None else Status.LIMIT
+        return self.solution(method, Status.OPTIMAL if closed else found, bounds, best, **rest)
 
     def among(
         self, method: str, best: Vector, lower: float, upper: float = np.inf, **rest: Any
@@ -299,31 +304,47 @@ class Claim(Generic[AnyGame]):
         bounds = Interval(lower, np.inf)
         return self.solution(method, Status.FAILED, bounds, note=note, **rest)
 
+    def one_sided(self, method: str, lower: float, best: Vector, **rest: Any) -> Solution:
+        """Claim an equilibrium of which it is not known whether there is a better one."""
+        total = self.game.total(best)
+        ends = (total, np.inf) if self.costliest else (min(lower, total), total)
+        return self.solution(method, Status.LIMIT, Interval(*ends), best, **rest)
+
     def better(self, found: list[Vector]) -> Vector:
         """Return the one of several equilibria that is wanted."""
         return (max if self.costliest else min)(found, key=self.game.total)
 
 
-def check_method(method: str, known: Collection[str]) -> None:
-    """Refuse a method that there is not."""
-    if method not in known:
-        raise InputError(f"method must be one of {', '.join(known)}; got {method!r}")
-
-
 def stable_box(game: Game) -> Box:
-    """Return a box that holds every equilibrium.
-
-    In one, theta_i = max(f_i(theta), minimum_i); what i needs only falls as others give more, so
-    f_i(theta) <= f_i(0), the stand-alone need.
-    """
-    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
+    """Return a box that holds every equilibrium."""
+    most = game.most_at_rest
     if not np.isfinite(most).all():
         agent = int(np.argmax(~np.isfinite(most)))
         raise InputError(
             f"{game.name(agent)} can neither meet its requirement alone nor has a limit, so no "
             "box holds all equilibria: give it a limit"
         )
-    return np.array(game.minimums), most
+    return np.array(game.minimums), np.array(most)
+
+
+def bisect(enough: Callable[[float], bool], low: float, high: float, halvings: int = 100) -> float:
+    """Return about the least number that is enough, between one that is not and one that is."""
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def least_whole(game: Game, contributions: Vector, agent: int) -> float:
+    """Return the least whole number that one agent can give with everybody satisfied."""
+    trial = np.array(contributions)
+    low, high = float(game.minimums[agent]) - 1, float(contributions[agent])
+    while high - low > 1:
+        trial[agent] = np.floor((low + high) / 2)
+        low, high = (low, trial[agent]) if game.is_feasible(trial) else (trial[agent], high)
+    return high
 
 
 def level_allocation(game: Game, level: float) -> Vector:
@@ -344,11 +365,13 @@ def equal_allocation(game: Game) -> Vector | None:
         if (level_allocation(game, high) == level_allocation(game, 2 * high)).all():
             return None
         low, high = high, 2 * high
+    if game.is_integer:
+        # Whole numbers from zero are looked for between the two.
+        while high - low > 1:
+            middle = float((low + high) // 2)
+            enough = game.is_feasible(level_allocation(game, middle))
+            low, high = (low, middle) if enough else (middle, high)
+        return level_allocation(game, high)
     # Two hundred halvings exhaust a double's digits.
-    for _ in range(200):
-        middle = float((low + high) // 2) if game.is_integer else (low + high) / 2
-        if middle in (low, high):
-            break
-        enough = game.is_feasible(level_allocation(game, middle))
-        low, high = (low, middle) if enough else (middle, high)
-    return level_allocation(game, high)
+    level = bisect(lambda n: game.is_feasible(level_allocation(game, n)), low, high, 200)
+    return level_allocation(game, level)

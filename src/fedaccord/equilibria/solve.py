@@ -27,7 +27,6 @@ from fedaccord.equilibria.result import (
     Solution,
     SolvedGame,
     Status,
-    check_method,
     equal_allocation,
 )
 from fedaccord.errors import ExactnessError, InputError
@@ -68,9 +67,9 @@ def solve_optimal(
     time_limit: seconds after which the best found so far is returned with its bounds.
     """
 
-    def solve(deadline: Deadline) -> Solution:
+    def solve(claim: Claim[Any]) -> Solution:
         if isinstance(game, LinearGame) and _fits_linear("optimal", method):
-            return optimal_linear(game, method=method, tolerance=tolerance, deadline=deadline)
+            return optimal_linear(claim, method)
         # Solvers bring much along: each is imported when a game needs it.
         from fedaccord.equilibria.coverage import optimal_coverage
         from fedaccord.equilibria.general.exhaustive import exhaustive_optimal
@@ -78,14 +77,14 @@ def solve_optimal(
         from fedaccord.games.coverage import CoverageGame
 
         if method == "exhaustive":
-            return exhaustive_optimal(game, deadline=deadline)
+            return exhaustive_optimal(game, deadline=claim.deadline)
         if isinstance(game, CoverageGame) and method not in LINEAR_METHODS["optimal"]:
-            return optimal_coverage(game, method=method, tolerance=tolerance, deadline=deadline)
+            return optimal_coverage(claim, method)
         if method != "auto":
             raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
         if game.is_integer:
-            return exhaustive_optimal(game, deadline=deadline)
-        return general_optimal(game, tolerance=tolerance, deadline=deadline)
+            return exhaustive_optimal(game, deadline=claim.deadline)
+        return general_optimal(claim)
 
     options = {"method": method, "tolerance": tolerance}
     return _answer(game, "optimal", options, time_limit, solve)
@@ -118,24 +117,23 @@ def solve_stable(
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
     begin = None if start is None else _check_start(game, start)
 
-    def solve(deadline: Deadline) -> Solution:
+    def solve(claim: Claim[Any]) -> Solution:
         small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
         search = method == "exhaustive" or (method == "auto" and small)
-        rest: Any = {"select": select, "tolerance": tolerance, "deadline": deadline, "start": begin}
         if isinstance(game, LinearGame) and _fits_linear("stable", method) and not search:
-            return stable_linear(game, method=method, **rest)
+            return stable_linear(claim, method, begin)
         from fedaccord.equilibria.coverage import stable_coverage
         from fedaccord.equilibria.general.exhaustive import exhaustive_stable
         from fedaccord.equilibria.general.stable import general_stable
         from fedaccord.games.coverage import CoverageGame
 
         if search:
-            return exhaustive_stable(game, select=select, deadline=deadline)
+            return exhaustive_stable(game, select=select, deadline=claim.deadline)
         if isinstance(game, CoverageGame) and method not in LINEAR_METHODS["stable"]:
-            return stable_coverage(game, method=method, **rest)
+            return stable_coverage(claim, method, begin)
         if method not in ("auto", "best-response"):
             raise InputError(f'method "{method}" does not fit this utility model; use "auto"')
-        return general_stable(game, method=method, **rest)
+        return general_stable(claim, method, begin)
 
     options = {"method": method, "select": select, "tolerance": tolerance}
     return _answer(game, "stable", options, time_limit, solve)
@@ -173,8 +171,7 @@ def solve_envy_free_given(
     """
     given = {solution.concept: solution for solution in known if solution.game is game}
 
-    def solve(deadline: Deadline) -> Solution:
-        claim = Claim(game, "envy-free", tolerance, deadline)
+    def solve(claim: Claim[Any]) -> Solution:
         equal = equal_allocation(game)
         if equal is None:
             note = "No equal allocation within the limits satisfies everybody."
@@ -184,28 +181,27 @@ def solve_envy_free_given(
         if method == "exhaustive" or (game.is_integer and _few_below(game, equal)):
             from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 
-            return exhaustive_envy_free(game, deadline=deadline)
+            return exhaustive_envy_free(game, deadline=claim.deadline)
         linear = isinstance(game, LinearGame)
         if not linear:
             from fedaccord.equilibria.coverage import envy_free_coverage
             from fedaccord.games.coverage import CoverageGame
 
             if isinstance(game, CoverageGame):
-                return envy_free_coverage(game, tolerance=tolerance, deadline=deadline)
+                return envy_free_coverage(claim)
         # Of the optimum only the lower bound and a candidate are wanted; any game's is found by
         # boxes, whose last digits take most of the time.
         fine = tolerance if linear else max(tolerance, 1e-2)
         optimal = given.get("optimal") or solve_optimal(
-            game, tolerance=fine, time_limit=deadline.left / 3
+            game, tolerance=fine, time_limit=claim.deadline.left / 3
         )
         stable = given.get("stable") or solve_stable(
-            game, tolerance=tolerance, time_limit=deadline.left / 3
+            game, tolerance=tolerance, time_limit=claim.deadline.left / 3
         )
         if isinstance(game, LinearGame) and game.size <= PAIRS_LIMIT:
             return envy_free_linear(
-                game, equal=equal, stable=stable.contributions, lower=optimal.bounds.lower,
-                tolerance=tolerance, deadline=deadline,
-            )  # fmt: skip
+                claim, equal=equal, stable=stable.contributions, lower=optimal.bounds.lower
+            )
         return _best_without_envy(claim, equal, optimal, stable)
 
     options = {"method": method, "tolerance": tolerance}
@@ -320,15 +316,18 @@ def _answer(
     concept: Concept,
     options: Mapping[str, Any],
     time_limit: float,
-    solve: Callable[[Deadline], Solution],
+    solve: Callable[[Claim[Any]], Solution],
 ) -> Solution:
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
     fitting = (*LINEAR_METHODS[concept], *COVERAGE_METHODS[concept])
-    check_method(options["method"], ("auto", *fitting, "exhaustive"))
+    known = ("auto", *fitting, "exhaustive")
+    if options["method"] not in known:
+        raise InputError(f"method must be one of {', '.join(known)}; got {options['method']!r}")
     _check_number("tolerance", options["tolerance"], "above 0 and below 1", lambda t: 0 < t < 1)
     _check_number("time_limit", time_limit, "zero seconds or more", lambda t: t >= 0)
     deadline = Deadline(time_limit)
-    claim = Claim(game, concept, options["tolerance"], deadline)
+    costliest = options.get("select") == "costliest"
+    claim = Claim(game, concept, options["tolerance"], deadline, costliest)
     try:
         agent = game.short_at_limits()
         solution = _confirm(claim, solve, options) if agent is None else _refuse(claim, agent)
@@ -340,15 +339,15 @@ def _answer(
 
 
 def _confirm(
-    claim: Claim[Game], solve: Callable[[Deadline], Solution], options: Mapping[str, Any]
+    claim: Claim[Game], solve: Callable[[Claim[Any]], Solution], options: Mapping[str, Any]
 ) -> Solution:
     """Solve, and of a linear game return only what is confirmed."""
     if not isinstance(claim.game, LinearGame):
-        return solve(claim.deadline)
+        return solve(claim)
     from fedaccord.equilibria.confirm import confirm, solve_exactly
 
     found = solve_exactly(claim.game, claim.concept, options, claim.deadline)
-    return found or confirm(solve(claim.deadline), options, claim.deadline)
+    return found or confirm(solve(claim), options, claim.deadline)
 
 
 def _temper(solution: Solution) -> Solution:

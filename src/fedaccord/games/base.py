@@ -278,6 +278,25 @@ class Game(ABC):
         """Stand-alone needs: what each agent would give if nobody else gave anything."""
         return frozen(self.best_responses(np.zeros(self.size)))
 
+    @cached_property
+    def most_at_rest(self) -> Vector:
+        """The most that agents give in an equilibrium.
+
+        There theta_i = max(f_i(theta), minimum_i), and what i needs only falls as others give more:
+        f_i(theta) <= f_i(0), the stand-alone need.
+        """
+        return frozen(np.minimum(np.maximum(self.alone, self.minimums), self.limits))
+
+    def responses_within(self, contributions: Vector) -> Vector:
+        """Return best responses moved into the strategy space."""
+        return np.clip(self.best_responses(contributions), self.minimums, self.limits)
+
+    def scale_of(self, contributions: Vector) -> float:
+        """Return the largest contribution, or at zero the largest stand-alone need; never zero."""
+        if contributions.any():
+            return float(contributions.max())
+        return float(self.alone[np.isfinite(self.alone)].max(initial=0.0)) or 1.0
+
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return for every agent whether u_i(theta) >= mu_i; exactly so in integer games."""
         slack = self.utilities(contributions) - self.requirements

@@ -13,14 +13,11 @@ from coverage_games import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solvers import of_games
 
 from fedaccord import solve_envy_free, solve_optimal, solve_stable
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.coverage import (
-    envy_free_coverage,
-    optimal_coverage,
-    stable_coverage,
-)
+from fedaccord.equilibria import coverage
 from fedaccord.equilibria.coverage import scip as coverage_scip
 from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.envy_free import equal_allocation
@@ -39,6 +36,10 @@ from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibri
 from fedaccord.equilibria.result import Claim, Deadline, Status
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.games.coverage import CoverageGame
+
+optimal_coverage = of_games(coverage.optimal_coverage, "optimal")
+stable_coverage = of_games(coverage.stable_coverage, "stable")
+envy_free_coverage = of_games(coverage.envy_free_coverage, "envy-free")
 
 # The flower with b petals over the reals: optimal, stable, envy-free, and optimal smooth.
 FLOWERS = {
@@ -496,12 +497,12 @@ def test_the_equal_allocation_is_the_least_level():
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(InputError, match="method must be one of auto, cuts, scip"):
-        optimal_coverage(two_agents(), method="magic")
+    with pytest.raises(InputError, match=r"method must be one of auto, .*, cuts, scip"):
+        solve_optimal(two_agents(), method="magic")
     with pytest.raises(InputError, match="cheapest"):
-        stable_coverage(two_agents(), select="dearest")  # type: ignore[arg-type]
+        solve_stable(two_agents(), select="dearest")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="exhaustive"):
-        envy_free_coverage(two_agents(), method="magic")
+        solve_envy_free(two_agents(), method="magic")
 
 
 def test_without_scip_the_bounds_stand_and_asking_for_it_names_the_extra(monkeypatch):

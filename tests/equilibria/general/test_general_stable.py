@@ -7,14 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pac_worlds import cycle_worlds
+from solvers import of_games
 
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.general import stable as enclosures
-from fedaccord.equilibria.general.stable import enclosed_stable, small_real_equilibria
+from fedaccord.equilibria.general.stable import small_real_equilibria
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.pac.exact import PacGame
+
+enclosed_stable = of_games(enclosures.enclosed_stable, "stable")
 
 
 def cycle(requirement, d=1, **frame):

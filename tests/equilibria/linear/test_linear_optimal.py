@@ -7,26 +7,27 @@ import pytest
 from hypothesis import given, settings
 from linear_games import flower, optimum, random_game
 from scipy import sparse
+from solvers import of_games
 from strategies import discovery_games
 
 from fedaccord.audit import Answer, audit
-from fedaccord.equilibria.linear.multiplicative_weights import (
-    _Best,
-    _Players,
-    multiplicative_weights_optimal,
-)
-from fedaccord.equilibria.linear.optimal import (
-    certified,
-    dual_bound,
-    first_order_optimal,
-    highs_optimal,
-    milp_optimal,
-    repaired,
-)
+from fedaccord.equilibria.linear import multiplicative_weights, optimal
+from fedaccord.equilibria.linear.multiplicative_weights import _Best, _Players
+from fedaccord.equilibria.linear.optimal import certified, dual_bound, repaired
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+highs_optimal, first_order_optimal, milp_optimal, multiplicative_weights_optimal = (
+    of_games(solve, "optimal")
+    for solve in (
+        optimal.highs_optimal,
+        optimal.first_order_optimal,
+        optimal.milp_optimal,
+        multiplicative_weights.multiplicative_weights_optimal,
+    )
+)
 
 
 def drawn_game(seed, **frame):

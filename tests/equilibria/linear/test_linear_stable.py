@@ -3,22 +3,29 @@
 import numpy as np
 import pytest
 from linear_games import INDEFINITE, PAPER_LIKE, flower, random_game, stable_range
+from solvers import of_games
 
 from fedaccord.audit import Answer, audit
+from fedaccord.equilibria.general import stable as general
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
-from fedaccord.equilibria.general.stable import general_stable
 from fedaccord.equilibria.linear import stable as linear_stable
-from fedaccord.equilibria.linear.stable import (
-    damped_stable,
-    potential_gap,
-    potential_stable,
-    trivial_lower_bound,
-)
-from fedaccord.equilibria.linear.stable_programs import is_stable, milp_stable
+from fedaccord.equilibria.linear import stable_programs
+from fedaccord.equilibria.linear.stable import potential_gap, trivial_lower_bound
+from fedaccord.equilibria.linear.stable_programs import is_stable
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
+
+potential_stable, damped_stable, milp_stable, general_stable = (
+    of_games(solve, "stable")
+    for solve in (
+        linear_stable.potential_stable,
+        linear_stable.damped_stable,
+        stable_programs.milp_stable,
+        general.general_stable,
+    )
+)
 
 SEGMENT = LinearGame(
     [[1, 0, 2**-0.5], [0, 1, 2**-0.5], [2**-0.5, 2**-0.5, 1]], [1, 1, 2**0.5]

@@ -61,7 +61,7 @@ class SmoothForm:
         self.needy = np.flatnonzero(game.weights @ np.ones(game.points) > self.goals)
 
     def losses(self, contributions: Vector) -> tuple[Vector, Vector]:
-        """Give sum_x q_ix E_x of every agent and E_x of every point."""
+        """Return sum_x q_ix E_x of every agent and E_x of every point."""
         unseen = np.exp(-self._exponents(contributions))
         return np.asarray(self.game.weights @ unseen), unseen
 
@@ -70,7 +70,7 @@ class SmoothForm:
         return np.asarray(np.minimum(self.log_rates.T @ contributions, LARGEST_EXPONENT))
 
     def shares(self, contributions: Vector, agents: Indices) -> tuple[Any, Vector]:
-        """Give tangents as S and r: the cuts are S (L' theta) >= r, L = log_rates."""
+        """Return tangents as S and r: the cuts are S (L' theta) >= r, L = log_rates."""
         losses, unseen = self.losses(contributions)
         kept = self.game.weights[agents]
         scaled = sparse.diags_array(1 / losses[agents]) @ kept @ sparse.diags_array(unseen)
@@ -79,14 +79,14 @@ class SmoothForm:
         return shares, np.log(losses[agents] / self.goals[agents]) + slope
 
     def cut(self, contributions: Vector, agents: Indices) -> Cut:
-        """Give the tangents of some agents' constraints at a point, as rows."""
+        """Return the tangents of some agents' constraints at a point, as rows."""
         shares, least = self.shares(contributions, agents)
         rows = sparse.csr_array(shares @ self.log_rates.T)
         scale = ROW_SCALE / rows.max(axis=1).toarray().ravel()
         return Cut(sparse.csr_array(sparse.diags_array(scale) @ rows), scale * least)
 
     def violated(self, contributions: Vector, slack: float) -> Indices:
-        """Give the agents whose constraint is broken by more than slack, in logarithms."""
+        """Return the agents whose constraint is broken by more than slack, in logarithms."""
         losses, _ = self.losses(contributions)
         over = losses[self.needy] > self.goals[self.needy] * np.exp(slack)
         return np.asarray(self.needy[over])

@@ -10,8 +10,12 @@ from fedaccord._checks import Vector
 from fedaccord.audit import has_no_envy
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
-from fedaccord.equilibria.coverage.feasible import cap_by_total, cut_work_fits, fits_scip
-from fedaccord.equilibria.coverage.optimal import optimal_coverage
+from fedaccord.equilibria.coverage.optimal import (
+    cap_by_total,
+    cut_work_fits,
+    fits_scip,
+    optimal_coverage,
+)
 from fedaccord.equilibria.coverage.stable import fits_exhaustive, stable_coverage
 from fedaccord.equilibria.coverage.symmetry import (
     Symmetry,
@@ -24,7 +28,6 @@ from fedaccord.equilibria.result import (
     Deadline,
     Solution,
     Status,
-    check_method,
     equal_allocation,
 )
 from fedaccord.games.coverage import CoverageGame
@@ -42,40 +45,26 @@ ENVY_MARGIN = 1e-5
 AUDIT_LIMIT = 20_000
 
 
-def envy_free_coverage(
-    game: CoverageGame,
-    *,
-    method: str = "auto",
-    tolerance: float = 1e-6,
-    deadline: Deadline | None = None,
-) -> Solution:
+def envy_free_coverage(claim: Claim[CoverageGame], method: str = "auto") -> Solution:
     """Find a cheap envy-free allocation, and bound the least total of one.
 
     The equal allocation is envy-free (Theorem 1); the optimum and the stable equilibrium may be,
     and are taken where the audit says so. From below: the optimum, sharpened by what envy-freeness
     forces on agents who are alike. Small games are settled by SCIP or by trying everything.
 
-    method: "auto", "bounds" (no SCIP, no enumeration), "equal" (only the equal allocation) or
-        "exhaustive" (integer games).
+    method: "auto", or "bounds" (no SCIP, no enumeration).
     """
-    deadline = deadline or Deadline(60.0)
-    claim = Claim(game, "envy-free", tolerance, deadline)
-    check_method(method, ("auto", "bounds", "equal", "exhaustive"))
+    game = claim.game
     best = equal_allocation(game)
     if best is None:
         return claim.failed(
             "equal", "Because no equal allocation within the limits satisfies everybody."
         )
-    if method == "equal":
-        return claim.bounded("equal", game.total(game.minimums), best)
-    if game.is_integer and (
-        method == "exhaustive" or (method == "auto" and _searchable(game, best))
-    ):
+    if game.is_integer and method == "auto" and _searchable(game, best):
         from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free
 
-        share = deadline if method == "exhaustive" else Deadline(deadline.left / 2)
-        found = exhaustive_envy_free(game, deadline=share)
-        if method == "exhaustive" or found.status is Status.OPTIMAL:
+        found = exhaustive_envy_free(game, deadline=Deadline(claim.deadline.left / 2))
+        if found.status is Status.OPTIMAL:
             return found
     return _bounded(claim, best, method)
 
@@ -133,17 +122,17 @@ def _relaxed(game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Dea
 def _candidates(
     claim: Claim[CoverageGame], method: str
 ) -> Iterator[tuple[str, Vector | None, float]]:
-    """Give the optimum and the equilibrium: their names, themselves and bounds on the total.
+    """Return the optimum and the equilibrium: their names, themselves and bounds on the total.
 
     The optimum's lower bound is one on every feasible total, so on every envy-free one.
     """
-    game, tolerance = claim.game, claim.tolerance
+    game = claim.game
     how = "auto" if method == "auto" else "cuts"
     share = Deadline(claim.deadline.left / 3)
-    optimum = optimal_coverage(game, method=how, tolerance=tolerance, deadline=share)
+    optimum = optimal_coverage(Claim(game, "optimal", claim.tolerance, share), how)
     yield "optimal", optimum.contributions, optimum.bounds.lower
     share = Deadline(claim.deadline.left / 3)
-    stable = stable_coverage(game, method="sweeps", tolerance=tolerance, deadline=share)
+    stable = stable_coverage(Claim(game, "stable", claim.tolerance, share), "sweeps")
     yield "stable", stable.contributions, 0.0
     low, high = np.ceil(game.minimums), np.floor(game.limits)
     if (low > high).any():

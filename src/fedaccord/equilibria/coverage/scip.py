@@ -117,7 +117,7 @@ class _Model:
         self.given.append(theta)
 
     def product(self, factors: tuple[Factor, ...]) -> Any:
-        """Give a variable for a product of p's; chains that begin alike share their beginning."""
+        """Return a variable for a product of p's; chains that begin alike share their beginning."""
         if factors not in self.chains:
             variable = self.scip.addVar(lb=0.0, ub=1.0)
             agent, rate = factors[-1]
@@ -131,7 +131,7 @@ class _Model:
         return self.chains[factors]
 
     def loss(self, agent: int, other: int | None = None) -> Any:
-        """Give sum_x q_ix E_x of an agent, as it is or after a swap with another."""
+        """Return sum_x q_ix E_x of an agent, as it is or after a swap with another."""
         trade = {} if other is None else {agent: other, other: agent}
         row = self.game.weights[[agent]]
         terms = []

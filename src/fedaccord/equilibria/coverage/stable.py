@@ -10,8 +10,7 @@ from scipy import sparse
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound
-from fedaccord.equilibria.coverage.feasible import (
-    cap_alone,
+from fedaccord.equilibria.coverage.optimal import (
     cut_work_fits,
     fits_scip,
     lower_bound,
@@ -33,12 +32,9 @@ from fedaccord.equilibria.result import (
     Claim,
     Deadline,
     Interval,
-    Select,
     Solution,
     Status,
-    check_method,
 )
-from fedaccord.errors import InputError
 from fedaccord.games.coverage import CoverageGame
 
 # Exhaustive search is tried in integer games with at most e^12 = 160,000 candidates.
@@ -53,13 +49,7 @@ NOT_SETTLED = "Because sweeps of best responses ended at no equilibrium."
 
 
 def stable_coverage(
-    game: CoverageGame,
-    *,
-    select: Select = "cheapest",
-    method: str = "auto",
-    tolerance: float = 1e-6,
-    deadline: Deadline | None = None,
-    start: Vector | None = None,
+    claim: Claim[CoverageGame], method: str = "auto", start: Vector | None = None
 ) -> Solution:
     """Find a stable equilibrium, the cheapest (or costliest) where that can be told.
 
@@ -70,11 +60,7 @@ def stable_coverage(
     method: "auto", "sweeps" (no SCIP, no enumeration), "scip" or "exhaustive".
     start: where sweeps begin, for a warm start.
     """
-    deadline = deadline or Deadline(60.0)
-    if select not in ("cheapest", "costliest"):
-        raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
-    claim = Claim(game, "stable", tolerance, deadline, costliest=select == "costliest")
-    check_method(method, ("auto", "sweeps", "scip", "exhaustive"))
+    game = claim.game
     if has_convex_form(game) and method in ("auto", "sweeps"):
         return _uniform_stable(claim, start, method)
     if game.is_integer:
@@ -103,7 +89,7 @@ def _uniform_stable(claim: Claim[CoverageGame], start: Vector | None, method: st
     lower, upper = _face_bounds(claim, given)
     given, lower, upper = _face_vertex(claim, given, lower, upper)
     settled = claim.is_closed(claim.mirror(given, lower, upper), given)
-    if method == "auto" and not settled and fits_scip(game, cap_alone(game)):
+    if method == "auto" and not settled and fits_scip(game, game.most_at_rest):
         return _scip_stable(claim, given, lower, upper)
     return claim.among("convex form", given, lower, upper)
 
@@ -182,7 +168,7 @@ def _real_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) 
     lower, upper = game.total(low), game.total(np.maximum(low, high))
     if best is not None:
         lower = max(lower, lower_bound(game, best, deadline)[0])
-    small = fits_scip(game, cap_alone(game))
+    small = fits_scip(game, game.most_at_rest)
     if method == "scip" or (method == "auto" and small and not deadline.passed):
         return _scip_stable(claim, best, lower, upper)
     if best is None:
@@ -191,12 +177,12 @@ def _real_stable(claim: Claim[CoverageGame], start: Vector | None, method: str) 
 
 
 def narrow_box(game: CoverageGame, *, rounds: int = 30) -> tuple[Vector, Vector]:
-    """Give a box that holds every equilibrium.
+    """Return a box that holds every equilibrium.
 
     What i needs falls as the others give more. So between low and high, theta_i is at least what i
     needs at high, and at most what it needs at low, or its minimum.
     """
-    low, high = np.array(game.minimums), cap_alone(game)
+    low, high = np.array(game.minimums), np.array(game.most_at_rest)
     for _ in range(rounds):
         more = np.maximum(low, game.best_responses(high))
         less = np.minimum(high, np.maximum(game.best_responses(more), game.minimums))
@@ -212,7 +198,7 @@ def _scip_stable(
 ) -> Solution:
     game, deadline = claim.game, claim.deadline
     sense: Literal["minimize", "maximize"] = "maximize" if claim.costliest else "minimize"
-    answer = scip.solve_scip(game, deadline, most=cap_alone(game), kind="stable", sense=sense)
+    answer = scip.solve_scip(game, deadline, most=game.most_at_rest, kind="stable", sense=sense)
     if claim.costliest:
         upper = min(upper, answer.bound)
     else:
@@ -240,8 +226,7 @@ def _integer_stable(claim: Claim[CoverageGame], start: Vector | None, method: st
         # The search narrows boxes, and often ends soon where there are very many candidates.
         seconds = deadline.left / 2 if fits_exhaustive(game) else min(2.0, deadline.left / 4)
         share = deadline if method == "exhaustive" else Deadline(seconds)
-        select: Select = "costliest" if claim.costliest else "cheapest"
-        found = exhaustive_stable(game, select=select, deadline=share)
+        found = exhaustive_stable(game, select=claim.select, deadline=share)
         if method == "exhaustive" or found.status is not Status.FAILED:
             return found
     good = []
@@ -256,12 +241,12 @@ def _integer_stable(claim: Claim[CoverageGame], start: Vector | None, method: st
     best = claim.better(good)
     lower = 0.0 if claim.costliest else integer_lower_bound(game, best, deadline)
     # No equilibrium costs more than everybody going alone.
-    return claim.among("best responses", best, lower, game.total(cap_alone(game)))
+    return claim.among("best responses", best, lower, game.total(game.most_at_rest))
 
 
 def fits_exhaustive(game: CoverageGame) -> bool:
     """Say whether trying every allocation that could be an equilibrium is a matter of seconds."""
-    return float(np.log(cap_alone(game) - game.minimums + 1).sum()) <= EXHAUSTIVE_LOG_POINTS
+    return float(np.log(game.most_at_rest - game.minimums + 1).sum()) <= EXHAUSTIVE_LOG_POINTS
 
 
 def integer_lower_bound(game: CoverageGame, best: Vector, deadline: Deadline) -> float:
@@ -283,7 +268,7 @@ def _integer_starts(game: CoverageGame) -> list[Vector | None]:
 
 
 def _unsatisfied(game: CoverageGame, given: Vector, tolerance: float) -> int | None:
-    """Give an agent that needs more than its limit, if there is one."""
+    """Return an agent that needs more than its limit, if there is one."""
     needed = game.best_responses(given)
     over = needed - game.limits > tolerance * (float(given.max()) or 1.0)
     return int(np.argmax(over)) if over.any() else None

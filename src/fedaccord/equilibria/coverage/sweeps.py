@@ -49,18 +49,13 @@ class Swept:
         return self.regret <= tolerance * (float(self.contributions.max()) or 1.0)
 
 
-def responses_within(game: CoverageGame, contributions: Vector) -> Vector:
-    """Give best responses within the strategy space."""
-    return np.clip(game.best_responses(contributions), game.minimums, game.limits)
-
-
 def regret(game: CoverageGame, contributions: Vector) -> float:
-    """Give the distance of the furthest agent from its best response within its limits."""
-    return float(np.abs(responses_within(game, contributions) - contributions).max())
+    """Return the distance of the furthest agent from its best response within its limits."""
+    return float(np.abs(game.responses_within(contributions) - contributions).max())
 
 
 def clipped_start(game: CoverageGame, start: Vector | None) -> Vector:
-    """Give where sweeps begin: nobody gives more than it would alone."""
+    """Return where sweeps begin: nobody gives more than it would alone."""
     if start is None:
         return np.array(game.minimums)
     begin = np.minimum(np.asarray(start, dtype=np.float64), game.alone)
@@ -79,17 +74,17 @@ def has_convex_form(game: CoverageGame) -> bool:
 
 
 def set_rates(game: CoverageGame) -> Vector:
-    """Give 1 / b_i, the probability of each point of agent i's set."""
+    """Return 1 / b_i, the probability of each point of agent i's set."""
     return np.asarray(game.distributions.data[game.distributions.indptr[:-1]])
 
 
 def set_logs(game: CoverageGame) -> Vector:
-    """Give log(1 - 1 / b_i)."""
+    """Return log(1 - 1 / b_i)."""
     return np.asarray(game.log_misses[game.distributions.indptr[:-1]])
 
 
 def set_misses(game: CoverageGame, contributions: Vector) -> Vector:
-    """Give p_i(theta_i), the chance that i misses a given point of its own; 0 for infinity."""
+    """Return p_i(theta_i), the chance that i misses a given point of its own; 0 for infinity."""
     finite = np.where(np.isfinite(contributions), contributions, 0.0)
     whole = np.floor(finite)
     misses = np.exp(set_logs(game) * whole) * (1 - (finite - whole) * set_rates(game))
@@ -97,7 +92,7 @@ def set_misses(game: CoverageGame, contributions: Vector) -> Vector:
 
 
 def contributions_of(game: CoverageGame, misses: Vector) -> Vector:
-    """Give theta from p: the inverse of set_misses, linear between whole numbers."""
+    """Return theta from p: the inverse of set_misses, linear between whole numbers."""
     rates, logs = set_rates(game), set_logs(game)
     whole = np.floor(np.log(misses) / logs * (1 + 1e-15))
     part = (1 - misses / np.exp(logs * whole)) / rates
@@ -260,7 +255,7 @@ class _State:
             furthest = 0.0
             everyone = list(range(game.size))
             if game.is_integer and game.size > SMALL:
-                moving = responses_within(game, self.given) != self.given
+                moving = game.responses_within(self.given) != self.given
                 everyone = np.flatnonzero(moving).tolist()
             for i in everyone:
                 if deadline.passed:

@@ -50,7 +50,7 @@ class Symmetry:
         return [np.flatnonzero(self.labels == c) for c in range(int(self.labels.max()) + 1)]
 
     def rows(self) -> list[Cut]:
-        """Give the facts as rows that are zero or more."""
+        """Return the facts as rows that are zero or more."""
         pairs = [(int(m[0]), int(i)) for m in self.members for i in m[1:]]
         pairs += [(i, j) for j, i in pairs]
         first = [int(m[0]) for m in self.members]
@@ -235,7 +235,7 @@ class Quotient:
         )
 
     def missed(self, number: int, amounts: Vector) -> float:
-        """Give sum_x q_ix E_x of the first member of a class."""
+        """Return sum_x q_ix E_x of the first member of a class."""
         weights, starts, classes, rates, counts = self.kinds[number]
         given = amounts[classes.astype(np.intp)]
         whole = np.floor(given)
@@ -309,7 +309,7 @@ def _narrowed(
 
 
 def _least_amount(classes: Quotient, number: int, low: Vector, high: Vector) -> float:
-    """Give a bound below which a class makes the box infeasible, whatever the others give."""
+    """Return a bound below which a class makes the box infeasible, whatever the others give."""
     trial = high.copy()
     below, above = float(low[number]), float(high[number])
     trial[number] = below

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import (
     Box,
+    Claim,
     Concept,
     Deadline,
     Interval,
@@ -25,13 +25,12 @@ from fedaccord.equilibria.result import (
     Solution,
     Status,
     equal_allocation,
+    least_whole,
     level_allocation,
     stable_box,
 )
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
-
-Narrow: TypeAlias = Callable[[Vector, Vector], Box | None]
 
 # Everybody's contribution is doubled this often in search of a feasible allocation.
 DOUBLINGS = 40
@@ -39,13 +38,92 @@ DOUBLINGS = 40
 SLACK = 1e-9
 
 
-@dataclass
-class _Tally:
-    """What a search has seen: the boxes examined, and the bound of what it left unseen."""
+class _Search:
+    """A search for the allocations of a concept in a box that holds all that matter.
 
-    examined: int = 0
-    finished: bool = False
-    bound: float = np.inf
+    examined: how many boxes were looked at.
+    finished: whether nothing was left unseen.
+    bound: the least order of what was left.
+    """
+
+    def __init__(
+        self, game: Game, concept: Concept, box: Box, deadline: Deadline | None,
+        *, costliest: bool = False,
+    ) -> None:  # fmt: skip
+        self.claim = Claim(game, concept, 0.0, deadline or Deadline(60.0), costliest)
+        self.box = box
+        self.examined, self.finished, self.bound = 0, False, np.inf
+
+    def order(self, lo: Vector, hi: Vector) -> float:
+        """Return a bound over a box of what is least at the allocation looked for."""
+        game = self.claim.game
+        return -game.total(hi) if self.claim.costliest else game.total(lo)
+
+    def points(self) -> Iterator[Vector]:
+        """Yield the single allocations that survive narrowing, by increasing order.
+
+        The order of a box must not fall as the box shrinks. A box is taken up only when its bound
+        is the least, so what comes first is the least.
+        """
+        narrow = partial(NARROW[self.claim.concept], self.claim.game)
+        heap: list[tuple[float, int, bool, Vector, Vector]]
+        heap = [(self.order(*self.box), 0, False, *self.box)]
+        count = 1
+        while heap:
+            if self.claim.deadline.passed:
+                self.bound = heap[0][0]
+                return
+            _, _, narrowed, lo, hi = heapq.heappop(heap)
+            if narrowed and (lo == hi).all():
+                yield lo
+                continue
+            for part in _halves(lo, hi) if narrowed else [(lo, hi)]:
+                self.examined += 1
+                kept = narrow(*part)
+                if kept is not None:
+                    heapq.heappush(heap, (self.order(*kept), count, True, *kept))
+                    count += 1
+        self.finished = True
+
+    def list_all(self) -> list[Vector]:
+        """List all allocations; raise where time runs out first."""
+        found = list(self.points())
+        if not self.finished:
+            raise ExactnessError(
+                f"time ran out after {self.examined:,} boxes, so the list is not complete: allow "
+                "more time, or make the game smaller"
+            )
+        return found
+
+    def report(
+        self, status: Status, bounds: Interval, point: Vector | None = None, note: str = ""
+    ) -> Solution:
+        """Claim something, with what was searched."""
+        box = self.box
+        certificate = {
+            "box": [[v if np.isfinite(v) else None for v in side.tolist()] for side in box],
+            "points": _points_in(box) if np.isfinite(box[1]).all() else None,
+            "boxes_examined": self.examined,
+            "complete": self.finished,
+        }
+        note = " ".join(filter(None, (note, getattr(self.claim.game, "estimated", ""))))
+        given = None if point is None else np.array(point)
+        return self.claim.solution(
+            "exhaustive", status, bounds, given, certificate=certificate, note=note
+        )
+
+    def report_cheapest(self, start: Vector) -> Solution:
+        """Claim the first allocation found, or the start where time ran out."""
+        point, total = next(self.points(), None), self.claim.game.total
+        if point is not None:
+            return self.report(Status.OPTIMAL, Interval(total(point), total(point)), point)
+        if not self.finished:
+            note = f"Time ran out after {self.examined:,} boxes."
+            return self.report(Status.LIMIT, Interval(self.bound, total(start)), start, note)
+        # The start lies in the box and is of the kind: only utilities that fall as somebody gives
+        # more can have ruled it out.
+        note = "The search contradicts itself: utilities do not always rise with contributions."
+        return self.report(Status.FAILED, Interval(total(self.box[0]), np.inf), note=note)
 
 
 # Lists of allocations.
@@ -56,11 +134,8 @@ def all_equilibria(game: Game, *, deadline: Deadline | None = None) -> list[Vect
 
     theta_i = max(f_i(theta), minimum_i) <= limit_i   for every agent i
     """
-    tally = _Tally()
-    box = stable_box(_integer(game))
-    found = list(_stable_points(game, box, "cheapest", deadline or Deadline(60.0), tally))
-    _require_finished(tally)
-    return found
+    box = stable_box(_check_integer(game))
+    return _Search(game, "stable", box, deadline).list_all()
 
 
 def all_envy_free(game: Game, *, up_to: float, deadline: Deadline | None = None) -> list[Vector]:
@@ -68,19 +143,9 @@ def all_envy_free(game: Game, *, up_to: float, deadline: Deadline | None = None)
 
     up_to: the largest total to list; there are infinitely many without it.
     """
-    tally = _Tally()
-    box = _box_below(_integer(game), up_to)
-    found = list(_envy_free_points(game, box, deadline or Deadline(60.0), tally))
-    _require_finished(tally)
+    box = _box_below(_check_integer(game), up_to)
+    found = _Search(game, "envy-free", box, deadline).list_all()
     return [theta for theta in found if game.total(theta) <= up_to * (1 + SLACK)]
-
-
-def least_feasible(game: Game, *, deadline: Deadline | None = None) -> Vector | None:
-    """Give a cheapest allocation that satisfies everybody in a small integer game; None if none."""
-    solution = exhaustive_optimal(game, deadline=deadline)
-    if solution.status is Status.INFEASIBLE:
-        return None
-    return solution.allocation.contributions
 
 
 # Solutions.
@@ -92,15 +157,12 @@ def exhaustive_optimal(game: Game, *, deadline: Deadline | None = None) -> Solut
     minimise    sum(costs * theta)
     subject to  u_i(theta) >= mu_i,  minimums <= theta <= limits,  theta integer
     """
-    deadline = deadline or Deadline(60.0)
-    start = _feasible_start(_integer(game), deadline)
+    start = _feasible_start(_check_integer(game), deadline)
     if isinstance(start, Solution):
         return start
-    start = _trimmed(game, start)
+    start = _trim(game, start)
     box = _box_below(game, game.total(start))
-    tally = _Tally()
-    points = _best_first(box, _narrow_optimal(game), lambda lo, hi: game.total(lo), deadline, tally)
-    return _cheapest(game, "optimal", next(points, None), start, box, tally)
+    return _Search(game, "optimal", box, deadline).report_cheapest(start)
 
 
 def exhaustive_envy_free(game: Game, *, deadline: Deadline | None = None) -> Solution:
@@ -109,17 +171,14 @@ def exhaustive_envy_free(game: Game, *, deadline: Deadline | None = None) -> Sol
     minimise    sum(costs * theta)
     subject to  u_i(theta) >= mu_i, and for no pair theta_i > theta_j and u_i(swapped) >= mu_i
     """
-    deadline = deadline or Deadline(60.0)
-    start = _feasible_start(_integer(game), deadline, concept="envy-free")
+    start = _feasible_start(_check_integer(game), deadline, "envy-free")
     if isinstance(start, Solution):
         return start
     equal = equal_allocation(game)
     # Whatever satisfies everybody, its largest gift given by all does too, as far as limits allow.
     start = level_allocation(game, float(start.max())) if equal is None else equal
     box = _box_below(game, game.total(start))
-    tally = _Tally()
-    points = _envy_free_points(game, box, deadline, tally)
-    return _cheapest(game, "envy-free", next(points, None), start, box, tally)
+    return _Search(game, "envy-free", box, deadline).report_cheapest(start)
 
 
 def exhaustive_stable(
@@ -131,93 +190,36 @@ def exhaustive_stable(
     """
     if select not in ("cheapest", "costliest"):
         raise InputError(f'select must be "cheapest" or "costliest"; got {select!r}')
-    deadline = deadline or Deadline(60.0)
-    box = stable_box(_integer(game))
-    tally = _Tally()
-    point = next(_stable_points(game, box, select, deadline, tally), None)
+    box = stable_box(_check_integer(game))
+    search = _Search(game, "stable", box, deadline, costliest=select == "costliest")
+    point = next(search.points(), None)
     if point is not None:
         total = game.total(point)
-        return _solution(game, "stable", Status.OPTIMAL, Interval(total, total), point, box, tally)
-    if tally.finished:
+        return search.report(Status.OPTIMAL, Interval(total, total), point)
+    if search.finished:
         nothing = Interval(np.inf, np.inf)
-        status = Status.NONE_EXISTS
+        if np.isfinite(game.limits).all() and not game.is_feasible(game.limits):
+            return search.report(Status.INFEASIBLE, nothing)
         note = f"Every one of {_points_in(box):,} allocations was ruled out."
-        if not np.isfinite(game.limits).all() or game.is_feasible(game.limits):
-            return _solution(game, "stable", status, nothing, None, box, tally, note)
-        status = Status.INFEASIBLE
-        return _solution(game, "stable", status, nothing, None, box, tally)
-    ends = (tally.bound, np.inf) if select == "cheapest" else (game.total(box[0]), -tally.bound)
-    note = f"Time ran out after {tally.examined:,} boxes; no equilibrium was found by then."
-    return _solution(game, "stable", Status.FAILED, Interval(*ends), None, box, tally, note)
-
-
-def _cheapest(
-    game: Game,
-    concept: Concept,
-    point: Vector | None,
-    start: Vector,
-    box: Box,
-    tally: _Tally,
-) -> Solution:
-    """Report the first allocation of a cost-ordered search, or the start where time ran out."""
-    if point is None and not tally.finished:
-        bounds = Interval(tally.bound, game.total(start))
-        note = f"Time ran out after {tally.examined:,} boxes."
-        return _solution(game, concept, Status.LIMIT, bounds, start, box, tally, note)
-    if point is None:
-        # The start lies in the box and is of the kind: only utilities that fall as somebody gives
-        # more can have ruled it out.
-        note = "The search contradicts itself: utilities do not always rise with contributions."
-        nothing = Interval(game.total(box[0]), np.inf)
-        return _solution(game, concept, Status.FAILED, nothing, None, box, tally, note)
-    total = game.total(point)
-    bounds = Interval(total, total)
-    return _solution(game, concept, Status.OPTIMAL, bounds, point, box, tally)
-
-
-def _solution(
-    game: Game,
-    concept: Concept,
-    status: Status,
-    bounds: Interval,
-    point: Vector | None,
-    box: Box,
-    tally: _Tally,
-    note: str = "",
-) -> Solution:
-    estimated = getattr(game, "estimated", "")
-    return Solution(
-        game=game,
-        concept=concept,
-        method="exhaustive",
-        status=status,
-        bounds=bounds,
-        contributions=None if point is None else np.array(point),
-        certificate=_certificate(box, tally),
-        note=" ".join(filter(None, (note, estimated))),
-    )
-
-
-def _certificate(box: Box, tally: _Tally) -> dict[str, Any]:
-    return {
-        "box": [[v if np.isfinite(v) else None for v in side.tolist()] for side in box],
-        "points": _points_in(box) if np.isfinite(box[1]).all() else None,
-        "boxes_examined": tally.examined,
-        "complete": tally.finished,
-    }
+        return search.report(Status.NONE_EXISTS, nothing, note=note)
+    low, high = search.bound, np.inf
+    if select == "costliest":
+        low, high = game.total(box[0]), -search.bound
+    note = f"Time ran out after {search.examined:,} boxes; no equilibrium was found by then."
+    return search.report(Status.FAILED, Interval(low, high), note=note)
 
 
 # Boxes that suffice.
 
 
-def _integer(game: Game) -> Game:
+def _check_integer(game: Game) -> Game:
     if not game.is_integer:
         raise InputError('exhaustive search needs whole contributions: use strategies "integer"')
     return game
 
 
 def _box_below(game: Game, total: float) -> Box:
-    """Give the box that holds every allocation of at most a total cost.
+    """Return the box that holds every allocation of at most a total cost.
 
     Whoever gives at its minimum leaves the most to agent i: total - costs @ minimums above its own.
     """
@@ -228,90 +230,37 @@ def _box_below(game: Game, total: float) -> Box:
 
 
 def _feasible_start(
-    game: Game, deadline: Deadline, concept: Concept = "optimal"
+    game: Game, deadline: Deadline | None, concept: Concept = "optimal"
 ) -> Vector | Solution:
     """Find some feasible allocation, or report that there is none or that none was found."""
     alone = np.maximum(game.alone, game.minimums)
     if (alone <= game.limits).all() and np.isfinite(alone).all():
         return np.array(alone)
     box = np.array(game.minimums), np.array(game.limits)
-    tally = _Tally()
+    search = _Search(game, concept, box, deadline)
     if np.isfinite(game.limits).all():
         if game.is_feasible(game.limits):
             return np.array(game.limits)
-        nothing = Interval(np.inf, np.inf)
-        return _solution(game, concept, Status.INFEASIBLE, nothing, None, box, tally)
+        return search.report(Status.INFEASIBLE, Interval(np.inf, np.inf))
     try:
         for doubling in range(DOUBLINGS):
             level = level_allocation(game, 2.0**doubling)
             if game.is_feasible(level):
                 return level
-            if deadline.passed:
+            if search.claim.deadline.passed:
                 break
     except ExactnessError:
         pass  # too many samples to follow: the sentence below is what is known
     note = "No feasible allocation was found; some agents have no limit, so none is ruled out."
-    bounds = Interval(game.total(game.minimums), np.inf)
-    return _solution(game, concept, Status.FAILED, bounds, None, box, tally, note)
+    return search.report(Status.FAILED, Interval(game.total(game.minimums), np.inf), note=note)
 
 
-def _trimmed(game: Game, start: Vector) -> Vector:
+def _trim(game: Game, start: Vector) -> Vector:
     """Let one agent after the other give as little as leaves everybody satisfied."""
-    trimmed = np.array(start)
+    given = np.array(start)
     for agent in np.argsort(-game.costs, kind="stable").tolist():
-        low, high = float(game.minimums[agent]) - 1, float(trimmed[agent])
-        while high - low > 1:
-            trimmed[agent] = np.floor((low + high) / 2)
-            low, high = (
-                (low, trimmed[agent]) if game.is_feasible(trimmed) else (trimmed[agent], high)
-            )
-        trimmed[agent] = high
-    return trimmed
-
-
-def _stable_points(
-    game: Game, box: Box, select: Select, deadline: Deadline, tally: _Tally
-) -> Iterator[Vector]:
-    def order(lo: Vector, hi: Vector) -> float:
-        return game.total(lo) if select == "cheapest" else -game.total(hi)
-
-    return _best_first(box, _narrow_stable(game), order, deadline, tally)
-
-
-def _envy_free_points(game: Game, box: Box, deadline: Deadline, tally: _Tally) -> Iterator[Vector]:
-    return _best_first(box, _narrow_envy_free(game), lambda lo, hi: game.total(lo), deadline, tally)
-
-
-def _best_first(
-    box: Box,
-    narrow: Narrow,
-    order: Callable[[Vector, Vector], float],
-    deadline: Deadline,
-    tally: _Tally,
-) -> Iterator[Vector]:
-    """Yield the single allocations that survive narrowing, by increasing order.
-
-    order(lo, hi) must be a lower bound over the box and must not fall as the box shrinks. A box
-    is taken up only when its bound is the least, so what comes first is the least.
-    """
-    heap: list[tuple[float, int, bool, Vector, Vector]] = [(order(*box), 0, False, *box)]
-    count = 1
-    while heap:
-        if deadline.passed:
-            tally.bound = heap[0][0]
-            return
-        _, _, narrowed, lo, hi = heapq.heappop(heap)
-        if narrowed and (lo == hi).all():
-            yield lo
-            continue
-        halves = _halves(lo, hi) if narrowed else [(lo, hi)]
-        for part in halves:
-            tally.examined += 1
-            kept = narrow(*part)
-            if kept is not None:
-                heapq.heappush(heap, (order(*kept), count, True, *kept))
-                count += 1
-    tally.finished = True
+        given[agent] = least_whole(game, given, agent)
+    return given
 
 
 def _halves(lo: Vector, hi: Vector) -> list[Box]:
@@ -322,21 +271,18 @@ def _halves(lo: Vector, hi: Vector) -> list[Box]:
     return [(lo, left), (right, hi)]
 
 
-def _narrow_stable(game: Game) -> Narrow:
-    def narrow(lo: Vector, hi: Vector) -> Box | None:
-        # An equilibrium here has theta_i between max(f_i(hi), minimum) and max(f_i(lo), minimum).
-        while True:
-            low = np.maximum(lo, game.best_responses(hi))
-            if (low > hi).any():
-                return None
-            high = np.minimum(hi, np.maximum(game.best_responses(low), game.minimums))
-            if (low > high).any():
-                return None
-            if (low == lo).all() and (high == hi).all():
-                return lo, hi
-            lo, hi = low, high
-
-    return narrow
+def _narrow_stable(game: Game, lo: Vector, hi: Vector) -> Box | None:
+    # An equilibrium here has theta_i between max(f_i(hi), minimum) and max(f_i(lo), minimum).
+    while True:
+        low = np.maximum(lo, game.best_responses(hi))
+        if (low > hi).any():
+            return None
+        high = np.minimum(hi, np.maximum(game.best_responses(low), game.minimums))
+        if (low > high).any():
+            return None
+        if (low == lo).all() and (high == hi).all():
+            return lo, hi
+        lo, hi = low, high
 
 
 def _narrow_feasible(game: Game, lo: Vector, hi: Vector) -> Box | None:
@@ -345,22 +291,16 @@ def _narrow_feasible(game: Game, lo: Vector, hi: Vector) -> Box | None:
     return None if (low > hi).any() else (low, hi)
 
 
-def _narrow_optimal(game: Game) -> Narrow:
-    def narrow(lo: Vector, hi: Vector) -> Box | None:
-        box = _narrow_feasible(game, lo, hi)
-        if box is not None and game.is_feasible(box[0]):
-            return box[0], box[0]  # nothing in the box is cheaper
-        return box
-
-    return narrow
+def _narrow_optimal(game: Game, lo: Vector, hi: Vector) -> Box | None:
+    box = _narrow_feasible(game, lo, hi)
+    if box is not None and game.is_feasible(box[0]):
+        return box[0], box[0]  # nothing in the box is cheaper
+    return box
 
 
-def _narrow_envy_free(game: Game) -> Narrow:
-    def narrow(lo: Vector, hi: Vector) -> Box | None:
-        box = _narrow_feasible(game, lo, hi)
-        return None if box is None or _envy_throughout(game, *box) else box
-
-    return narrow
+def _narrow_envy_free(game: Game, lo: Vector, hi: Vector) -> Box | None:
+    box = _narrow_feasible(game, lo, hi)
+    return None if box is None or _envy_throughout(game, *box) else box
 
 
 def _envy_throughout(game: Game, lo: Vector, hi: Vector) -> bool:
@@ -383,9 +323,8 @@ def _points_in(box: Box) -> int:
     return int(np.prod((box[1] - box[0] + 1).astype(object)))
 
 
-def _require_finished(tally: _Tally) -> None:
-    if not tally.finished:
-        raise ExactnessError(
-            f"time ran out after {tally.examined:,} boxes, so the list is not complete: allow "
-            "more time, or make the game smaller"
-        )
+NARROW: dict[Concept, Callable[[Game, Vector, Vector], Box | None]] = {
+    "optimal": _narrow_optimal,
+    "stable": _narrow_stable,
+    "envy-free": _narrow_envy_free,
+}

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.result import Claim, Deadline, Solution, bisect
 from fedaccord.games.base import Game
 
 # Up to this many agents boxes of allocations are searched.
@@ -15,7 +15,7 @@ MOST_AGENTS = 4
 MOST_BOXES = 3_000
 
 
-def lowered(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
+def cut_back(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
     """Cut everybody back in turn as far as all stay satisfied, the dearest gifts first.
 
     Needs nothing but utilities; what comes out is feasible and cannot be cut by one agent alone.
@@ -31,50 +31,43 @@ def lowered(game: Game, contributions: Vector, *, sweeps: int = 20) -> Vector:
 
 
 def _least_feasible(game: Game, theta: Vector, agent: int) -> float:
-    """Give the least that one agent can give with the others as they are."""
+    """Return the least that one agent can give with the others as they are."""
     trial = np.array(theta)
     low, high = float(game.minimums[agent]), float(theta[agent])
     trial[agent] = low
     if game.is_feasible(trial):
         return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        trial[agent] = middle
-        low, high = (low, middle) if game.is_feasible(trial) else (middle, high)
-    return high
+
+    def enough(amount: float) -> bool:
+        trial[agent] = amount
+        return game.is_feasible(trial)
+
+    return bisect(enough, low, high, 60)
 
 
-def general_optimal(game: Game, *, tolerance: float, deadline: Deadline) -> Solution:
+def general_optimal(claim: Claim[Game]) -> Solution:
     """Look for a cheap feasible allocation of any monotone game, and bound how cheap one can be.
 
     Starts from everybody's stand-alone need, from equal shares (each also shrunk evenly) and from
     each agent in the lead, and cuts back. With few agents boxes of allocations are then ruled out,
     the cheapest corner first; with many the lower bound is only what the minimums cost.
     """
-    best: Vector | None = None
+    game, best = claim.game, None
     for start in _starts(game):
         if not game.is_feasible(start):
             continue
-        trial = lowered(game, start)
+        trial = cut_back(game, start)
         if best is None or game.total(trial) < game.total(best):
             best = trial
-        if deadline.passed:
+        if claim.deadline.passed:
             break
     lower = float(game.costs @ game.minimums)
     if best is None:
-        return Solution(
-            game, "optimal", "cut-back", Status.FAILED, Interval(lower, np.inf),
-            note="No start was feasible.",
-        )  # fmt: skip
-    method = "cut-back"
-    if game.size <= MOST_AGENTS:
-        best, lower = _bounded_by_boxes(game, best, tolerance, Deadline(deadline.left / 2))
-        method = "boxes"
-    closed = game.total(best) - lower <= tolerance * game.total(best)
-    status = Status.OPTIMAL if closed else Status.LIMIT
-    return Solution(
-        game, "optimal", method, status, Interval(lower, game.total(best)), best,
-    )  # fmt: skip
+        return claim.failed("cut-back", "No start was feasible.", lower=lower)
+    if game.size > MOST_AGENTS:
+        return claim.bounded("cut-back", lower, best)
+    best, lower = _bounded_by_boxes(game, best, claim.tolerance, Deadline(claim.deadline.left / 2))
+    return claim.bounded("boxes", lower, best)
 
 
 def _bounded_by_boxes(
@@ -107,21 +100,17 @@ def _bounded_by_boxes(
             if game.total(left) < game.total(best):
                 heapq.heappush(heap, (game.total(left), count, left, right))
     lower = heap[0][0] if heap else game.total(best)
-    best = min(best, lowered(game, best), key=game.total)
+    best = min(best, cut_back(game, best), key=game.total)
     return best, min(lower, game.total(best))
 
 
 def _on_diagonal(game: Game, low: Vector, high: Vector, halvings: int = 12) -> Vector:
     """Go from a feasible upper corner towards the lower one as far as all stay satisfied."""
-    begin, end = 0.0, 1.0
-    for _ in range(halvings):
-        middle = (begin + end) / 2
-        enough = game.is_feasible(low + middle * (high - low))
-        begin, end = (begin, middle) if enough else (middle, end)
-    return np.asarray(low + end * (high - low))
+    share = bisect(lambda n: game.is_feasible(low + n * (high - low)), 0.0, 1.0, halvings)
+    return np.asarray(low + share * (high - low))
 
 
-def _shrunk(game: Game, theta: Vector) -> Vector:
+def _shrink(game: Game, theta: Vector) -> Vector:
     """Cut everybody back by the same part of what it can cut, as far as all stay satisfied."""
     if not game.is_feasible(theta):
         return theta
@@ -132,7 +121,7 @@ def _starts(game: Game) -> list[Vector]:
     finite = np.where(np.isfinite(game.alone), game.alone, 0.0)
     high = np.minimum(game.limits, game.size * (finite.max() + 1.0))
     alone = np.clip(finite, game.minimums, game.limits)
-    starts = [alone, high, _shrunk(game, alone), _shrunk(game, high)]
+    starts = [alone, high, _shrink(game, alone), _shrink(game, high)]
     for agent in range(min(game.size, 50)):
         lead = np.array(alone)
         lead[agent] = high[agent]

@@ -9,6 +9,7 @@ separately and exactly.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,9 @@ from fedaccord._checks import Vector, frozen
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.result import (
     Box,
+    Claim,
     Deadline,
     Interval,
-    Select,
     Solution,
     Status,
     stable_box,
@@ -104,78 +105,55 @@ def small_real_equilibria(
     return Enclosures(found, complete, examined + more)
 
 
-def enclosed_stable(
-    game: Game,
-    *,
-    select: Select = "cheapest",
-    tolerance: float = 1e-6,
-    deadline: Deadline | None = None,
-) -> Solution:
+def enclosed_stable(claim: Claim[Game]) -> Solution:
     """Find the cheapest or costliest equilibrium of a small real game, or prove there is none.
 
     The proof of absence is exact up to rounding. Presence is shown up to the tolerance: the
     allocation found is one from which nobody would move by more than that.
     """
-    deadline = deadline or Deadline(60.0)
-    result = small_real_equilibria(game, tolerance=tolerance / 4, deadline=deadline)
-    sign = 1.0 if select == "cheapest" else -1.0
+    game, tolerance = claim.game, claim.tolerance
+    result = small_real_equilibria(game, tolerance=tolerance / 4, deadline=claim.deadline)
     certificate = {
         "boxes": [[e.lower.tolist(), e.upper.tolist()] for e in result.found],
         "boxes_examined": result.examined,
         "complete": result.complete,
     }
-    witnesses = [e.witness for e in result.found if e.witness is not None]
-    best = min(witnesses, key=lambda w: sign * game.total(w), default=None)
-    bounds, status = _judged(game, result, best, sign, tolerance)
-    return Solution(
-        game=game,
-        concept="stable",
-        method="enclosures",
-        status=status,
-        bounds=bounds,
-        contributions=None if best is None else np.array(best),
-        certificate=certificate,
-        note="" if result.complete else f"Time ran out after {result.examined:,} boxes.",
-    )
-
-
-def _judged(
-    game: Game, result: Enclosures, best: Vector | None, sign: float, tolerance: float
-) -> tuple[Interval, Status]:
-    """Give proved bounds on the total looked for, and the status they justify."""
     if result.none_exist:
-        return Interval(np.inf, np.inf), Status.NONE_EXISTS
-    everything = stable_box(game)
+        return claim.none_exists("enclosures", certificate=certificate)
     ends = [(game.total(e.lower), game.total(e.upper)) for e in result.found]
     if not result.complete:
-        ends.append((game.total(everything[0]), game.total(everything[1])))
-    if sign > 0:
-        total = np.inf if best is None else game.total(best)
-        bounds = Interval(min(min(low for low, _ in ends), total), total)
-    else:
+        low, high = stable_box(game)
+        ends.append((game.total(low), game.total(high)))
+    witnesses = [e.witness for e in result.found if e.witness is not None]
+    best = claim.better(witnesses) if witnesses else None
+    if claim.costliest:
         total = -np.inf if best is None else game.total(best)
         bounds = Interval(total, max(max(high for _, high in ends), total))
-    if best is None:
-        return bounds, Status.FAILED
-    scale = max(1.0, abs(total)) if total == 0 else abs(total)
-    small = bounds.upper - bounds.lower <= game.size * tolerance * scale
-    return bounds, Status.OPTIMAL if small and result.complete else Status.LIMIT
+    else:
+        total = np.inf if best is None else game.total(best)
+        bounds = Interval(min(min(low for low, _ in ends), total), total)
+    small = bounds.upper - bounds.lower <= game.size * tolerance * (abs(total) or 1.0)
+    found = Status.OPTIMAL if small and result.complete else Status.LIMIT
+    return claim.solution(
+        "enclosures", Status.FAILED if best is None else found, bounds,
+        None if best is None else np.array(best), certificate=certificate,
+        note="" if result.complete else f"Time ran out after {result.examined:,} boxes.",
+    )  # fmt: skip
 
 
 def general_stable(
-    game: Game, *, method: str = "auto", select: Select = "cheapest", tolerance: float,
-    deadline: Deadline, start: Vector | None = None,
-) -> Solution:  # fmt: skip
+    claim: Claim[Game], method: str = "auto", start: Vector | None = None
+) -> Solution:
     """Enclose the equilibria of a game if they can be, and look for one otherwise.
 
     method: "auto", or "best-response" to look for one.
     """
-    if method == "auto" and _can_enclose(game):
-        half = Deadline(deadline.left / 2)
-        found = enclosed_stable(game, select=select, tolerance=tolerance, deadline=half)
+    if method == "auto" and _can_enclose(claim.game):
+        half = Deadline(claim.deadline.left / 2)
+        found = enclosed_stable(dataclasses.replace(claim, deadline=half))
         if found.status is not Status.FAILED:
             return found
-    return damped_stable(game, select=select, tolerance=tolerance, deadline=deadline, start=start)
+    return damped_stable(claim, start)
 
 
 def _can_enclose(game: Game) -> bool:
@@ -185,35 +163,27 @@ def _can_enclose(game: Game) -> bool:
     return exact and game.size <= MOST_AGENTS and reachable
 
 
-def damped_stable(
-    game: Game, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
-    start: Vector | None,
-) -> Solution:  # fmt: skip
+def damped_stable(claim: Claim[Game], start: Vector | None) -> Solution:
     """Look for an equilibrium of any game by best response, damped where it cycles.
 
     The equilibrium found is verified; whether a cheaper or a costlier one exists is not known.
     """
+    game, name = claim.game, "damped-best-response"
     for damping in (1.0,) if game.is_integer else (0.5, 0.25):
         path = best_response_dynamics(
             game, start=start, order="sequential", damping=damping,
-            tolerance=min(tolerance, 1e-9), max_rounds=2_000, deadline=deadline,
+            tolerance=min(claim.tolerance, 1e-9), max_rounds=2_000, deadline=claim.deadline,
         )  # fmt: skip
         found = np.array(path.contributions[-1])
         needed = np.maximum(game.best_responses(found), game.minimums)
-        allowed = 0.0 if game.is_integer else tolerance * (float(found.max()) or 1.0)
+        allowed = 0.0 if game.is_integer else claim.tolerance * (float(found.max()) or 1.0)
         if path.ending is Ending.CONVERGED and (np.abs(needed - found) <= allowed).all():
-            total = game.total(found)
-            ends = (0.0, total) if select == "cheapest" else (total, np.inf)
-            return Solution(
-                game, "stable", "damped-best-response", Status.LIMIT, Interval(*ends), found,
-                certificate={"rounds": len(path.contributions)},
-            )  # fmt: skip
-        if deadline.passed:
+            rounds = len(path.contributions)
+            return claim.one_sided(name, 0.0, found, certificate={"rounds": rounds})
+        if claim.deadline.passed:
             break
-    return Solution(
-        game, "stable", "damped-best-response", Status.FAILED, Interval(0.0, np.inf),
-        note="Best response did not settle; that does not prove that no equilibrium exists.",
-    )  # fmt: skip
+    note = "Best response did not settle; that does not prove that no equilibrium exists."
+    return claim.failed(name, note)
 
 
 # Whole numbers and the open cells between them, exactly.

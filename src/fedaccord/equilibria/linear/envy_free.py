@@ -18,7 +18,7 @@ from fedaccord._checks import Vector
 from fedaccord.audit import find_envy, has_no_envy
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
 from fedaccord.equilibria.programs import linear_program, mixed_program
-from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.games.linear import LinearGame
 
 # Rows of a program with the least and the most they may be.
@@ -61,7 +61,7 @@ class _Pairs:
 
 
 def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
-    """Give pairs (i, j) with theta_i <= theta_j in every envy-free allocation.
+    """Return pairs (i, j) with theta_i <= theta_j in every envy-free allocation.
 
     If i gives more than j, a swap leaves it at least as well off as it is when W_ij >= W_ii, and
     at least as well off as j is when i dominates j: mu_i <= mu_j and every benefit of i is at
@@ -107,9 +107,8 @@ def envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[
 
 
 def envy_free_linear(
-    game: LinearGame, *, equal: Vector, stable: Vector | None, lower: float, tolerance: float,
-    deadline: Deadline,
-) -> Solution:  # fmt: skip
+    claim: Claim[LinearGame], *, equal: Vector, stable: Vector | None, lower: float
+) -> Solution:
     """Find the cheapest envy-free allocation by mixed-integer programming with lazy pairs.
 
     Begins with no pair but the forced ones, adds the pairs that the answer violates, and ends when
@@ -121,9 +120,10 @@ def envy_free_linear(
     stable: a stable equilibrium, tried as well.
     lower: a proved lower bound, such as the optimum's.
     """
+    game, deadline = claim.game, claim.deadline
     unit = float((game.requirements / game.own_benefits).max()) or 1.0
     best = np.array(equal)
-    if stable is not None and has_no_envy(game, stable, tolerance):
+    if stable is not None and has_no_envy(game, stable, claim.tolerance):
         best = min((best, stable), key=game.total)
     forced = forced_pairs(game)
     pairs = _Pairs(below=set(forced))
@@ -148,9 +148,14 @@ def envy_free_linear(
                 best = theta
             break
         pairs.either.update(violated)
-    if game.is_integer:
-        return _integer_answer(game, best, exact, lower, deadline)
-    return _refined(game, best, exact, lower, forced, tolerance, deadline)
+    if not game.is_integer:
+        return _refine(claim, best, exact, lower, forced)
+    total = game.total(best)
+    closed = exact or lower >= total * (1 - 1e-9)
+    return claim.solution(
+        "milp" if exact else "equal", Status.OPTIMAL if closed else Status.LIMIT,
+        Interval(total if closed else min(lower, total), total), best,
+    )  # fmt: skip
 
 
 def _violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
@@ -161,22 +166,11 @@ def _violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int,
     return [*certain, *close]
 
 
-def _integer_answer(
-    game: LinearGame, best: Vector, exact: bool, lower: float, deadline: Deadline
+def _refine(
+    claim: Claim[LinearGame], best: Vector, exact: bool, lower: float, forced: set[tuple[int, int]]
 ) -> Solution:
-    total = game.total(best)
-    closed = exact or lower >= total * (1 - 1e-9)
-    return Solution(
-        game, "envy-free", "milp" if exact else "equal", Status.OPTIMAL if closed else Status.LIMIT,
-        Interval(total if closed else min(lower, total), total), best,
-    )  # fmt: skip
-
-
-def _refined(
-    game: LinearGame, best: Vector, exact: bool, lower: float, forced: set[tuple[int, int]],
-    tolerance: float, deadline: Deadline,
-) -> Solution:  # fmt: skip
     """Improve an allocation with its pair states frozen; see whether the infimum is attained."""
+    game, tolerance = claim.game, claim.tolerance
     unit = float((game.requirements / game.own_benefits).max()) or 1.0
     for _ in range(20):
         trial = _lp(game, _frozen_states(game, best, forced), FINAL_MARGIN)
@@ -189,25 +183,16 @@ def _refined(
     closed = _lp(game, states, 0.0)
     infimum = game.total(best) if closed is None else min(game.total(closed), game.total(best))
     total = game.total(best)
-    method = "milp" if exact else "frozen-pairs"
     if not exact:
-        done = total - lower <= tolerance * total
-        return Solution(
-            game, "envy-free", method, Status.OPTIMAL if done else Status.LIMIT,
-            Interval(min(lower, total), total), best,
-        )  # fmt: skip
+        return claim.bounded("frozen-pairs", lower, best)
     if total - infimum <= tolerance * total:
-        return Solution(
-            game, "envy-free", method, Status.OPTIMAL, Interval(infimum, total), best,
-        )  # fmt: skip
+        return claim.solution("milp", Status.OPTIMAL, Interval(infimum, total), best)
     attained = _with_margin(game, states, infimum)
     if attained is not None:
-        return Solution(
-            game, "envy-free", method, Status.OPTIMAL, Interval(infimum, game.total(attained)),
-            attained,
-        )  # fmt: skip
-    return Solution(
-        game, "envy-free", method, Status.NOT_ATTAINED, Interval(infimum, total), best,
+        bounds = Interval(infimum, game.total(attained))
+        return claim.solution("milp", Status.OPTIMAL, bounds, attained)
+    return claim.solution(
+        "milp", Status.NOT_ATTAINED, Interval(infimum, total), best,
         note=f"Totals come as near {infimum:.9g} as you like; this allocation keeps a margin.",
     )  # fmt: skip
 
@@ -279,7 +264,7 @@ def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
 
 
 def _with_margin(game: LinearGame, states: _States, total: float) -> Vector | None:
-    """Give an allocation of a total that keeps all swaps strictly short, or None."""
+    """Return an allocation of a total that keeps all swaps strictly short, or None."""
     scaled = normalise(game)
     k = game.size
     strict, least = _strict_rows(scaled, states)

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.linear.optimal import certified
-from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.result import Claim, Interval, Solution, Status
 from fedaccord.games.base import ROUNDING
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -15,9 +15,7 @@ from fedaccord.games.linear import DiscoveryGame, LinearGame
 FIRST_WINDOW = 256
 
 
-def multiplicative_weights_optimal(
-    game: LinearGame, *, tolerance: float, deadline: Deadline
-) -> Solution:
+def multiplicative_weights_optimal(claim: Claim[LinearGame]) -> Solution:
     """Approach LP 1 as a covering program by multiplicative weights, MW-FED's counterpart.
 
     Two kinds of weights take turns, and the best that either proves is kept: those of two players
@@ -25,21 +23,24 @@ def multiplicative_weights_optimal(
     which contributions grow are quicker there but seldom come as near. With limits or minimums
     only the second kind is at hand, and that it reaches the tolerance is not proved.
     """
+    game, tolerance = claim.game, claim.tolerance
     best = _Best(game)
     if not game.requirements.any():
         best.offer(np.array(game.minimums), np.zeros(game.size))
-        return best.solution(True, 0, deadline)
+        return best.solution(claim, True, 0)
     growing = _Growing(game, tolerance)
     boxed = np.isfinite(game.limits).any() or game.minimums.any()
     methods: list[_Growing | _Players] = [growing] if boxed else [_Players(game), growing]
-    while not deadline.passed and not best.closed(tolerance) and any(m.moves for m in methods):
+    while (
+        not claim.deadline.passed and not best.closed(tolerance) and any(m.moves for m in methods)
+    ):
         for method in methods:
             for _ in range(16 + method.rounds // 8):
                 method.step()
             for given, prices in method.proposals():
                 best.offer(given, prices)
             method.adapt(best)
-    return best.solution(best.closed(tolerance), sum(m.rounds for m in methods), deadline)
+    return best.solution(claim, best.closed(tolerance), sum(m.rounds for m in methods))
 
 
 class _Best:
@@ -61,14 +62,14 @@ class _Best:
     def closed(self, tolerance: float) -> bool:
         return self.given is not None and self.upper - self.lower <= tolerance * self.upper
 
-    def solution(self, closed: bool, rounds: int, deadline: Deadline) -> Solution:
+    def solution(self, claim: Claim[LinearGame], closed: bool, rounds: int) -> Solution:
         found = Status.FAILED if self.given is None else Status.LIMIT
         # What is proved is proved up to rounding, and here the ends may meet.
         lower = min(self.lower, self.upper) * (1 - ROUNDING)
-        return Solution(
-            self.game, "optimal", "multiplicative-weights",
-            Status.OPTIMAL if closed else found, Interval(lower, self.upper * (1 + ROUNDING)),
-            self.given, certificate={"prices": self.prices, "rounds": rounds},
+        return claim.solution(
+            "multiplicative-weights", Status.OPTIMAL if closed else found,
+            Interval(lower, self.upper * (1 + ROUNDING)), self.given,
+            certificate={"prices": self.prices, "rounds": rounds},
         )  # fmt: skip
 
 

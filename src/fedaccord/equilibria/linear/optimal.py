@@ -17,7 +17,7 @@ from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.programs import linear_program, mixed_program
-from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -27,28 +27,25 @@ EXACT_LIMIT = 1_200_000
 FIRST_ORDER_TOLERANCE = 1e-3
 
 
-def optimal_linear(
-    game: LinearGame, *, method: str = "auto", tolerance: float, deadline: Deadline
-) -> Solution:
+def optimal_linear(claim: Claim[LinearGame], method: str = "auto") -> Solution:
     """Find the least total by a method, or the one that fits."""
+    game, tolerance = claim.game, claim.tolerance
     if game.is_integer and method in ("auto", "milp"):
-        return milp_optimal(game, tolerance=tolerance, deadline=deadline)
+        return milp_optimal(claim)
     if game.is_integer or method == "milp":
         raise InputError(f'method "{method}" does not fit {game.strategies} strategies; use "auto"')
     if method == "multiplicative-weights":
-        from fedaccord.equilibria.linear.multiplicative_weights import (
-            multiplicative_weights_optimal,
-        )
+        from fedaccord.equilibria.linear import multiplicative_weights
 
-        return multiplicative_weights_optimal(game, tolerance=tolerance, deadline=deadline)
+        return multiplicative_weights.multiplicative_weights_optimal(claim)
     if method == "highs" or (method == "auto" and _nonzeros(game) <= EXACT_LIMIT):
         # Half the time, so that what HiGHS cannot finish a first-order method can still bound.
-        share = deadline if method == "highs" else Deadline(deadline.left / 2)
-        exact = highs_optimal(game, tolerance=tolerance, deadline=share)
+        share = claim.deadline if method == "highs" else Deadline(claim.deadline.left / 2)
+        exact = highs_optimal(dataclasses.replace(claim, deadline=share))
         if exact is not None:
             return exact
     goal = max(tolerance, FIRST_ORDER_TOLERANCE) if method == "auto" else tolerance
-    solution = first_order_optimal(game, tolerance=goal, deadline=deadline)
+    solution = first_order_optimal(dataclasses.replace(claim, tolerance=goal))
     if solution.status is Status.OPTIMAL and solution.bounds.relative_gap > tolerance:
         return dataclasses.replace(solution, status=Status.LIMIT)
     return solution
@@ -166,8 +163,9 @@ def certified(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector |
     return feasible, Interval(min(dual_bound(game, prices), upper), upper)
 
 
-def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution | None:
+def highs_optimal(claim: Claim[LinearGame]) -> Solution | None:
     """Solve LP 1 by HiGHS; None where it gives up. The duals are the prices of requirements."""
+    game = claim.game
     scaled = normalise(game)
     n = 0
     if isinstance(game, DiscoveryGame) and game.distributions.nnz * 5 < scaled.benefits.nnz:
@@ -180,7 +178,7 @@ def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> 
         rows=rows,
         most=right,
         method="highs-ds" if n == 0 else "highs-ipm",
-        seconds=deadline.left,
+        seconds=claim.deadline.left,
         tolerance=1e-9 if n == 0 else 1e-7,
     )
     if result.x is None:
@@ -188,7 +186,8 @@ def highs_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> 
     theta = result.x[: game.size] * scaled.unit
     duals = np.maximum(-result.duals[: game.size], 0.0)
     prices = duals * game.costs.max() / game.own_benefits
-    return _answer(game, theta, prices, "highs", tolerance, deadline)
+    feasible, bounds = certified(game, theta, prices)
+    return claim.enclosed("highs", bounds, feasible, certificate={"prices": prices})
 
 
 def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any, Vector]:
@@ -201,19 +200,6 @@ def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any
     )
     cost = np.concatenate([scaled.costs, np.zeros(n)])
     return cost, rows, np.concatenate([-scaled.needs, np.zeros(n)])
-
-
-def _answer(
-    game: LinearGame, theta: Vector, prices: Vector, method: str, tolerance: float,
-    deadline: Deadline,
-) -> Solution:  # fmt: skip
-    feasible, bounds = certified(game, theta, prices)
-    closed = feasible is not None and bounds.relative_gap <= tolerance
-    return Solution(
-        game, "optimal", method,
-        Status.OPTIMAL if closed else Status.LIMIT if feasible is not None else Status.FAILED,
-        bounds, feasible, certificate={"prices": prices},
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,13 +256,14 @@ def _lifted_program(game: DiscoveryGame) -> _Program:
     )  # fmt: skip
 
 
-def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+def first_order_optimal(claim: Claim[LinearGame]) -> Solution:
     """Approach LP 1 by the primal-dual hybrid gradient method, anchored and restarted.
 
     Each step mixes the reflected PDHG step with the anchor it last restarted from (Halpern's
     iteration); restarts come when the step has shrunk enough. Stops when a certificate proves the
     relative tolerance.
     """
+    game = claim.game
     program = _lifted_program(game) if isinstance(game, DiscoveryGame) else _explicit_program(game)
     state = _Halpern(program)
     best: Vector | None = None
@@ -292,12 +279,11 @@ def first_order_optimal(game: LinearGame, *, tolerance: float, deadline: Deadlin
         if feasible is not None and (best is None or bounds.upper < game.total(best)):
             best = feasible
         upper = np.inf if best is None else game.total(best)
-        closed = best is not None and upper - lower <= tolerance * upper
-        if closed or deadline.passed:
+        closed = best is not None and upper - lower <= claim.tolerance * upper
+        if closed or claim.deadline.passed:
             break
-    status = Status.OPTIMAL if closed else Status.FAILED if best is None else Status.LIMIT
-    return Solution(
-        game, "optimal", "first-order", status, Interval(min(lower, upper), upper), best,
+    return claim.enclosed(
+        "first-order", Interval(min(lower, upper), upper), best,
         certificate={"prices": prices, "rounds": rounds},
     )  # fmt: skip
 
@@ -367,36 +353,29 @@ class _Halpern:
             self.last = moved
 
 
-def milp_optimal(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+def milp_optimal(claim: Claim[LinearGame]) -> Solution:
     """Solve LP 1 over the integers by HiGHS."""
-    scaled = normalise(game)
+    game, scaled = claim.game, normalise(claim.game)
     result = mixed_program(
         scaled.costs,
         scaled.low,
         scaled.high,
         rows=[(scaled.benefits, scaled.needs - 1e-9, np.inf)],
         whole=np.ones(game.size),
-        seconds=deadline.left,
-        gap=tolerance / 10,
+        seconds=claim.deadline.left,
+        gap=claim.tolerance / 10,
     )
     if result.x is None:
-        return Solution(
-            game, "optimal", "milp", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The mixed-integer solver said: {result.message}",
-        )  # fmt: skip
+        return claim.failed("milp", f"The mixed-integer solver said: {result.message}")
     theta = np.round(result.x)
     lower = result.bound * float(game.costs.max())
     if not game.is_feasible(theta):
         # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
         theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)
     if not game.is_feasible(theta):
-        return Solution(
-            game, "optimal", "milp", Status.FAILED, Interval(max(lower, 0.0), np.inf),
-            note="The mixed-integer solver's answer is not feasible.",
-        )  # fmt: skip
+        note = "The mixed-integer solver's answer is not feasible."
+        return claim.failed("milp", note, lower=max(lower, 0.0))
     total = game.total(theta)
-    closed = total - lower <= tolerance * total + 1e-9
-    return Solution(
-        game, "optimal", "milp", Status.OPTIMAL if closed else Status.LIMIT,
-        Interval(min(lower, total), total), theta,
-    )  # fmt: skip
+    closed = total - lower <= claim.tolerance * total + 1e-9
+    status = Status.OPTIMAL if closed else Status.LIMIT
+    return claim.solution("milp", status, Interval(min(lower, total), total), theta)

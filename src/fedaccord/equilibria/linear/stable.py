@@ -16,6 +16,7 @@ equilibria of other games (stable_programs.py).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +25,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.equilibria.programs import linear_program
-from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status
-from fedaccord.errors import InputError
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
 
 # Above this size a dense factorisation takes too long to try.
@@ -43,51 +43,30 @@ LEAST_SQUARES_LIMIT = 600
 
 
 def stable_linear(
-    game: LinearGame, *, method: str = "auto", select: Select = "cheapest", tolerance: float,
-    deadline: Deadline, start: Vector | None = None,
-) -> Solution:  # fmt: skip
+    claim: Claim[LinearGame], method: str = "auto", start: Vector | None = None
+) -> Solution:
     """Find a stable equilibrium by a method, or the one that fits the benefits."""
     # Programs are imported for the games that need them.
-    from fedaccord.equilibria.linear.stable_programs import (
-        MILP_LIMIT,
-        cp1_stable,
-        integer_stable,
-        milp_stable,
-    )
+    from fedaccord.equilibria.linear import stable_programs as programs
 
+    game = claim.game
     if method == "cp1":
-        if game.is_integer or select == "costliest":
-            raise InputError('method "cp1" finds the cheapest real equilibrium only; use "auto"')
-        return cp1_stable(game, tolerance=tolerance, deadline=deadline)
+        return programs.cp1_stable(claim)
     if method == "milp":
-        return milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        return programs.milp_stable(claim)
     if game.is_integer:
-        return integer_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        return programs.integer_stable(claim)
     if game.is_symmetric and game.is_psd:
-        return potential_stable(
-            game, select=select, tolerance=tolerance, deadline=deadline, start=start
-        )
-    if method == "auto" and game.size <= MILP_LIMIT:
-        exact = milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        return potential_stable(claim, start)
+    if method == "auto" and game.size <= programs.MILP_LIMIT:
+        exact = programs.milp_stable(claim)
         if exact.status is not Status.FAILED:
             return exact
-    return damped_stable(
-        game,
-        select=select,
-        tolerance=tolerance,
-        deadline=Deadline(max(deadline.left, 1.0)),
-        start=start,
-    )
+    later = Deadline(max(claim.deadline.left, 1.0))
+    return damped_stable(dataclasses.replace(claim, deadline=later), start)
 
 
-def potential_stable(
-    game: LinearGame,
-    *,
-    select: Select,
-    tolerance: float,
-    deadline: Deadline,
-    start: Vector | None = None,
-) -> Solution:
+def potential_stable(claim: Claim[LinearGame], start: Vector | None = None) -> Solution:
     """Find a stable equilibrium of a symmetric PSD game from its convex potential.
 
         minimise  1/2 theta' W theta - mu' theta   subject to  low <= theta <= high
@@ -95,7 +74,8 @@ def potential_stable(
     Limits may leave somebody short at the minimum; then no equilibrium exists, because all minima
     have the same utilities.
     """
-    point, theta = _polished_fixed_point(game, tolerance, deadline, start)
+    game, tolerance = claim.game, claim.tolerance
+    point, theta = _find_polished_point(claim, start)
     gap = potential_gap(game, theta)
     # |W(theta - theta*)|_i <= sqrt(W_ii) |theta - theta*|_W, and half the square of the last is
     # at most the gap.
@@ -103,39 +83,44 @@ def potential_stable(
     short = game.requirements - game.apply(theta)
     if (short > doubt + tolerance * game.requirements).any():
         agent = int(np.argmax(short - doubt))
-        return Solution(
-            game,
-            "stable",
+        return claim.none_exists(
             "potential",
-            Status.NONE_EXISTS,
-            Interval(np.inf, np.inf),
+            f"At its limit {game.name(agent)} stays short, while the others have no reason to give "
+            "more.",
             certificate={"potential_gap": gap, "agent": agent, "minimiser": theta},
-            note=f"At its limit {game.name(agent)} stays short, while the others have no reason to "
-            "give more.",
         )
     method = "best-response" + ("+momentum" if point.accelerated else "")
     bounds = bound_totals(game, theta, gap)
     if bounds is None:
-        chosen = _over_solution_set(game, theta, select, deadline)
+        chosen = _choose_among_solutions(claim, theta)
         if chosen is not None and relative_regret(game, chosen) <= max(tolerance, 1e-8):
             theta, method = chosen, method + "+solution-set-lp"
             total = game.total(theta)
             bounds = Interval(total * (1 - 1e-9), total * (1 + 1e-9))
+    regret = relative_regret(game, theta)
+    certificate: dict[str, Any] = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
+    if regret > tolerance:
+        # What is not at rest is no equilibrium: its place is among the certificates.
+        bounds = bounds or Interval(trivial_lower_bound(game), np.inf)
+        note = f"Best response stopped at a relative regret of {regret:.1e}."
+        certificate["nearest"] = theta
+        return claim.solution(method, Status.FAILED, bounds, certificate=certificate, note=note)
     if bounds is None:
-        total = game.total(theta)
-        cheapest = select == "cheapest"
-        ends = (trivial_lower_bound(game), total) if cheapest else (total, np.inf)
-        reached = relative_regret(game, theta) <= tolerance
-        bounds = Interval(*ends) if reached else Interval(trivial_lower_bound(game), np.inf)
-        return _finished(game, theta, point, method, bounds, Status.LIMIT, tolerance, deadline, gap)
-    return _finished(game, theta, point, method, bounds, Status.OPTIMAL, tolerance, deadline, gap)
+        lower = trivial_lower_bound(game)
+        return claim.one_sided(method, lower, theta, certificate=certificate)
+    # Contributions are exact to the tolerance, and so is their total: keep it in the bounds.
+    total = game.total(theta)
+    bounds = Interval(min(bounds.lower, total), max(bounds.upper, total))
+    status = Status.OPTIMAL if bounds.relative_gap <= 10 * tolerance else Status.LIMIT
+    return claim.solution(method, status, bounds, theta, certificate=certificate)
 
 
-def _polished_fixed_point(
-    game: LinearGame, tolerance: float, deadline: Deadline, start: Vector | None
+def _find_polished_point(
+    claim: Claim[LinearGame], start: Vector | None
 ) -> tuple[FixedPoint, Vector]:
     """Sweep to the tolerance and polish; in small games go on to nine digits."""
-    point = find_fixed_point(game, tolerance=tolerance, deadline=deadline, start=start)
+    game, deadline = claim.game, claim.deadline
+    point = find_fixed_point(game, tolerance=claim.tolerance, deadline=deadline, start=start)
     theta = polish(game, point.contributions)
     if game.size <= FACTOR_LIMIT and relative_regret(game, theta) > FINE:
         further = find_fixed_point(game, tolerance=FINE, deadline=deadline, start=theta)
@@ -145,29 +130,6 @@ def _polished_fixed_point(
     return point, theta
 
 
-def _finished(
-    game: LinearGame, theta: Vector, point: FixedPoint, method: str, bounds: Interval,
-    status: Status, tolerance: float, deadline: Deadline, gap: float,
-) -> Solution:  # fmt: skip
-    regret = relative_regret(game, theta)
-    # What is not at rest is no equilibrium: its place is among the certificates.
-    reached = regret <= tolerance
-    if reached:
-        # Contributions are exact to the tolerance, and so is their total: keep it in the bounds.
-        total = game.total(theta)
-        bounds = Interval(min(bounds.lower, total), max(bounds.upper, total))
-        if bounds.relative_gap > 10 * tolerance:
-            status = Status.LIMIT
-    note = "" if reached else f"Best response stopped at a relative regret of {regret:.1e}."
-    certificate: dict[str, Any] = {"regret": regret, "sweeps": point.sweeps, "potential_gap": gap}
-    if not reached:
-        certificate["nearest"] = theta
-    return Solution(
-        game, "stable", method, status if reached else Status.FAILED, bounds,
-        theta if reached else None, certificate=certificate, note=note,
-    )  # fmt: skip
-
-
 def potential_gap(game: LinearGame, theta: Vector) -> float:
     """Bound how far the potential at theta is above its minimum.
 
@@ -175,8 +137,9 @@ def potential_gap(game: LinearGame, theta: Vector) -> float:
     which lies between low and max(low, alone) because nobody gives more than alone.
     """
     slope = game.apply(theta) - game.requirements
-    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
-    worst = np.where(slope > 0, slope * (theta - game.minimums), slope * (theta - most))
+    worst = np.where(
+        slope > 0, slope * (theta - game.minimums), slope * (theta - game.most_at_rest)
+    )
     return float(np.maximum(worst, 0.0).sum())
 
 
@@ -210,14 +173,13 @@ def _equal_requirement_bounds(
         return Interval(-2 * potential * factor, -2 * (potential - gap) * factor)
     # With e = theta - theta* and s* the slack at theta*: mu'e = theta*'We - e's*; the first is at
     # most the doubt about utilities times theta*, the second lies between 0 and the gap.
-    most = np.minimum(np.maximum(game.alone, game.minimums), game.limits)
-    error = factor * float(np.sqrt(2 * gap * game.own_benefits) @ most + gap)
+    error = factor * float(np.sqrt(2 * gap * game.own_benefits) @ game.most_at_rest + gap)
     total = game.total(theta)
     return Interval(max(0.0, total - error), total + error)
 
 
 def _least_eigenvalue(game: LinearGame) -> float | None:
-    """Give a positive lower bound on W's eigenvalues; None where W is singular or large."""
+    """Return a positive lower bound on W's eigenvalues; None where W is singular or large."""
     if game.size > FACTOR_LIMIT:
         return None
     values = np.linalg.eigvalsh(game.dense_benefits)
@@ -225,13 +187,12 @@ def _least_eigenvalue(game: LinearGame) -> float | None:
     return least if least > 1e-11 * values[-1] else None
 
 
-def _over_solution_set(
-    game: LinearGame, theta: Vector, select: Select, deadline: Deadline
-) -> Vector | None:
+def _choose_among_solutions(claim: Claim[LinearGame], theta: Vector) -> Vector | None:
     """Choose the cheapest or costliest equilibrium, given one.
 
     minimise c' theta   subject to   W theta = W theta*,  theta_i = low_i where u_i > mu_i
     """
+    game = claim.game
     if game.size > FACTOR_LIMIT:
         return None
     unit = float(theta.max()) or 1.0
@@ -239,14 +200,14 @@ def _over_solution_set(
     spare = (utility - game.requirements) / game.own_benefits > 1e-9 * unit
     high = np.where(spare, game.minimums, game.limits) / unit
     rows = game.dense_benefits / game.own_benefits[:, None]
-    sign = 1.0 if select == "cheapest" else -1.0
+    sign = -1.0 if claim.costliest else 1.0
     result = linear_program(
         sign * game.costs / game.costs.max(),
         np.minimum(game.minimums / unit, high),
         high,
         equal_rows=rows,
         equals=utility / game.own_benefits / unit,
-        seconds=deadline.left,
+        seconds=claim.deadline.left,
         tolerance=1e-10,
     )
     if result.x is None:
@@ -266,34 +227,28 @@ def trivial_lower_bound(game: LinearGame) -> float:
     return float((game.requirements / best).max())
 
 
-def damped_stable(
-    game: LinearGame, *, select: Select = "cheapest", tolerance: float, deadline: Deadline,
-    start: Vector | None = None,
-) -> Solution:  # fmt: skip
+def damped_stable(claim: Claim[LinearGame], start: Vector | None = None) -> Solution:
     """Find a stable equilibrium of any linear game by best response damped by a half.
 
     No guarantee of convergence; what it returns is verified.
     """
+    game, tolerance = claim.game, claim.tolerance
     theta = np.array(game.minimums if start is None else start, dtype=np.float64)
     rounds, regret = 0, np.inf
-    while not deadline.passed and rounds < 100_000:
-        theta = (theta + clipped_responses(game, theta)) / 2
+    while not claim.deadline.passed and rounds < 100_000:
+        theta = (theta + game.responses_within(theta)) / 2
         rounds += 1
         if rounds % 10 == 0 and (regret := relative_regret(game, theta)) <= tolerance / 10:
             break
     theta = polish(game, theta)
     regret = relative_regret(game, theta)
     short = bool((game.best_responses(theta) > theta + tolerance * theta.max()).any())
-    settled = regret <= tolerance and not short
-    total = game.total(theta)
-    bounds = Interval(trivial_lower_bound(game), np.inf)
-    if settled:
-        bounds = Interval(bounds.lower, total) if select == "cheapest" else Interval(total, np.inf)
-    note = "" if settled else "Damped best response did not settle on an equilibrium."
-    return Solution(
-        game, "stable", "damped-best-response", Status.LIMIT if settled else Status.FAILED, bounds,
-        theta if settled else None, certificate={"regret": regret, "rounds": rounds}, note=note,
-    )  # fmt: skip
+    certificate = {"regret": regret, "rounds": rounds}
+    lower = trivial_lower_bound(game)
+    if regret <= tolerance and not short:
+        return claim.one_sided("damped-best-response", lower, theta, certificate=certificate)
+    note = "Damped best response did not settle on an equilibrium."
+    return claim.failed("damped-best-response", note, lower=lower, certificate=certificate)
 
 
 # Fixed points of best response.
@@ -317,15 +272,10 @@ class FixedPoint:
     accelerated: bool
 
 
-def clipped_responses(game: LinearGame, contributions: Vector) -> Vector:
-    """Give best responses moved into the strategy space."""
-    return np.clip(game.best_responses(contributions), game.minimums, game.limits)
-
-
 def relative_regret(game: LinearGame, contributions: Vector) -> float:
-    """Give the largest distance from a clipped best response, relative to the largest gift."""
+    """Return the largest distance from a clipped best response, relative to the largest gift."""
     scale = contributions.max() or game.alone.max() or 1.0
-    return float(np.abs(clipped_responses(game, contributions) - contributions).max() / scale)
+    return float(np.abs(game.responses_within(contributions) - contributions).max() / scale)
 
 
 def find_fixed_point(
@@ -401,7 +351,7 @@ class _Mover:
         self.settle()
 
     def potential(self) -> float:
-        """Give 1/2 theta' W theta - mu' theta."""
+        """Return 1/2 theta' W theta - mu' theta."""
         if self.found is not None:
             square = self.found @ self.found
         else:

@@ -18,7 +18,7 @@ from fedaccord.equilibria.linear.stable import (
     trivial_lower_bound,
 )
 from fedaccord.equilibria.programs import Outcome, mixed_program
-from fedaccord.equilibria.result import Deadline, Interval, Select, Solution, Status
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -26,7 +26,7 @@ from fedaccord.games.linear import DiscoveryGame, LinearGame
 MILP_LIMIT = 400
 
 
-def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Solution:
+def cp1_stable(claim: Claim[LinearGame]) -> Solution:
     """Solve the paper's convex program CP 1 as it is printed.
 
         minimise  sum(theta)   s.t.  W theta >= mu,  theta >= 0,  theta' W theta - mu' theta <= 0
@@ -34,6 +34,9 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
     The last constraint can hold only with equality, so the program has no interior: conic solvers
     give its total to many digits and its contributions to few. Kept as a second opinion.
     """
+    game = claim.game
+    if game.is_integer or claim.costliest:
+        raise InputError('method "cp1" finds the cheapest real equilibrium only; use "auto"')
     try:
         import cvxpy
     except ImportError:
@@ -60,36 +63,29 @@ def cp1_stable(game: LinearGame, *, tolerance: float, deadline: Deadline) -> Sol
     # That it is inaccurate is known, and measured below; now and then the solver gives up.
     with warnings.catch_warnings(), contextlib.suppress(cvxpy.error.SolverError):
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        problem.solve(solver=cvxpy.CLARABEL, time_limit=max(deadline.left, 1e-3))
+        problem.solve(solver=cvxpy.CLARABEL, time_limit=max(claim.deadline.left, 1e-3))
     if theta.value is None:
         said = problem.status or "it made no progress"
-        return Solution(
-            game, "stable", "cp1", Status.FAILED, Interval(0.0, np.inf),
-            note=f"The conic solver said: {said}.",
-        )  # fmt: skip
+        return claim.failed("cp1", f"The conic solver said: {said}.")
     found = np.clip(theta.value, game.minimums, game.limits)
     regret = relative_regret(game, found)
-    exact = regret <= tolerance
+    exact = regret <= claim.tolerance
     bounds = Interval(trivial_lower_bound(game), game.total(found) if exact else np.inf)
     if exact:
         bounds = bound_totals(game, found, potential_gap(game, found)) or bounds
     note = "" if exact else f"CP 1 gave contributions with a relative regret of {regret:.1e}."
-    return Solution(
-        game, "stable", "cp1", Status.OPTIMAL if exact else Status.LIMIT, bounds, found,
-        certificate={"regret": regret}, note=note,
-    )  # fmt: skip
+    status = Status.OPTIMAL if exact else Status.LIMIT
+    return claim.solution("cp1", status, bounds, found, certificate={"regret": regret}, note=note)
 
 
-def milp_stable(
-    game: LinearGame, *, select: Select, tolerance: float, deadline: Deadline
-) -> Solution:
+def milp_stable(claim: Claim[LinearGame]) -> Solution:
     """Find the cheapest or costliest equilibrium of any linear game, W symmetric or not.
 
     minimise    c' theta
     subject to  0 <= W theta - mu <= S (1 - z) [+ (W_ii - eps) z in integer games]
                 low <= theta <= low + (alone - low) z,   z binary
     """
-    scaled = normalise(game)
+    game, scaled = claim.game, normalise(claim.game)
     k = game.size
     # Nobody gives more than alone, so utilities are at most those of everybody alone.
     most = np.minimum(
@@ -115,57 +111,48 @@ def milp_stable(
             scaled.low,
         ),
     ]
-    sign = 1.0 if select == "cheapest" else -1.0
+    sign = -1.0 if claim.costliest else 1.0
     result = mixed_program(
         np.concatenate([sign * scaled.costs, np.zeros(k)]),
         np.concatenate([scaled.low, np.zeros(k)]),
         np.concatenate([most, np.ones(k)]),
         rows=rows,
         whole=np.repeat([game.is_integer, True], k),
-        seconds=deadline.left,
-        gap=tolerance / 10,
+        seconds=claim.deadline.left,
+        gap=claim.tolerance / 10,
     )
-    return _milp_answer(game, result, select, tolerance, deadline)
+    return _check_milp(claim, result)
 
 
-def _milp_answer(
-    game: LinearGame, result: Outcome, select: Select, tolerance: float, deadline: Deadline
-) -> Solution:
-    method = "milp"
-    factor = float(game.costs.max()) * normalise(game).unit
+def _check_milp(claim: Claim[LinearGame], result: Outcome) -> Solution:
+    """Claim what the program found as far as best responses and tolerances bear it out."""
+    game, lower = claim.game, trivial_lower_bound(claim.game)
     if result.x is None:
         # Without limits an equilibrium exists (Theorem 2), whatever a solver says.
         limited = bool(np.isfinite(game.limits).any())
-        proved = result.infeasible and not game.is_integer and limited and is_tame(game)
-        return Solution(
-            game, "stable", method, Status.NONE_EXISTS if proved else Status.FAILED,
-            Interval(np.inf, np.inf) if proved else Interval(trivial_lower_bound(game), np.inf),
-            note="" if proved else "The mixed-integer solver found none; that is no proof.",
-        )  # fmt: skip
-    theta = _exact_on_support(game, result.x)
+        if result.infeasible and not game.is_integer and limited and is_tame(game):
+            return claim.none_exists("milp")
+        note = "The mixed-integer solver found none; that is no proof."
+        return claim.failed("milp", note, lower=lower)
+    theta = _solve_on_support(game, result.x)
+    if not is_stable(game, theta, claim.tolerance):
+        note = "The mixed-integer solver's answer did not pass the check of best responses."
+        return claim.failed("milp", note, lower=lower)
     total = game.total(theta)
-    proved_bound = max(result.bound if select == "cheapest" else -result.bound, 0.0) * factor
-    if not is_stable(game, theta, tolerance):
-        return Solution(
-            game, "stable", method, Status.FAILED, Interval(trivial_lower_bound(game), np.inf),
-            note="The mixed-integer solver's answer did not pass the check of best responses.",
-        )  # fmt: skip
-    closed = result.solved and is_tame(game) and abs(proved_bound - total) <= tolerance * total
-    if not closed and select == "cheapest" and not is_tame(game):
-        proved_bound = trivial_lower_bound(game)
-    ends = sorted(
-        (
-            min(proved_bound, total) if select == "cheapest" else total,
-            max(proved_bound, total) if select == "costliest" else total,
-        )
-    )
-    return Solution(
-        game, "stable", method, Status.OPTIMAL if closed else Status.LIMIT, Interval(*ends), theta,
+    factor = float(game.costs.max()) * normalise(game).unit
+    bound = max(-result.bound if claim.costliest else result.bound, 0.0) * factor
+    tame = is_tame(game)
+    closed = result.solved and tame and abs(bound - total) <= claim.tolerance * total
+    if not tame and not claim.costliest:
+        bound = lower
+    ends = (total, max(bound, total)) if claim.costliest else (min(bound, total), total)
+    return claim.solution(
+        "milp", Status.OPTIMAL if closed else Status.LIMIT, Interval(*ends), theta,
         certificate={"regret": relative_regret(game, theta)},
     )  # fmt: skip
 
 
-def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
+def _solve_on_support(game: LinearGame, point: Vector) -> Vector:
     unit = normalise(game).unit
     theta = point[: game.size] * unit
     if game.is_integer:
@@ -176,9 +163,7 @@ def _exact_on_support(game: LinearGame, point: Vector) -> Vector:
     return polish(game, np.clip(fixed, game.minimums, game.limits))
 
 
-def integer_stable(
-    game: LinearGame, *, select: Select, tolerance: float, deadline: Deadline
-) -> Solution:
+def integer_stable(claim: Claim[LinearGame]) -> Solution:
     """Take what the potential leads to, and improve on it by MILP where that is not too large.
 
     Sequential integer best response ends for symmetric W, even indefinite: each move lowers
@@ -187,30 +172,24 @@ def integer_stable(
     from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
     from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 
-    exact = None
+    game, exact = claim.game, None
     if game.size <= MILP_LIMIT:
-        exact = milp_stable(game, select=select, tolerance=tolerance, deadline=deadline)
+        exact = milp_stable(claim)
         if exact.status is Status.OPTIMAL:
             return exact
         if exact.status is Status.FAILED:
             # What the solver's tolerance cannot tell, narrowing boxes of whole numbers often can.
-            share = Deadline(deadline.left / 2)
-            searched = exhaustive_stable(game, select=select, deadline=share)
+            share = Deadline(claim.deadline.left / 2)
+            searched = exhaustive_stable(game, select=claim.select, deadline=share)
             if searched.status in (Status.OPTIMAL, Status.NONE_EXISTS):
                 return searched
-    path = best_response_dynamics(game, order="sequential", max_rounds=10_000, deadline=deadline)
-    found = path.contributions[-1]
-    if path.ending is Ending.CONVERGED and is_stable(game, found, tolerance):
+    path = best_response_dynamics(
+        game, order="sequential", max_rounds=10_000, deadline=claim.deadline
+    )
+    if path.ending is Ending.CONVERGED and is_stable(game, path.last, claim.tolerance):
         lower = trivial_lower_bound(game) if exact is None else exact.bounds.lower
-        total = game.total(found)
-        ends = (min(lower, total), total) if select == "cheapest" else (total, np.inf)
-        return Solution(
-            game, "stable", "potential", Status.LIMIT, Interval(*ends), np.array(found),
-        )  # fmt: skip
-    return exact if exact is not None else Solution(
-        game, "stable", "potential", Status.FAILED, Interval(0.0, np.inf),
-        note="Sequential best response did not settle.",
-    )  # fmt: skip
+        return claim.one_sided("potential", lower, path.last)
+    return exact or claim.failed("potential", "Sequential best response did not settle.")
 
 
 def is_stable(game: LinearGame, theta: Vector, tolerance: float) -> bool:
