@@ -11,7 +11,7 @@ from fedaccord.games import catalog
 from fedaccord.games.catalog.closed_forms import Answers
 from fedaccord.games.catalog.entries import Entry
 from fedaccord.report.games_figures import picture_prices
-from fedaccord.report.model import Cell, Mark, Page, Part, Section, Table, list_run_facts
+from fedaccord.report.model import Mark, Page, Part, Section, Table, list_run_facts
 from fedaccord.report.overlap import picture_overlap
 from fedaccord.report.terminal import line
 from fedaccord.wording import capitalize_first, count, format_amount
@@ -44,7 +44,7 @@ def catalog_page(entries: Iterable[Entry], *, command: str = "") -> Page:
     sections = [_overview(shown)]
     if any(entry.name == "flower" for entry in shown):
         sections.append(_flowers())
-    sections += [_entry_section(entry) for entry in shown]
+    sections += [Section(entry.name, tuple(_describe_entry(entry))) for entry in shown]
     return Page(
         title="Games whose answers are known",
         verdict=_verdict(shown),
@@ -86,22 +86,14 @@ def _cell(known: Answers, concept: str) -> Mark | float | None:
 
 
 def _overview(entries: Sequence[Entry]) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for entry in entries:
-        known = _answers(entry)
-        totals = (_cell(known, concept) for concept in CONCEPTS)
-        rows.append((entry.name, *totals, entry.summary))
-    return Section(
-        "The games at a glance",
-        (
-            "The least total of each kind of plan, where it is known; – where it is not.",
-            Table(
-                "Games and their known totals",
-                ("game", "optimal", "stable", "envy-free", "what it is"),
-                tuple(rows),
-            ),
-        ),
+    rows = tuple(
+        (entry.name, *(_cell(_answers(entry), concept) for concept in CONCEPTS), entry.summary)
+        for entry in entries
     )
+    said = "The least total of each kind of plan, where it is known; – where it is not."
+    columns = ("game", "optimal", "stable", "envy-free", "what it is")
+    table = Table("Games and their known totals", columns, rows)
+    return Section("The games at a glance", (said, table))
 
 
 def _flowers() -> Section:
@@ -119,18 +111,13 @@ def _flowers() -> Section:
     return Section("How prices grow in the flower", (said, *([picture] if picture else [])))
 
 
-def _entry_section(entry: Entry) -> Section:
-    return Section(entry.name, tuple(_entry_parts(entry)))
-
-
-def _entry_parts(entry: Entry) -> Iterator[Part]:
+def _describe_entry(entry: Entry) -> Iterator[Part]:
     known = _answers(entry)
     yield f"{capitalize_first(entry.summary)}."
     yield f"From: {entry.source}. Totals: {known.source}."
     options = "".join(f" --parameter {key}={value}" for key, value in entry.parameters.items())
     yield f"To make it: fedaccord catalog {entry.name}{options} --save {entry.name}.json"
-    picture = picture_overlap(
-        catalog.build(entry.name, **entry.parameters), f"overlap-{entry.name}"
-    )
+    game = catalog.build(entry.name, **entry.parameters)
+    picture = picture_overlap(game, f"overlap-{entry.name}")
     if picture is not None:
         yield picture

@@ -51,16 +51,11 @@ def rows_table(found: Reproduction) -> Grid:
         head = Text.assemble(
             (row.claim.id, "bold"), f"  {row.claim.place}, {format_duration(row.seconds)}\n"
         )
-        body = " ".join(_sentences(row))
+        correction = f"Correction: {row.finding.correction}" if row.finding.correction else ""
+        said = (f"{row.claim.claim}.", row.finding.measured, correction)
+        body = " ".join(filter(None, said))
         grid.add_row(line(row.finding.verdict.value, style), Text.assemble(head, line(body)))
     return grid
-
-
-def _sentences(row: Row) -> Iterator[str]:
-    yield f"{row.claim.claim}."
-    yield row.finding.measured
-    if row.finding.correction:
-        yield f"Correction: {row.finding.correction}"
 
 
 # The page.
@@ -73,14 +68,16 @@ def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
     command: what was typed.
     """
     run = [row for row in found.rows.values() if not _is_left_out(row)]
-    parts = dict.fromkeys(row.claim.part for row in run)
+    parts: dict[str, list[Section]] = {}
+    for row in run:
+        parts.setdefault(row.claim.part, []).append(_claim(row))
     return Page(
         title="One for One, or All for All: its claims, checked",
         verdict=found.sentence(),
         tone=_tone(found),
         sections=(
             Section("The claims at a glance", (*_introduction(found, run), _overview(run))),
-            *(_part(part, run) for part in parts),
+            *(Section(part, tuple(claims)) for part, claims in parts.items()),
         ),
         facts=(
             ("Paper", "Blum, Haghtalab, Phillips, Shao: One for One, or All for All (ICML 2021)"),
@@ -119,28 +116,13 @@ def _introduction(found: Reproduction, run: Sequence[Row]) -> Iterator[str]:
 
 
 def _overview(run: Sequence[Row]) -> Table:
-    return Table(
-        caption="Claims and verdicts",
-        columns=("claim", "verdict", "where in the paper", "id", "seconds"),
-        rows=tuple(
-            (
-                row.claim.claim,
-                _verdict(row),
-                row.claim.place,
-                row.claim.id,
-                round(row.seconds, 1),
-            )
-            for row in run
-        ),
-    )
-
-
-def _verdict(row: Row) -> Mark:
-    return Mark(row.finding.verdict.value, TONES[row.finding.verdict])
-
-
-def _part(part: str, rows: Sequence[Row]) -> Section:
-    return Section(part, tuple(_claim(row) for row in rows if row.claim.part == part))
+    rows = []
+    for row in run:
+        verdict = Mark(row.finding.verdict.value, TONES[row.finding.verdict])
+        claim = row.claim
+        rows.append((claim.claim, verdict, claim.place, claim.id, round(row.seconds, 1)))
+    columns = ("claim", "verdict", "where in the paper", "id", "seconds")
+    return Table("Claims and verdicts", columns, tuple(rows))
 
 
 def _is_left_out(row: Row) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Status
 from fedaccord.planning.probabilities import Estimate, Estimates
-from fedaccord.planning.result import Outcome, Plan, Tradeoff
+from fedaccord.planning.result import Outcome, Plan
 from fedaccord.report.model import (
     FEW,
     MANY,
@@ -63,7 +63,11 @@ TONES: dict[Outcome, Tone] = {
 def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: the verdict, who gives what, how sure it is, the rest."""
     yield Mark(plan.verdict, TONES[plan.outcome])
-    yield from _show_doubts(plan)
+    doubts = list_doubts(plan)
+    yield from (Mark(sentence, "unsure") for sentence in plan.assumed)
+    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in doubts[:DOUBTS])
+    if len(doubts) > DOUBTS:
+        yield Mark(f"And {len(doubts) - DOUBTS} more doubts; --json lists them.", "unsure")
     if plan.outcome is Outcome.UNREACHABLE:
         yield list_reach(plan).table("terminal")
         return
@@ -86,14 +90,6 @@ def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
         yield from (plan.explain(agent) for agent in range(plan.size))
 
 
-def _show_doubts(plan: Plan) -> Iterator[Mark]:
-    doubts = list_doubts(plan)
-    yield from (Mark(sentence, "unsure") for sentence in plan.assumed)
-    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in doubts[:DOUBTS])
-    if len(doubts) > DOUBTS:
-        yield Mark(f"And {len(doubts) - DOUBTS} more doubts; --json lists them.", "unsure")
-
-
 def choose_agents(plan: Plan, *, most: int = MANY, few: int = FEW) -> list[int]:
     """Return the agents to list: all, or those who give most."""
     weights = plan.game.alone if plan.contributions is None else plan.contributions
@@ -108,12 +104,10 @@ def list_doubts(plan: Plan) -> tuple[str, ...]:
 # Cells.
 
 
-def _estimated(estimate: Estimate | None) -> Estimated | None:
-    return None if estimate is None else Estimated(estimate.value, estimate.low, estimate.high)
-
-
 def _of_agents(values: Estimates | None) -> Callable[[int], Estimated | None]:
-    return lambda agent: None if values is None else _estimated(values[agent])
+    if values is None:
+        return lambda agent: None
+    return lambda i: Estimated(values[i].value, values[i].low, values[i].high)
 
 
 def _of_each(values: Vector | None) -> Callable[[int], float | None]:
@@ -125,18 +119,9 @@ def _trim_samples(value: float) -> float:
     return float(round(value)) if abs(value) >= 10 else value
 
 
-def _trim_share(value: float) -> float:
-    return round(value, 3)
-
-
-def _trim_probability(value: float) -> float:
-    # What is not certain does not read as if it were.
-    return round(min(value, 0.999), 3)
-
-
-_format_share = "{:.3f}".format
+_trim_share = partial(round, ndigits=3)
 _Samples = partial(Column, write=format_samples, trim=_trim_samples)
-_Share = partial(Column, write=_format_share, trim=_trim_share)
+_Share = partial(Column, write="{:.3f}".format, trim=_trim_share)
 _Probability = partial(Column, write=format_short_probability, trim=_trim_share)
 
 
@@ -227,17 +212,13 @@ def describe_shares(plan: Plan) -> Iterator[str]:
     open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
     if open_ended:
         yield f"That no plan of its kind is cheaper is not proved of: {', '.join(open_ended)}."
-    yield from _describe_prices(plan)
-
-
-def _describe_prices(plan: Plan) -> Iterator[str]:
     for name, price in plan.prices.items():
         found = plan.price_of_stability
         if name == "price of stability" and found is not None and found.low is not None:
             yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
         else:
-            value = format_range(price.lower, price.upper, format_number)
             note = f" ({price.note})" if price.note else ""
+            value = format_range(price.lower, price.upper, format_number)
             yield f"{capitalize_first(name)}: {value}{note}."
 
 
@@ -259,10 +240,12 @@ def _describe_left_out(plan: Plan) -> Iterator[str]:
 
 def list_chances(plan: Plan) -> Records:
     """List what each may expect of one run, and of one in which it alone gives less."""
+    given, runs = plan.contributions, plan.runs
+    low, high = (None, None) if runs is None else (runs.low, runs.high)
 
-    def end(name: str) -> Callable[[int], float | None]:
-        values = None if plan.runs is None else getattr(plan.runs, name)
-        return _of_each(values)
+    def cut(level: float, agent: int) -> float | None:
+        """Return the chance of getting away with a cut, of agents who have something to cut."""
+        return float(plan.cuts[level][agent]) if given is not None and given[agent] else None
 
     everyone = None if plan.everyone is None else plan.everyone.value
     return _records(
@@ -273,24 +256,20 @@ def list_chances(plan: Plan) -> Records:
         _Share("aims at", _of_each(plan.aims)),
         _Share("expected", _of_agents(plan.accuracy), ends=ENDS, where="page"),
         _Share("one run reaches", _of_agents(plan.runs), where="terminal"),
-        _Share("one run from", end("low"), where="page"),
-        _Share("to", end("high"), where="page"),
-        _Probability("P(goal)", _of_each(plan.satisfied), trim=_trim_probability, sums=(everyone,)),
+        _Share("one run from", _of_each(low), where="page"),
+        _Share("to", _of_each(high), where="page"),
+        # What is not certain does not read as if it were.
+        _Probability(
+            "P(goal)",
+            _of_each(plan.satisfied),
+            trim=lambda value: _trim_share(min(value, 0.999)),
+            sums=(everyone,),
+        ),
         *(
-            _Probability(f"P at {format_part(level)}", _cut(plan, level), where="terminal")
+            _Probability(f"P at {format_part(level)}", partial(cut, level), where="terminal")
             for level in plan.cuts
         ),
     )
-
-
-def _cut(plan: Plan, level: float) -> Callable[[int], float | None]:
-    """Return the chance of getting away with a cut, of agents who have something to cut."""
-    given = plan.contributions
-
-    def chance(agent: int) -> float | None:
-        return float(plan.cuts[level][agent]) if given is not None and given[agent] else None
-
-    return chance
 
 
 def list_cuts(plan: Plan, agents: list[int]) -> Records:
@@ -384,7 +363,10 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
     if number == 1:
         return "Other equilibria were not looked for, or none was found: there are many agents."
     cheapest = plan.tradeoffs[0].chosen
-    loose = [_looseness(tradeoff) for tradeoff in plan.tradeoffs]
+    loose = [
+        -round(one.own_part or 0.0, 9) if one.cut is None else round(one.cut, 9)
+        for one in plan.tradeoffs
+    ]
     firmest = plan.tradeoffs[int(np.argmin(loose))].chosen
     kind = " and ".join(["cheapest"] * cheapest + ["firmest"] * firmest) or "preferred"
     found = "" if plan.complete else " that were found; there may be more"
@@ -393,12 +375,6 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
         return f"{said}."
     other, word = ("firm", "firmest") if cheapest else ("total", "cheapest")
     return f"{said}; --prefer {other} takes the {word}."
-
-
-def _looseness(tradeoff: Tradeoff) -> float:
-    if tradeoff.cut is not None:
-        return round(tradeoff.cut, 9)
-    return -round(tradeoff.own_part or 0.0, 9)
 
 
 # Goals out of reach.

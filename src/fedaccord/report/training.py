@@ -1,12 +1,4 @@
-"""A run of training: who is satisfied, for a terminal and as a page with figures.
-
-show_run(history, name)     what a terminal shows
-train_page(history, name)   the page
-plot_training(history)      accuracy round by round, with the goal
-plot_draws(history)         whom the algorithm has drawn samples from
-
-Figures are drawn on the axes they are given, or on their own, unknown to matplotlib.pyplot.
-"""
+"""A run of training: who is satisfied, for a terminal and as a page with figures."""
 
 from __future__ import annotations
 
@@ -59,6 +51,7 @@ def list_agents(history: History) -> Records:
     shown = order[:FEW] if many else order
     rest = f"and {len(short) - len(shown):,} more; all" if many else "all"
     share = partial(Column, write="{:.3f}".format)
+    reached = {True: Mark("yes", "good"), False: Mark("no", "bad")}
 
     def counts(head: str, values: NDArray[Any]) -> Column:
         *words, last = head.split()
@@ -80,7 +73,7 @@ def list_agents(history: History) -> Records:
                 lambda i: None if np.isnan(final[i]) else float(final[i]),
                 trim=partial(round, ndigits=3),
             ),
-            Column("reached", lambda i: _mark_reached(bool(history.satisfied[i])), coloured=True),
+            Column("reached", lambda i: reached[bool(history.satisfied[i])], coloured=True),
             Column(
                 "first in round",
                 lambda i: int(history.first_passage[i]) or None,
@@ -94,10 +87,6 @@ def list_agents(history: History) -> Records:
         page=order,
         terminal=shown,
     )
-
-
-def _mark_reached(reached: bool) -> Mark:
-    return Mark("yes", "good") if reached else Mark("no", "bad")
 
 
 def describe_run(history: History, algorithm: str) -> Mark:
@@ -126,19 +115,17 @@ def describe_run(history: History, algorithm: str) -> Mark:
 def _describe_missed(history: History) -> str:
     """Name the agents that miss their goals, with what they have and what they lack."""
     missed = np.flatnonzero(~history.satisfied).tolist()
-    lack = {
-        i: _describe_lack(float(history.final[i]), float(history.requirements[i])) for i in missed
-    }
+    lack = {}
+    for i in missed:
+        accuracy, short = history.final[i], history.requirements[i] - history.final[i]
+        lack[i] = f"short by {short:.1g}"
+        if short >= 0.0005:
+            lack[i] = f"{accuracy:.3f}, short by {short:.3f}"
     if len(missed) == 1:
         return f"{history.clients[missed[0]]} is not ({lack[missed[0]]})"
     names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:3])
     more = f" and {len(missed) - 3:,} more" if len(missed) > 3 else ""
     return f"{names}{more} are not"
-
-
-def _describe_lack(accuracy: float, goal: float) -> str:
-    lack = goal - accuracy
-    return f"{accuracy:.3f}, short by {lack:.3f}" if lack >= 0.0005 else f"short by {lack:.1g}"
 
 
 # The page.
@@ -151,15 +138,28 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
     name: of the algorithm.
     command: what was typed.
     """
+    from fedaccord.report.drawing import picture_of
+
     verdict = describe_run(history, name)
+    picture: list[Part] = []
+    if not np.isnan(history.accuracy).all():
+        chart = picture_of(training_chart(history))
+        picture.append(replace(chart, draw=lambda ax: plot_training(history, ax)))
+    looked = history.algorithm.get("evaluate_every", 1)
+    every = "every round" if looked == 1 else f"one round in {looked:,}, and the last,"
+    one_run = (
+        f'For "first in round" {every} counts. '
+        "This is one run: with another seed an agent close to its goal may end on its other side. "
+        "How often it does, and whether it could bring less, is what 'fedaccord audit' tells."
+    )
     return Page(
         title=f"Who is satisfied after training with {name}",
         verdict=verdict.text,
         tone=verdict.tone,
         sections=(
-            Section("Accuracy and goal", tuple(_show_accuracy(history))),
+            Section("Accuracy and goal", (*picture, list_agents(history).table("page"))),
             Section("What was drawn", tuple(_show_draws(history))),
-            Section("How to read this", (SATISFIED, _explain_one_run(history))),
+            Section("How to read this", (SATISFIED, one_run)),
         ),
         facts=(
             ("Algorithm", format_settings(history.algorithm)),
@@ -169,15 +169,6 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
         ),
         command=command,
     )
-
-
-def _show_accuracy(history: History) -> Iterator[Part]:
-    from fedaccord.report.drawing import picture_of
-
-    if not np.isnan(history.accuracy).all():
-        picture = picture_of(training_chart(history))
-        yield replace(picture, draw=lambda ax: plot_training(history, ax))
-    yield list_agents(history).table("page")
 
 
 def _show_draws(history: History) -> Iterator[Part]:
@@ -194,16 +185,6 @@ def _show_draws(history: History) -> Iterator[Part]:
         yield picture_of(draws_chart(history))
     else:
         yield "All agents that brought points drew alike."
-
-
-def _explain_one_run(history: History) -> str:
-    looked = history.algorithm.get("evaluate_every", 1)
-    every = "every round" if looked == 1 else f"one round in {looked:,}, and the last,"
-    return (
-        f'For "first in round" {every} counts. '
-        "This is one run: with another seed an agent close to its goal may end on its other side. "
-        "How often it does, and whether it could bring less, is what 'fedaccord audit' tells."
-    )
 
 
 # Figures.
@@ -247,8 +228,7 @@ def training_chart(history: History) -> Chart:
 
     Of many clients there are the median with quartiles, the best, the worst, and the one that
     ends furthest below its goal. Where goals differ, accuracy is counted from each client's own.
-
-    history: the run; rounds without an evaluation have no point.
+    Rounds without an evaluation have no point.
     """
     goals = np.unique(history.requirements)
     same = len(goals) == 1
@@ -283,11 +263,7 @@ def _draw_each(history: History, heights: Vector) -> list[Line]:
 
 
 def _draw_spread(heights: Vector, *, most: str, least: str) -> list[Line]:
-    """Return the median with quartiles, and the extremes, of each round.
-
-    heights: one row a round, one column a client.
-    most, least: what the extremes are called.
-    """
+    """Return the median with quartiles, and the extremes, of each round (a row of heights)."""
     # An algorithm may look at some clients more often: only rounds in which all were looked at.
     common = heights.copy()
     common[np.isnan(heights).any(axis=1)] = np.nan
@@ -295,7 +271,7 @@ def _draw_spread(heights: Vector, *, most: str, least: str) -> list[Line]:
     median = _draw_line("median, with quartiles", middle)
     seen = ~np.isnan(middle)
     return [
-        replace(median, low=_to_tuple(low[seen]), high=_to_tuple(high[seen])),
+        replace(median, low=tuple(low[seen].tolist()), high=tuple(high[seen].tolist())),
         _draw_line(most, common.max(axis=1), of=median.name),
         _draw_line(least, common.min(axis=1), of=median.name),
     ]
@@ -303,18 +279,11 @@ def _draw_spread(heights: Vector, *, most: str, least: str) -> list[Line]:
 
 def _draw_line(name: str, heights: Vector, *, of: str = "") -> Line:
     rounds = np.flatnonzero(~np.isnan(heights))
-    return Line(name, _to_tuple(rounds + 1), _to_tuple(heights[rounds]), of=of)
-
-
-def _to_tuple(array: NDArray[Any]) -> tuple[float, ...]:
-    return tuple(array.tolist())
+    return Line(name, tuple((rounds + 1).tolist()), tuple(heights[rounds].tolist()), of=of)
 
 
 def draws_chart(history: History) -> Chart:
-    """Chart how many samples each client has drawn by each round: whom the algorithm asks most.
-
-    history: the run.
-    """
+    """Chart how many samples each client has drawn by each round: whom the algorithm asks most."""
     drawn = np.cumsum(history.samples, axis=0).astype(np.float64)
     lines = _draw_each(history, drawn)
     if len(history.clients) > MOST_LINES:
