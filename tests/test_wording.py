@@ -137,7 +137,7 @@ def test_shares_near_the_ends_need_not_read_like_them(
 ) -> None:
     assert wording.format_percent(share) == plain
     assert wording.format_part(share) == hedged
-    assert wording.format_part(share, hedge_high=False) == low
+    assert wording.format_low_part(share) == low
 
 
 def test_levels_keep_their_decimals() -> None:

@@ -185,17 +185,14 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def format_part(share: float, *, hedge_high: bool = True) -> str:
-    """Return a share in per cent; one just above 0, or just below 1, does not read like it.
+def format_part(share: float) -> str:
+    """Return a share in per cent; one just above 0, or just below 1, does not read like it."""
+    return "more than 99 %" if 0.995 < share < 1 else format_low_part(share)
 
-    share: of one.
-    hedge_high: whether that goes for shares just below 1 too.
-    """
-    if 0 < share < 0.005:
-        return "less than 1 %"
-    if hedge_high and 0.995 < share < 1:
-        return "more than 99 %"
-    return format_percent(share)
+
+def format_low_part(share: float) -> str:
+    """Return a share in per cent; one just above 0 does not read like it."""
+    return "less than 1 %" if 0 < share < 0.005 else format_percent(share)
 
 
 def format_level(level: float) -> str:

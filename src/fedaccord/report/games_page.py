@@ -106,12 +106,12 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
         "the least total, the stable one the least of those in which nobody could give less, the "
         "envy-free one the least of those in which nobody would rather have another's share."
     ]
-    missing = [
+    parts += [
         f"There is no {concept} plan to show: {solution.status.value}"
         for concept, solution in solutions.items()
         if solution.contributions is None
     ]
-    parts += [*missing, picture_burdens(game, collect_burdens(game, solutions))]
+    parts.append(picture_burdens(game, collect_burdens(game, solutions)))
     if game.size > ROWS:
         parts.append(f"The table lists the {SHOWN:,} agents who give most. {REST}")
     parts.append(list_allocations(game, solutions, chosen).table("page"))
@@ -140,16 +140,13 @@ def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
     for concept, solution in solutions.items():
         words = " ".join(filter(None, (solution.status.value, solution.note)))
         said.setdefault(words, []).append(concept)
+    intro = (
+        "The least total of any plan of its kind lies between the two bounds; where they "
+        "agree, the plan is proved to be the cheapest."
+    )
+    told = (f"{capitalize_first(', '.join(who))}: {words}" for words, who in said.items())
     return Section(
-        "What is proved",
-        (
-            "The least total of any plan of its kind lies between the two bounds; where they "
-            "agree, the plan is proved to be the cheapest.",
-            list_totals(solutions).table("page"),
-            Listing(
-                tuple(f"{capitalize_first(', '.join(who))}: {words}" for words, who in said.items())
-            ),
-        ),
+        "What is proved", (intro, list_totals(solutions).table("page"), Listing(tuple(told)))
     )
 
 

@@ -92,12 +92,7 @@ def name_plan(concept: str) -> str:
 def judge_solutions(
     game: Game, solutions: Mapping[str, Solution], audits: Mapping[str, Audit]
 ) -> tuple[str, Tone]:
-    """Say in a sentence what came of solving, and whether that is good news.
-
-    game: what was solved.
-    solutions: what was found, by concept.
-    audits: what the audit says of each plan, by concept.
-    """
+    """Say in a sentence what came of solving, by concept, and whether that is good news."""
     concept = choose_concept(solutions)
     solution, found = solutions[concept], audits.get(concept)
     if solution.contributions is None or found is None:
@@ -231,10 +226,7 @@ def _instead(solutions: Mapping[str, Solution]) -> str:
 
 
 def judge_plan(found: Audit) -> tuple[str, Tone]:
-    """Say in a sentence whether a plan holds and if not, because of whom; and whether that is good.
-
-    found: what the audit says.
-    """
+    """Say in a sentence whether a plan holds, or because of whom not; and whether that is good."""
     if found.stable is Answer.TRUE:
         envy = {
             Answer.TRUE: "and nobody envies anybody",
@@ -299,50 +291,44 @@ def _cutting(found: Audit) -> str:
 
 def answer_questions(found: Audit) -> Iterator[tuple[str, Mark, str]]:
     """Return the three questions of a check, their answers with who it is, and the verdicts."""
-    yield _reach_answer(found)
-    yield _less_answer(found)
-    yield _envy_answer(found)
+    bounded = bool(np.isfinite(found.game.limits).any() or found.game.minimums.any())
+    reach = f"Does everybody reach its requirement{', within limits and minimums' * bounded}?"
+    for question, mark, answer, name in (
+        (reach, _answer_reach(found), found.feasible, "feasible"),
+        ("Could anybody give less?", _answer_less(found), found.stable, "stable"),
+        ("Does anybody envy another?", _answer_envy(found), found.envy_free, "envy-free"),
+    ):
+        verdicts = {Answer.TRUE: name, Answer.FALSE: f"not {name}"}
+        yield question, mark, verdicts.get(answer, WORDS[answer])
 
 
-def _verdict_name(answer: Answer, name: str) -> str:
-    return {Answer.TRUE: name, Answer.FALSE: f"not {name}"}.get(answer, WORDS[answer])
-
-
-def _reach_answer(found: Audit) -> tuple[str, Mark, str]:
-    game = found.game
-    bounded = bool(np.isfinite(game.limits).any() or game.minimums.any())
-    question = f"Does everybody reach its requirement{', within limits and minimums' * bounded}?"
+def _answer_reach(found: Audit) -> Mark:
     said = WORDS[found.feasible]
     if found.feasible is Answer.FALSE:
         off = is_off(found, found.short)
         lacking = [_named(found, found.short, "lacks")] if off.any() else []
         said += f": {', '.join([*_out_of_bounds(found), *lacking])}"
-    return question, Mark(said, TONES[found.feasible]), _verdict_name(found.feasible, "feasible")
+    return Mark(said, TONES[found.feasible])
 
 
-def _less_answer(found: Audit) -> tuple[str, Mark, str]:
-    question = "Could anybody give less?"
-    verdict = _verdict_name(found.stable, "stable")
+def _answer_less(found: Audit) -> Mark:
     if is_off(found, found.spare).any():
-        return question, Mark(f"yes: {_named(found, found.spare, 'by')}", "bad"), verdict
+        return Mark(f"yes: {_named(found, found.spare, 'by')}", "bad")
     if found.stable is Answer.BORDERLINE:
-        return question, Mark(WORDS[found.stable], "unsure"), verdict
+        return Mark(WORDS[found.stable], "unsure")
     if found.stable is Answer.FALSE:
-        return question, Mark("no, but somebody does not get what it needs", "plain"), verdict
-    return question, Mark("no", "good"), verdict
+        return Mark("no, but somebody does not get what it needs", "plain")
+    return Mark("no", "good")
 
 
-def _envy_answer(found: Audit) -> tuple[str, Mark, str]:
-    question = "Does anybody envy another?"
-    verdict = _verdict_name(found.envy_free, "envy-free")
+def _answer_envy(found: Audit) -> Mark:
     if found.envy:
-        return question, Mark(f"yes: {describe_envy(found)}", "bad"), verdict
+        return Mark(f"yes: {describe_envy(found)}", "bad")
     if found.borderline:
-        return question, Mark(WORDS[Answer.BORDERLINE], "unsure"), verdict
+        return Mark(WORDS[Answer.BORDERLINE], "unsure")
     if found.feasible is Answer.FALSE:
-        said = "no, but a plan counts as envy-free only if it is feasible"
-        return question, Mark(said, "plain"), verdict
-    return question, Mark("no", "good"), verdict
+        return Mark("no, but a plan counts as envy-free only if it is feasible", "plain")
+    return Mark("no", "good")
 
 
 def _named(found: Audit, amounts: Vector, verb: str) -> str:
@@ -360,9 +346,6 @@ def describe_envy(found: Audit) -> str:
     agents = {i for i, _ in found.envy}
     if len(agents) != 1:
         return f"{len(agents):,} agents envy another"
-    agent, other = found.envy[0]
-    many = len(found.envy)
-    return (
-        f"{found.game.name(agent)} envies "
-        f"{found.game.name(other) if many == 1 else count(many, 'other')}"
-    )
+    (agent, other), many = found.envy[0], len(found.envy)
+    whom = found.game.name(other) if many == 1 else count(many, "other")
+    return f"{found.game.name(agent)} envies {whom}"
