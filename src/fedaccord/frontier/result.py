@@ -22,7 +22,8 @@ from fedaccord.federation.defection.curves import (
     Interval,
     Proportion,
 )
-from fedaccord.wording import format_part, join_with_and
+from fedaccord.wording import format_low_part as percent
+from fedaccord.wording import join_with_and
 
 COUNTS = ("none", "one", "two", "all three")
 
@@ -239,29 +240,29 @@ class Frontier:
     def _clause(self, found: Reached) -> str:
         words = {
             "satisfied": "all are satisfied in {} of runs",
-            "cut": f"a contributor that gives {_percent(self.goals.level)} of what is asked is in "
+            "cut": f"a contributor that gives {percent(self.goals.level)} of what is asked is in "
             "{}",
             "samples": f"it uses {{}} of {self.baseline}'s samples",
         }[found.goal]
-        bound = f"{'at least' if found.goal == 'satisfied' else 'at most'} {_percent(found.bound)}"
+        bound = f"{'at least' if found.goal == 'satisfied' else 'at most'} {percent(found.bound)}"
         if found.value is None:
             return f"nothing is asked of anybody, so nobody can cut (goal {bound})"
         ends = ""
         if found.low is not None and found.high is not None:
-            low, high = _percent(found.low), _percent(found.high)
+            low, high = percent(found.low), percent(found.high)
             ends = "" if low == high else f"{100 * found.low:.0f} to {high}; "
         answer = "reached" if found.reached else "missed"
         surely = "" if found.sure else ", not surely"
-        return f"{words.format(_percent(found.value))} ({ends}goal {bound}: {answer}{surely})"
+        return f"{words.format(percent(found.value))} ({ends}goal {bound}: {answer}{surely})"
 
     @property
     def conclusion(self) -> str:
         """The answer in a sentence: who reaches all three goals; if nobody does, who is nearest."""
         goals = self.goals
         asked = (
-            f"all satisfied in at least {_percent(goals.satisfied)} of runs, a contributor that "
-            f"gives {_percent(goals.level)} of what is asked in at most {_percent(goals.cut)}, at "
-            f"most {_percent(goals.samples)} of {self.baseline}'s samples"
+            f"all satisfied in at least {percent(goals.satisfied)} of runs, a contributor that "
+            f"gives {percent(goals.level)} of what is asked in at most {percent(goals.cut)}, at "
+            f"most {percent(goals.samples)} of {self.baseline}'s samples"
         )
         found = {contender.name: self.reached(contender) for contender in self.contenders}
         counts = {name: sum(one.reached for one in goals) for name, goals in found.items()}
@@ -299,8 +300,8 @@ class Frontier:
             return ""
         return (
             f"Under {contender.name} the others pay for a cut too: when a contributor gives "
-            f"{_percent(level)} of what is asked, all the others are satisfied in "
-            f"{_percent(then.p)} of runs ({100 * then.low:.0f} to {_percent(then.high)})."
+            f"{percent(level)} of what is asked, all the others are satisfied in "
+            f"{percent(then.p)} of runs ({100 * then.low:.0f} to {percent(then.high)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -355,7 +356,3 @@ def _of_share(goal: str, share: Proportion, bound: float) -> Reached:
     if not share.trials:
         return Reached(goal, None, None, None, bound)
     return Reached(goal, share.p, share.low, share.high, bound)
-
-
-def _percent(share: float) -> str:
-    return format_part(share, hedge_high=False)
