@@ -224,7 +224,7 @@ def test_every_exception_is_still_needed() -> None:
         ('__import__("fedaccord.cli")', "fedaccord.games.base"),
         # Each step of the order, upwards.
         ("from fedaccord._checks import Vector", "fedaccord.errors"),
-        ("from fedaccord.allocation import Allocation", "fedaccord._io.csv"),
+        ("from fedaccord.allocation import Allocation", "fedaccord._io.table"),
         ("from fedaccord.games.base import Game", "fedaccord.allocation"),
         ("from fedaccord.audit import audit", "fedaccord.games.linear"),
         ("from fedaccord.measurement.fit import fit_curves", "fedaccord.equilibria.stable"),

@@ -12,7 +12,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
@@ -166,6 +166,25 @@ def suggest(name: object, known: Sequence[str]) -> str:
     """Return the question whether the closest name was meant; nothing where none is close."""
     meant = find_closest(name, known)
     return f"; did you mean {meant}?" if meant else ""
+
+
+def fill_in(
+    named: Mapping[str, float], agents: Sequence[str], otherwise: Sequence[float], whom: str
+) -> Vector:
+    """Return a number for each agent, or raise an InputError at a name that is none.
+
+    named: numbers by name.
+    agents: the names there are.
+    otherwise: the numbers of those who are not named.
+    whom: what the agents are called, for messages.
+    """
+    for name in named:
+        if name not in agents:
+            known = ", ".join(agents[:20]) + ("..." if len(agents) > 20 else "")
+            meant = suggest(name, agents) or f"; they are: {known}"
+            raise InputError(f"{name} is not among {whom}{meant}")
+    pairs = zip(agents, otherwise, strict=True)
+    return np.array([named.get(name, own) for name, own in pairs], dtype=float)
 
 
 def frozen(array: AnyArray) -> AnyArray:

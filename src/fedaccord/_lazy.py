@@ -25,6 +25,7 @@ EXTRAS = {
     "ray": "ray",
     "matplotlib": "report",
     "jinja2": "report",
+    "openpyxl": "excel",
 }
 
 

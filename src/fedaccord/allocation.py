@@ -12,14 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.files import read_json, replace_file
+from fedaccord._io.files import TABLES, read_json, replace_file
 from fedaccord.errors import InputError
-
-# What helps where a contribution is no number, by what its cell contains.
-REMEDIES = {
-    ",": "write it with a point for decimals and no separators, as 1700 or 1.5",
-    "": "write a number",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +22,20 @@ class Allocation:
 
     contributions: how many samples each agent gives.
     agents: the agents' names, in the same order; numbered where left out.
+    notes: what to say about how the file was read.
     """
 
     contributions: Vector
     agents: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
-    def __init__(self, contributions: ArrayLike, agents: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        contributions: ArrayLike,
+        agents: Sequence[str] | None = None,
+        *,
+        notes: Sequence[str] = (),
+    ) -> None:
         values = as_numbers(contributions, "contributions")
         if values.ndim != 1:
             raise InputError(f"contributions must be one list; got shape {values.shape}")
@@ -41,6 +43,9 @@ class Allocation:
             raise InputError(f"{len(values)} contributions came with {len(agents)} agent names")
         object.__setattr__(self, "contributions", frozen(values))
         object.__setattr__(self, "agents", None if agents is None else tuple(map(str, agents)))
+        object.__setattr__(self, "notes", tuple(notes))
+        # Where each contribution stands in its file, for messages.
+        object.__setattr__(self, "_places", ())
         check_finite(values, "the contribution", self.name)
 
     def __len__(self) -> int:
@@ -73,24 +78,35 @@ class Allocation:
         return result
 
     def save(self, path: str | Path) -> None:
-        """Write ALLOCATION.json or ALLOCATION.csv, replacing the file in one step."""
-        if Path(path).suffix == ".csv":
-            from fedaccord._io.csv import write_csv
+        """Write JSON, CSV or a workbook, by the file's name, replacing the file in one step."""
+        if Path(path).suffix in (".csv", ".xlsx"):
+            from fedaccord._io.table import write_table
 
-            amounts = [repr(c) for c in self.contributions.tolist()]
+            amounts = self.contributions.tolist()
             # Without names no column of them: made-up ones would not match any game's.
             columns = [amounts] if self.agents is None else [self.agents, amounts]
             names = ["agent", "contribution"][-len(columns) :]
-            write_csv(path, names, zip(*columns, strict=True))
+            write_table(path, names, zip(*columns, strict=True))
         else:
             replace_file(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Allocation:
-        """Read ALLOCATION.json ({"contributions": [...]}) or a CSV with a contribution column."""
-        if Path(path).suffix == ".csv":
-            return cls._from_csv(path)
+    def load(cls, path: str | Path, *, sheet: str | None = None) -> Allocation:
+        """Read JSON ({"contributions": [...]}) or a table with a contribution column.
+
+        path: the file; a table's name ends in .csv, .tsv, .txt or .xlsx.
+        sheet: of a workbook; the first where left out.
+        """
+        if Path(path).suffix.lower() in TABLES:
+            return cls._from_table(path, sheet)
+        if sheet is not None:
+            raise InputError(f"{path} has no sheets; leave --sheet out, or name an .xlsx file")
         data = read_json(path)
+        if "model" in data and "contributions" not in data:
+            raise InputError(
+                f"{path} is a game, and contributions are needed here: 'fedaccord solve {path}' "
+                "takes it"
+            )
         if not isinstance(data.get("contributions"), list):
             raise InputError(f'{path} must hold an object with a "contributions" list')
         agents = data.get("agents")
@@ -103,31 +119,31 @@ class Allocation:
         return cls(data["contributions"], agents)
 
     @classmethod
-    def _from_csv(cls, path: str | Path) -> Allocation:
-        from fedaccord._io.csv import read_number, read_rows
+    def _from_table(cls, path: str | Path, sheet: str | None) -> Allocation:
+        from fedaccord._io.table import PROPOSAL, read_rows
 
-        read = read_rows(path, "contribution")
-        if "contribution" not in read.first:
-            raise InputError(
-                f"{path} must start with a header line that has a column 'contribution' "
-                "(and may have one 'agent')"
-            )
-        column = read.first.index("contribution")
-        names = read.first.index("agent") if "agent" in read.first else None
-        values = []
-        for line, row in zip(read.lines[1:], read.cells[1:], strict=True):
-            where = f"line {line} of {path}"
-            if len(row) <= max(column, names or 0):
-                raise InputError(f"{where} has too few columns; is the file cut short?")
-            if any(row[len(read.first) :]):
+        read = read_rows(path, sheet=sheet).to_sheet(PROPOSAL)
+        values = read.numbers("contribution")
+        for row, value in enumerate(values):
+            if value != value:
+                what = read.describe("contribution", row)
+                raise InputError(f"{what} is empty: write 0 if it gives nothing")
+        names = None
+        if "agent" in read.columns:
+            names = read.column("agent")
+            if len(read.names("agent")) < len(names):
+                row = next(n for n, name in enumerate(names) if name in names[:n])
+                first = read.lines[names.index(names[row])]
                 raise InputError(
-                    f"{where} has more columns than the header: write 1700 for 1,700, and put "
-                    "names that have a comma in quotes"
+                    f"{read.where(row)} is the second of {names[row]} (the first is {read.unit} "
+                    f"{first}): give each agent one {read.unit}"
                 )
-            whose = "" if names is None else f" of {row[names]}"
-            what = f"the contribution{whose} in {where}"
-            values.append(read_number(row[column], what, REMEDIES, needed=True))
-        return cls(values, None if names is None else [row[names] for row in read.cells[1:]])
+        try:
+            found = cls(values, names, notes=read.notes)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        object.__setattr__(found, "_places", tuple(map(read.where, range(len(values)))))
+        return found
 
     def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
         """Give the allocation in a game's order of agents, matched by name if both have names."""
@@ -141,11 +157,19 @@ class Allocation:
         missing = [name for name in agents if name not in place]
         extra = [name for name in self.agents if name not in known]
         if extra and (meant := find_closest(extra[0], missing)):
-            raise InputError(f"{extra[0]} is not a member; did you mean {meant}?")
+            raise InputError(
+                f"{self._place(extra[0])}{extra[0]} is not a member; did you mean {meant}?"
+            )
         if missing:
             raise InputError(f"the allocation has no contribution of {missing[0]}; add one")
         if extra:
             raise InputError(
-                f"the allocation names {extra[0]}, who is not in the game; leave that out"
+                f"{self._place(extra[0])}the allocation names {extra[0]}, who is not in the game; "
+                "leave that out"
             )
         return Allocation(self.contributions[[place[n] for n in agents]], agents)
+
+    def _place(self, name: str) -> str:
+        """Return how a message begins on an agent of a file: with its line."""
+        places: tuple[str, ...] = getattr(self, "_places", ())
+        return f"{places[self.agents.index(name)]}: " if places and self.agents else ""

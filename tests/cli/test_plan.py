@@ -163,7 +163,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
     [
         ("", "is neither a table of pilots"),
         ("\n\n", "is neither a table of pilots"),
-        ("name,size\nA,3\n", "is neither a table of pilots"),
+        ("who,size\nA,3\n", "is neither a table of pilots"),
         ("pilot,agent,contribution,accuracy\n", "nothing below"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
@@ -259,7 +259,12 @@ def test_one_agent_and_limits_of_nothing_are_answered(tmp_path):
     assert run("plan", alone).code == 0
     nothing = tmp_path / "zero.csv"
     text = alone.read_text().replace(",3000.0\n", ",0.0\n")
-    result = run("plan", write(nothing, text))
+    assert_refused(run("plan", write(nothing, text)), "of A in line 2 of", "above its limit of 0")
+    PilotTable.load(alone)
+    save_game = tmp_path / "game.json"
+    run("plan", alone, "--save-game", save_game)
+    game = json.loads(save_game.read_text())
+    result = run("plan", write(save_game, json.dumps({**game, "limits": [0]})))
     assert result.code == 1 and "There is no plan: A wants" in result.stdout
 
 

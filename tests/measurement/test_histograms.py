@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fedaccord import DiscoveryGame, solve_stable
-from fedaccord._io.csv import read_rows
+from fedaccord._io.table import HISTOGRAMS, PILOTS, PROPOSAL, read_rows
 from fedaccord.errors import InputError
-from fedaccord.measurement.histograms import Histograms, is_histograms
+from fedaccord.measurement.histograms import Histograms
 
 WIDE = """agent,clear,pneumonia,fracture,need,limit
 City,600,300,100,1500,2000
@@ -79,10 +79,16 @@ def test_hints_follow_the_order_of_the_pilots(tmp_path: Path) -> None:
 
 
 def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
-    assert is_histograms(read_rows(written(tmp_path, WIDE)))
-    assert is_histograms(read_rows(written(tmp_path, LONG)))
-    assert not is_histograms(read_rows(written(tmp_path, "pilot,agent,contribution,accuracy\n")))
-    assert not is_histograms(read_rows(written(tmp_path, "agent,contribution\n")))
+    kinds = {
+        WIDE: HISTOGRAMS,
+        LONG: HISTOGRAMS,
+        "Hospital,class,n\n": HISTOGRAMS,
+        "pilot,agent,contribution,accuracy\n": PILOTS,
+        "agent,contribution\n": PROPOSAL,
+        "who,what\n": None,
+    }
+    for text, kind in kinds.items():
+        assert read_rows(written(tmp_path, text)).kind is kind
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,12 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a,need\nx,2,-3\n", "need of x is negative"),
         ("agent,label,count\nx,a,2\nx,,3\n", "line 3 .* names no label"),
         ("agent,a\nx,many\n", "count of a of x in line 2.*many"),
-        ("agent,a,b\nx,0,\n", "x has no samples"),
+        ("agent,a,b\nx,0,\n", "no agent has samples"),
+        ("agent,a\nx,2.5\n", "count of a of x in line 2 .* is 2.5: write a whole number"),
+        ("agent,a\nx,1.500\n", "can be 1500 or 1.5: write 1500"),
+        ("agent,a,b,total\nx,1,2,4\n", "line 2 .* 4 in the column 'total', .* sum to 3"),
+        ("agent,a,count\nx,1,2\n", "column for the count and none for the label"),
+        ("agent,contribution\nx,5\n", "is a table of contributions, .*fedaccord check"),
         ("agent,a\nx,1\nx,2\n", "line 3 .* second of x"),
         ("agent,a\n,1\n", "line 2 .* names no agent"),
         ("agent,label,count\nx,a,1\nx,a,2\n", "line 3 .* second of x for the label 'a'"),

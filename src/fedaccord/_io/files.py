@@ -18,24 +18,34 @@ from typing import IO, Any
 
 from fedaccord.errors import InputError
 
+# What the name of a table ends in, as opposed to JSON.
+TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 
-def read_text(path: str | Path) -> str:
-    """Read a UTF-8 text file, or say in one sentence why not."""
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file or a pipe, or say in one sentence why not."""
     try:
         mode = Path(path).stat().st_mode
         # A device such as /dev/zero never ends; a pipe is as good as a file.
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             what = "a directory" if stat.S_ISDIR(mode) else "a device"
             raise InputError(f"cannot read {path}: it is {what}; name a file")
-        return Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
+
+
+def read_text(path: str | Path) -> str:
+    """Read a UTF-8 text file, or say in one sentence why not."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @contextlib.contextmanager
@@ -102,6 +112,11 @@ def read_json(path: str | Path) -> dict[str, Any]:
     NaN and Infinity come through as floats, so that whoever knows which agent they belong to can
     name it.
     """
+    if Path(path).suffix.lower() in TABLES:
+        raise InputError(
+            f"{path} is a table, and JSON is needed here: 'fedaccord plan {path}' takes pilots and "
+            f"label histograms, 'fedaccord check GAME.json {path}' contributions"
+        )
     text = read_text(path)
     if not text.strip():
         raise InputError(f"{path} is empty; it must hold a JSON object, {{...}}")

@@ -213,6 +213,12 @@ def describe_files(report: str | None, files: Mapping[str, str | None]) -> list[
     ]
 
 
+def complain_of(notes: Iterable[str]) -> None:
+    """Say what is to be known about how a file was read."""
+    for note in notes:
+        complain(note)
+
+
 # Checks of files to write.
 
 
@@ -250,6 +256,8 @@ def check_destination(
     path = Path(save)
     if path.suffix not in suffixes:
         raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
+    if path.suffix == ".xlsx":
+        imported("openpyxl")
     if path.exists() and not path.is_file():
         raise InputError(f"{option} would overwrite {save}, which is no {what}; name another")
     if path.exists() and keep is not None and Path(keep).exists() and os.path.samefile(path, keep):

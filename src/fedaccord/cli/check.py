@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.cli.app import app, check_report, command_line, describe_files, present
-from fedaccord.cli.options import AsJson, GameFile, ReportFile
+from fedaccord.cli.app import app, check_report, command_line, complain_of, describe_files, present
+from fedaccord.cli.options import AsJson, GameFile, ReportFile, SheetName
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import progress
 
@@ -21,7 +21,7 @@ VERDICTS = ("feasible", "stable", "envy-free")
 def check(
     game_file: GameFile,
     allocation_file: Annotated[
-        str, typer.Argument(metavar="ALLOCATION.(json|csv)", help="Who gives how much.")
+        str, typer.Argument(metavar="ALLOCATION.(json|csv|xlsx)", help="Who gives how much.")
     ],
     require: Annotated[
         str,
@@ -34,6 +34,7 @@ def check(
         float,
         typer.Option(help="What counts as nothing, relative to the largest contribution."),
     ] = 1e-6,
+    sheet: SheetName = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
@@ -49,8 +50,11 @@ def check(
     required = _read_verdicts(require)
     for file in (game_file, allocation_file):
         check_report(report, keep=file)
+    game = read_game(game_file)
+    allocation = Allocation.load(allocation_file, sheet=sheet)
+    complain_of(allocation.notes)
     with progress("checking the allocation"):
-        found = audit(read_game(game_file), Allocation.load(allocation_file), tolerance=tolerance)
+        found = audit(game, allocation, tolerance=tolerance)
     files = describe_files(report, {"Game file": game_file, "Plan file": allocation_file})
     answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
 

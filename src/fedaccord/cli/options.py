@@ -40,6 +40,11 @@ ConfigFile = Annotated[
     typer.Argument(metavar="CONFIG.toml", help="The federation. Default: handwritten digits."),
 ]
 
+SheetName = Annotated[
+    str | None,
+    typer.Option("--sheet", metavar="NAME", help="Of an .xlsx file. Default: its first."),
+]
+
 # Output.
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]

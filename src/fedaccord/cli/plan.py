@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from fedaccord._checks import fill_in
 from fedaccord.cli.app import (
     app,
     check_destination,
     check_folder,
     check_report,
     command_line,
+    complain_of,
     describe_files,
     present,
 )
@@ -26,6 +28,7 @@ from fedaccord.cli.options import (
     EngineName,
     ReportFile,
     Results,
+    SheetName,
     Workers,
     build_source,
     check_time_limit,
@@ -42,7 +45,7 @@ from fedaccord.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fedaccord._io.csv import Rows
+    from fedaccord._io.table import Rows
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
@@ -52,15 +55,11 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 
 # What files that are saved may end in.
-SUFFIXES = {"--save": (".json", ".csv"), "--save-game": (".json",), "--save-pilots": (".csv",)}
-# With more agents than this, what each is worth to each is not written down.
-DENSE = 1_000
-WORTH = (
-    "What a sample is worth to another agent is taken from how alike their labels are, q_i.q_j / "
-    "q_i.q_i for shares q of labels: that cases with the same label are alike from agent to agent "
-    "is ASSUMED."
-)
-
+SUFFIXES = {
+    "--save": (".json", ".csv", ".xlsx"),
+    "--save-game": (".json",),
+    "--save-pilots": (".csv", ".xlsx"),
+}
 Subject = Annotated[
     str | None,
     typer.Argument(
@@ -97,7 +96,7 @@ Budget = Annotated[
 TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="The most time for each solver.")]
 Save = Annotated[
     str | None,
-    typer.Option(metavar="PLAN.(json|csv)", help="Write the plan for check, train and audit."),
+    typer.Option(metavar="PLAN.(json|csv|xlsx)", help="Write the plan for check, train and audit."),
 ]
 SaveGame = Annotated[
     str | None, typer.Option(metavar="GAME.json", help="Write the game that was planned for.")
@@ -149,16 +148,8 @@ class Wanted:
         agents: their names.
         otherwise: what each has where nothing was asked for it.
         """
-        from fedaccord._checks import find_closest
-
-        for name in self.named:
-            if name not in agents:
-                near = find_closest(name, agents)
-                known = ", ".join(agents[:20]) + ("..." if len(agents) > 20 else "")
-                meant = f"; did you mean {near}?" if near else f"; they are: {known}"
-                raise InputError(f"{name} is not among the agents{meant}")
         usual = otherwise if self.everyone is None else [self.everyone] * len(agents)
-        return [self.named.get(name, float(own)) for name, own in zip(agents, usual, strict=True)]
+        return list(fill_in(self.named, agents, usual, "the agents").tolist())
 
 
 def _read_number(value: str, text: str, option: str) -> float:
@@ -185,22 +176,26 @@ class Source:
     rows: Rows | None = None
 
     @classmethod
-    def read(cls, path: str | None) -> Source:
+    def read(cls, path: str | None, sheet: str | None = None) -> Source:
         """Read a file and find what it is; the built-in federation where there is none."""
+        if sheet is not None and (path is None or path.endswith((".toml", ".json"))):
+            raise InputError("--sheet names a sheet of a workbook, an .xlsx file; leave it out")
         if path is None or path.endswith(".toml"):
             return cls("config", path)
         if path.endswith(".json"):
             return cls("game", path)
-        from fedaccord._io.csv import read_rows
-        from fedaccord.measurement.pilots import is_pilot_table
+        from fedaccord._io.table import HISTOGRAMS, PILOTS, PROPOSAL, read_rows
 
-        rows = read_rows(path)
-        if is_pilot_table(rows):
+        rows = read_rows(path, sheet=sheet)
+        if rows.kind is PILOTS:
             return cls("pilots", path, rows)
-        from fedaccord.measurement.histograms import is_histograms
-
-        if is_histograms(rows):
+        if rows.kind is HISTOGRAMS:
             return cls("histograms", path, rows)
+        if rows.kind is PROPOSAL:
+            raise InputError(
+                f"{path} is {PROPOSAL.title}, and plans are made from pilots or label histograms: "
+                f"{PROPOSAL.use.format(path=path)}"
+            )
         raise InputError(
             f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
             "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
@@ -246,6 +241,7 @@ def plan(
     probability: Probability = 0.95,
     prefer: Preference = "total",
     histograms: HistogramsFile = None,
+    sheet: SheetName = None,
     need: Needs = None,
     algorithm: AlgorithmName = None,
     budget: Budget = None,
@@ -274,7 +270,7 @@ def plan(
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
-    source = Source.read(subject)
+    source = Source.read(subject, sheet)
     _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _choose_seed(source, seed)
     try:
@@ -392,6 +388,7 @@ def _find_basis(
         from fedaccord.measurement.histograms import Histograms
 
         prior = Histograms.load(histograms)
+        complain_of(prior.notes)
     if source.rows is not None and source.kind == "histograms":
         return _read_histograms(source.rows, needs)
     if source.rows is not None:
@@ -415,6 +412,7 @@ def _fit_pilots(
     from fedaccord.measurement.pilots import PilotTable
 
     table = PilotTable.from_rows(rows)
+    complain_of(table.notes)
     if goals is not None:
         table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
     for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
@@ -436,23 +434,9 @@ def _read_histograms(rows: Rows, needs: Wanted | None) -> tuple[LinearGame, tupl
     from fedaccord.measurement.histograms import Histograms
 
     found = Histograms.from_rows(rows)
+    complain_of(found.notes)
     asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
-    wanted, assumed = found.assumed_needs(asked)
-    if found.size <= DENSE:
-        return found.game(asked), (*assumed, WORTH)
-    from fedaccord.games.linear import DiscoveryGame
-
-    # The same game, each row of W times q_i.q_i: W = Q Q' is never formed, and is symmetric.
-    shares = found.distributions
-    game = DiscoveryGame(
-        shares,
-        wanted * (shares * shares).sum(axis=1),
-        agents=found.agents,
-        limits=found.limits,
-        minimums=found.minimums,
-        costs=found.costs,
-    )
-    return game, (*assumed, WORTH)
+    return found.planning_game(asked)
 
 
 def _read_game(path: str, goals: Wanted | None) -> LinearGame:

@@ -42,7 +42,7 @@ def solve(
     save: Annotated[
         str | None,
         typer.Option(
-            metavar="ALLOCATION.(json|csv)",
+            metavar="ALLOCATION.(json|csv|xlsx)",
             help="Write the stable allocation (or that of the only concept) for 'check'.",
         ),
     ] = None,
@@ -66,7 +66,7 @@ def solve(
             raise InputError(
                 "--save writes one allocation; give one --concept, or stable among them"
             )
-        check_destination(save, (".json", ".csv"), keep=game_file, what="allocation")
+        check_destination(save, (".json", ".csv", ".xlsx"), keep=game_file, what="allocation")
     check_report(report, keep=game_file)
     with progress(f"reading {game_file}"):
         game = read_game(game_file)

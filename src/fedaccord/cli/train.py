@@ -15,6 +15,7 @@ from fedaccord.cli.app import (
     check_folder,
     check_report,
     command_line,
+    complain_of,
     present,
 )
 from fedaccord.cli.options import (
@@ -73,6 +74,7 @@ def train(
     start = override(config.audit, seed=seed).seed
     check_whole("--trial", trial, least=0)
     brought = None if contributions is None else Allocation.load(contributions)
+    complain_of(() if brought is None else brought.notes)
     if save is not None:
         check_destination(save, (".csv",), keep=contributions, what="history")
     check_report(report, keep=config_file)

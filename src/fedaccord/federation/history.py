@@ -109,9 +109,9 @@ class History:
 
     def save(self, path: str | Path) -> None:
         """Write the rows as CSV, replacing the file in one step; what is not known stays empty."""
-        from fedaccord._io.csv import write_csv
+        from fedaccord._io.table import write_table
 
-        write_csv(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
+        write_table(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain values, the rounds as lists."""

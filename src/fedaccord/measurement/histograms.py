@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.csv import Rows, Sheet, read_number, read_rows
+from fedaccord._checks import (
+    Matrix,
+    Vector,
+    as_numbers,
+    check_finite,
+    fill_in,
+    find_closest,
+    frozen,
+)
+from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, TOTALS, Rows, Sheet, read_rows
 from fedaccord.errors import InputError
-from fedaccord.games.linear import LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.measurement.pilots import read_own
 
-# What may be said of an agent beside its counts: the column, the field that it is kept in, and what
-# it is where nothing is said.
-OWN = {
-    "need": ("needs", np.nan),
-    "goal": ("goals", np.nan),
-    "limit": ("limits", np.inf),
-    "minimum": ("minimums", 0.0),
-    "cost": ("costs", 1.0),
-}
-EXAMPLE = "agent,<label>,<label>,... (or agent,label,count)"
+# With more agents than this, what each is worth to each is not written down.
+DENSE = 1_000
+WORTH = (
+    "What a sample is worth to another agent is taken from how alike their labels are, q_i.q_j / "
+    "q_i.q_i for shares q of labels: that cases with the same label are alike from agent to agent "
+    "is ASSUMED."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """How many samples of each label every agent has.
+    """How many samples of each label every agent has; none at all for one that only receives.
 
     agents: names.
     labels: names.
@@ -38,6 +45,7 @@ class Histograms:
     limits: the most each can give; no limit where left out.
     minimums: the least each must give to take part; zero where left out.
     costs: what one sample costs each; one where left out.
+    notes: what to say about how the file was read.
     """
 
     agents: tuple[str, ...]
@@ -48,6 +56,7 @@ class Histograms:
     limits: Vector
     minimums: Vector
     costs: Vector
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -60,6 +69,7 @@ class Histograms:
         limits: ArrayLike | None = None,
         minimums: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         values = as_numbers(counts, "counts")
         if values.shape != (len(agents), len(labels)) or values.size == 0:
@@ -73,21 +83,24 @@ class Histograms:
             "the count",
             lambda n: f"{labels[n % width]} of {agents[n // width]}",
         )
-        if not values.any(axis=1).all():
-            agent = agents[int(np.argmin(values.any(axis=1)))]
-            raise InputError(f"{agent} has no samples of any label; leave it out")
-        size = len(agents)
-        own = (needs, goals, limits, minimums, costs)
-        object.__setattr__(self, "agents", tuple(agents))
-        object.__setattr__(self, "labels", tuple(labels))
-        object.__setattr__(self, "counts", frozen(values))
-        for (name, default), given in zip(OWN.values(), own, strict=True):
-            array = np.full(size, default) if given is None else as_numbers(given, name)
-            if array.shape != (size,):
-                raise InputError(f"{name} must have {size} numbers, one per agent")
-            object.__setattr__(self, name, frozen(array))
-        known = np.where(np.isnan(self.needs), 1.0, self.needs)
-        check_finite(known, "the need", lambda agent: agents[agent])
+        if not values.any():
+            raise InputError("no agent has samples of any label; give the counts of one at least")
+        own: dict[str, Any] = {
+            "agents": tuple(agents),
+            "labels": tuple(labels),
+            "counts": frozen(values),
+            "needs": read_own("need", needs, agents),
+            "goals": read_own("goal", goals, agents),
+            "limits": read_own("limit", limits, agents),
+            "minimums": read_own("minimum", minimums, agents),
+            "costs": read_own("cost", costs, agents),
+            "notes": tuple(notes),
+        }
+        # Who has nothing can give nothing.
+        empty = ~values.any(axis=1) & np.isinf(own["limits"])
+        own["limits"] = frozen(np.where(empty, 0.0, own["limits"]))
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"Histograms({len(self.agents)} agents, {len(self.labels)} labels)"
@@ -99,8 +112,10 @@ class Histograms:
 
     @property
     def distributions(self) -> Matrix:
-        """Q: the share of each label among an agent's samples."""
-        return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
+        """Q: the share of each label among an agent's samples, or among all where it has none."""
+        everyone = self.counts.sum(axis=0)
+        counts = np.where(self.counts.any(axis=1, keepdims=True), self.counts, everyone)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @property
     def benefits(self) -> Matrix:
@@ -118,13 +133,9 @@ class Histograms:
             file, and where it has none, as many as the agent has.
         """
         if isinstance(needs, Mapping):
-            for name in needs:
-                if name not in self.agents:
-                    near = find_closest(str(name), self.agents)
-                    meant = f"; did you mean {near}?" if near else f": {', '.join(self.agents)}"
-                    raise InputError(f"{name} is not among the agents of the histograms{meant}")
-            said = [needs.get(a, n) for a, n in zip(self.agents, self.needs.tolist(), strict=True)]
-            wanted = np.array(said, dtype=float)
+            wanted = fill_in(
+                needs, self.agents, self.needs.tolist(), "the agents of the histograms"
+            )
         else:
             given = as_numbers(self.needs if needs is None else needs, "needs")
             if given.shape not in ((), (self.size,)):
@@ -132,18 +143,24 @@ class Histograms:
             wanted = np.array(np.broadcast_to(given, self.size))
         silent = np.isnan(wanted)
         check_finite(np.where(silent, 1.0, wanted), "the need", lambda agent: self.agents[agent])
-        if not silent.any():
-            return wanted, ()
-        wanted[silent] = self.counts.sum(axis=1)[silent]
-        who = (
-            "every agent"
-            if silent.all()
-            else ", ".join(name for name, none in zip(self.agents, silent, strict=True) if none)
-        )
-        return wanted, (
-            f"No need was given for {who}: it is ASSUMED that alone each would need as many "
-            "samples as it has. Give needs to plan in earnest.",
-        )
+        empty = self.counts.sum(axis=1) == 0
+        said = []
+        if silent.any():
+            wanted[silent] = self.counts.sum(axis=1)[silent]
+            who = "every agent" if silent.all() else self._list(silent)
+            said.append(
+                f"No need was given for {who}: it is ASSUMED that alone each would need as many "
+                "samples as it has. Give needs to plan in earnest."
+            )
+        if empty.any():
+            said.append(
+                f"Agents without samples ({self._list(empty)}): it is ASSUMED that they need the "
+                "mix of labels that all agents have together."
+            )
+        return wanted, tuple(said)
+
+    def _list(self, chosen: NDArray[np.bool_]) -> str:
+        return ", ".join(name for name, one in zip(self.agents, chosen, strict=True) if one)
 
     def game(self, needs: float | Mapping[str, float] | ArrayLike | None = None) -> LinearGame:
         """Make the linear game that the histograms say.
@@ -151,14 +168,29 @@ class Histograms:
         needs: as in assumed_needs.
         """
         wanted, _ = self.assumed_needs(needs)
-        return LinearGame(
-            self.benefits,
-            wanted,
-            agents=self.agents,
-            limits=self.limits,
-            minimums=self.minimums,
-            costs=self.costs,
-        )
+        return LinearGame(self.benefits, wanted, **self._frame)
+
+    def planning_game(
+        self, needs: float | Mapping[str, float] | ArrayLike | None = None
+    ) -> tuple[LinearGame, tuple[str, ...]]:
+        """Make the game to plan from, without a matrix of benefits where that would be too large.
+
+        Return it with sentences on what is assumed.
+
+        needs: as in assumed_needs.
+        """
+        wanted, assumed = self.assumed_needs(needs)
+        said = (*assumed, WORTH, *(f"{note}." for note in self.notes if "ASSUMED" in note))
+        if self.size <= DENSE:
+            return LinearGame(self.benefits, wanted, **self._frame), said
+        # The same game, each row of W times q_i.q_i: W = Q Q' is never formed, and is symmetric.
+        shares = self.distributions
+        return DiscoveryGame(shares, wanted * (shares * shares).sum(axis=1), **self._frame), said
+
+    @property
+    def _frame(self) -> dict[str, Any]:
+        fields = ("agents", "limits", "minimums", "costs")
+        return {name: getattr(self, name) for name in fields}
 
     def hints_for(self, agents: Sequence[str]) -> Matrix:
         """Return the benefits in another order of agents, as the prior of fit_curves.
@@ -174,74 +206,92 @@ class Histograms:
         return self.benefits[np.ix_(order, order)]
 
     @classmethod
-    def load(cls, path: str | Path) -> Histograms:
-        """Read HISTOGRAMS.csv, wide or long.
+    def load(cls, path: str | Path, *, sheet: str | None = None) -> Histograms:
+        """Read a CSV file or a workbook, wide or long.
 
             agent,<label>,<label>,...[,need][,goal][,limit][,minimum][,cost]
             agent,label,count[,need][,goal][,limit][,minimum][,cost]
 
-        An empty count is none. Need (of own samples, alone), goal, limit, minimum and cost are an
-        agent's own: the same in all its lines, or empty in some.
+        An empty count is none, and one such as <11 the middle of what it can be. Need (of own
+        samples, alone), goal, limit, minimum and cost are an agent's own: the same in all its
+        lines, or empty in some.
+
+        path: the file.
+        sheet: of a workbook; the first where left out.
         """
-        return cls.from_rows(read_rows(path))
+        return cls.from_rows(read_rows(path, sheet=sheet))
 
     @classmethod
     def from_rows(cls, rows: Rows) -> Histograms:
-        """Read the rows of HISTOGRAMS.csv."""
-        sheet, path = rows.to_sheet(("agent", "label", "count", *OWN), EXAMPLE), rows.path
-        if "agent" not in sheet.columns:
-            raise InputError(f"{path} has no column 'agent'; histograms start with {EXAMPLE}")
+        """Read the rows of a table of histograms."""
+        sheet = rows.to_sheet(HISTOGRAMS)
         agents = sheet.names("agent")
-        read = _read_long if {"label", "count"} <= set(sheet.columns) else _read_wide
-        labels, counts = read(sheet, agents)
-        own = {
-            field: sheet.own_numbers(column, agents, default)
-            for column, (field, default) in OWN.items()
-        }
+        long = {"label", "count"} & set(sheet.columns)
+        if len(long) == 1:
+            raise InputError(
+                f"{rows.path} has a column for the {long.pop()} and none for the "
+                f"{'count' if 'label' in sheet.columns else 'label'}: a table has both, or a "
+                "column for each label"
+            )
+        labels, counts = (_read_long if long else _read_wide)(sheet, agents)
+        own = sheet.own_fields(agents)
         try:
-            return cls(agents, labels, counts, **own)
+            return cls(agents, labels, counts, **own, notes=sheet.notes)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f"{rows.path}: {error}") from None
 
 
-def is_histograms(rows: Rows) -> bool:
-    """Return whether a file's first line is that of histograms."""
-    return "agent" in rows.first and not {"accuracy", "contribution"} & set(rows.first)
-
-
-def _count(text: str, what: str) -> float:
-    value = read_number(text, what)
-    return 0.0 if np.isnan(value) else value
+def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
+    """Return columns of counts, with a note where some were withheld; an empty one is none."""
+    cells = [cell for name in columns for cell in sheet.column(name)]
+    withheld = [cell for cell in cells if SUPPRESSED.fullmatch(cell)]
+    if withheld:
+        sheet.notes.append(
+            f"{len(withheld)} of the counts in {sheet.path} are withheld, as {withheld[0]!r}: each "
+            "is ASSUMED to be the middle of what it can be, 5 for <11"
+        )
+    read = [sheet.numbers(name, suppressed=True) for name in columns]
+    return np.asarray(np.nan_to_num(np.array(read).T, nan=0.0))
 
 
 def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
-    labels = tuple(name for name in sheet.columns if name not in ("agent", *OWN))
+    known = ("agent", *HISTOGRAMS.own)
+    labels = tuple(name for name in sheet.columns if name not in known)
     if not labels:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
     if len(agents) < len(sheet.lines):
         owners = sheet.column("agent")
         row = next(n for n, name in enumerate(owners) if name in owners[:n])
         raise InputError(f"{sheet.where(row)} is the second of {owners[row]}; join the two")
-    counts = [
-        [
-            _count(cell, f"the count of {label} of {agent} in {sheet.where(row)}")
-            for row, (agent, cell) in enumerate(zip(agents, sheet.column(label), strict=True))
-        ]
-        for label in labels
-    ]
-    return labels, np.array(counts).T
+    sums = [name for name in labels if name.casefold() in TOTALS]
+    rest = tuple(name for name in labels if name not in sums)
+    counts = _read_counts(sheet, rest or labels)
+    if not sums or not rest:
+        return labels, counts
+    withheld = [[bool(SUPPRESSED.fullmatch(cell)) for cell in sheet.column(n)] for n in rest]
+    for row, (said, found) in enumerate(
+        zip(sheet.numbers(sums[0]), counts.sum(axis=1), strict=True)
+    ):
+        if said == said and said != found and not any(one[row] for one in withheld):
+            raise InputError(
+                f"{sheet.where(row)} has {said:g} in the column {sums[0]!r}, and its labels sum to "
+                f"{found:g}: leave the column out, or rename it if it is a label"
+            )
+    sheet.notes.append(f"the column {sums[0]!r} of {sheet.path} sums up the others and is left out")
+    return rest, counts
 
 
 def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
     labels = sheet.names("label")
     counts = np.full((len(agents), len(labels)), np.nan)
     rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
-    cells = zip(sheet.column("agent"), sheet.column("label"), sheet.column("count"), strict=True)
-    for row, (agent, label, cell) in enumerate(cells):
+    values = _read_counts(sheet, ["count"])[:, 0]
+    cells = zip(sheet.column("agent"), sheet.column("label"), values, strict=True)
+    for row, (agent, label, value) in enumerate(cells):
         place = rows[agent], columns[label]
         if not np.isnan(counts[place]):
             raise InputError(
                 f"{sheet.where(row)} is the second of {agent} for the label {label!r}; join the two"
             )
-        counts[place] = _count(cell, f"the count of {label} of {agent} in {sheet.where(row)}")
+        counts[place] = value
     return labels, np.nan_to_num(counts, nan=0.0)

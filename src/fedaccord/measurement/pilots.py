@@ -6,26 +6,22 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedaccord._checks import Matrix, Vector, as_numbers, check_finite, find_closest, frozen
-from fedaccord._io.csv import Rows, Sheet, read_number, read_rows, write_csv
+from fedaccord._checks import (
+    Matrix,
+    Vector,
+    as_numbers,
+    check_finite,
+    fill_in,
+    find_closest,
+    frozen,
+)
+from fedaccord._io.table import OWN, PILOTS, Rows, Sheet, read_rows, write_table
 from fedaccord.errors import InputError
-
-# The columns of PILOT.csv: those it must have, then those that say the same of an agent throughout,
-# with the field that each is kept in and what it is where nothing is said.
-NEEDED = ("pilot", "agent", "contribution", "accuracy")
-OWN = {
-    "goal": ("goals", np.nan),
-    "validation": ("validation", np.nan),
-    "limit": ("limits", np.inf),
-    "minimum": ("minimums", 0.0),
-    "cost": ("costs", 1.0),
-}
-EXAMPLE = ",".join(NEEDED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +36,7 @@ class PilotTable:
     limits: the most each agent can give; no limit where left out.
     minimums: the least each must give to take part; zero where left out.
     costs: what one sample costs each; one where left out.
+    notes: what to say about how the file was read.
     """
 
     agents: tuple[str, ...]
@@ -50,6 +47,7 @@ class PilotTable:
     limits: Vector
     minimums: Vector
     costs: Vector
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -62,6 +60,7 @@ class PilotTable:
         limits: ArrayLike | None = None,
         minimums: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         names = _read_agents(agents)
         given = as_numbers(contributions, "contributions")
@@ -84,11 +83,12 @@ class PilotTable:
             "agents": names,
             "contributions": frozen(given),
             "accuracies": frozen(reached),
-            "goals": _read_goals(goals, names),
-            "validation": _read_per_agent(validation, "validation size", names, np.nan),
-            "limits": _read_per_agent(limits, "limit", names, np.inf),
-            "minimums": _read_per_agent(minimums, "minimum", names, 0.0),
-            "costs": _read_per_agent(costs, "cost", names, 1.0),
+            "goals": read_own("goal", goals, names),
+            "validation": read_own("validation", validation, names),
+            "limits": read_own("limit", limits, names),
+            "minimums": read_own("minimum", minimums, names),
+            "costs": read_own("cost", costs, names),
+            "notes": tuple(notes),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -130,13 +130,8 @@ class PilotTable:
         goals: one accuracy for all, one per agent, or some by name; the others keep theirs.
         """
         if isinstance(goals, Mapping):
-            for name in goals:
-                if name not in self.agents:
-                    near = find_closest(str(name), self.agents)
-                    meant = f"; did you mean {near}?" if near else f": {', '.join(self.agents)}"
-                    raise InputError(f"{name} is not among the agents of the pilots{meant}")
-            found = [goals.get(a, g) for a, g in zip(self.agents, self.goals, strict=True)]
-            return dataclasses.replace(self, goals=np.array(found, dtype=float))
+            named = fill_in(goals, self.agents, self.goals.tolist(), "the agents of the pilots")
+            return dataclasses.replace(self, goals=named)
         values = as_numbers(goals, "goals")
         return dataclasses.replace(
             self, goals=np.full(self.size, values) if values.ndim == 0 else values
@@ -156,8 +151,8 @@ class PilotTable:
                 "agents go together"
             )
         order = [other.agents.index(name) for name in self.agents]
-        merged = {}
-        for field, default in OWN.values():
+        merged: dict[str, Any] = {}
+        for field, default in (OWN[column] for column in PILOTS.own):
             mine, theirs = getattr(self, field), getattr(other, field)[order]
             merged[field] = self._merge(field, mine, theirs, default)
         return PilotTable(
@@ -181,12 +176,12 @@ class PilotTable:
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Write PILOT.csv, replacing the file in one step."""
-        own = {
-            column: getattr(self, field)
-            for column, (field, default) in OWN.items()
-            if not _is_unsaid(getattr(self, field), default).all()
-        }
+        """Write PILOT.csv or PILOT.xlsx, replacing the file in one step."""
+        own = {}
+        for column in PILOTS.own:
+            field, default = OWN[column]
+            if not _is_unsaid(getattr(self, field), default).all():
+                own[column] = getattr(self, field)
         rows = (
             [
                 pilot,
@@ -198,29 +193,27 @@ class PilotTable:
             for pilot in range(len(self))
             for agent, name in enumerate(self.agents)
         )
-        write_csv(path, [*NEEDED, *own], rows)
+        write_table(path, [*PILOTS.needed, *own], rows)
 
     @classmethod
-    def load(cls, path: str | Path) -> PilotTable:
-        """Read PILOT.csv: a line for every agent in every pilot.
+    def load(cls, path: str | Path, *, sheet: str | None = None) -> PilotTable:
+        """Read a CSV file or a workbook with a line for every agent in every pilot.
 
             pilot,agent,contribution,accuracy[,goal][,validation][,limit][,minimum][,cost]
 
         An accuracy is a share of one, and empty where it was not measured. Goal, validation (the
         number of validation points), limit, minimum and cost are an agent's own: the same in all
         its lines, or empty in some. Other columns are left alone.
+
+        path: the file.
+        sheet: of a workbook; the first where left out.
         """
-        return cls.from_rows(read_rows(path))
+        return cls.from_rows(read_rows(path, sheet=sheet))
 
     @classmethod
     def from_rows(cls, rows: Rows) -> PilotTable:
-        """Read the rows of PILOT.csv."""
-        sheet, path = rows.to_sheet((*NEEDED, *OWN), EXAMPLE), rows.path
-        for name in NEEDED:
-            if name not in sheet.columns:
-                raise InputError(
-                    f"{path} has no column {name!r}; a table of pilots starts with {EXAMPLE}"
-                )
+        """Read the rows of a table of pilots."""
+        sheet, path = rows.to_sheet(PILOTS), rows.path
         agents, pilots = sheet.names("agent"), sheet.names("pilot")
         contributions, accuracies = _read_runs(sheet, pilots, agents)
         if contributions.max() <= 1:
@@ -228,19 +221,17 @@ class PilotTable:
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not which part of what it has"
             )
-        own = {
-            field: sheet.own_numbers(column, agents, default)
-            for column, (field, default) in OWN.items()
-        }
+        own = sheet.own_fields(agents)
+        _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
+        for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
+            sheet.notes.append(
+                f"{agents[agent]} gives nothing in any pilot of {path}: if it has no samples, give "
+                "it the limit 0"
+            )
         try:
-            return cls(agents, contributions, accuracies, **own)
+            return cls(agents, contributions, accuracies, **own, notes=sheet.notes)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-
-def is_pilot_table(rows: Rows) -> bool:
-    """Return whether a file's first line is that of a table of pilots."""
-    return "accuracy" in rows.first and "contribution" in rows.first
 
 
 def _is_unsaid(values: Vector, default: float) -> NDArray[np.bool_]:
@@ -269,35 +260,34 @@ def _check_accuracies(accuracies: Matrix, names: tuple[str, ...]) -> None:
 
 def _explain_share(value: float) -> str:
     if 1 < value <= 100:
-        return f"write shares of one, {value / 100:g} for {value:g} %"
+        return f"did you mean {value / 100:g}?"
     return "it must lie between 0 and 1"
 
 
-def _read_goals(goals: ArrayLike | None, names: tuple[str, ...]) -> Vector:
-    values = np.full(len(names), np.nan) if goals is None else as_numbers(goals, "goals")
-    if values.shape != (len(names),):
-        raise InputError(f"goals must have {len(names)} numbers, one per agent")
-    wrong = (values <= 0) | (values >= 1)
-    if wrong.any():
-        agent = int(np.argmax(wrong))
-        why = "give an accuracy above 0 and below 1"
-        if 1 < values[agent] <= 100:
-            why = _explain_share(float(values[agent]))
-        raise InputError(f"the goal of {names[agent]} is {values[agent]:g}: {why}")
-    return frozen(values)
+def read_own(column: str, given: ArrayLike | None, names: Sequence[str]) -> Vector:
+    """Return the numbers that agents have one of each, or raise an InputError.
 
-
-def _read_per_agent(
-    given: ArrayLike | None, what: str, names: tuple[str, ...], default: float
-) -> Vector:
+    column: which, as tables call it.
+    given: one per agent; what it is where nothing is said, where left out.
+    names: of the agents.
+    """
+    field, default = OWN[column]
     if given is None:
         return frozen(np.full(len(names), default))
-    values = as_numbers(given, f"every {what}")
+    values = as_numbers(given, field)
     if values.shape != (len(names),):
-        raise InputError(f"there must be {len(names)} numbers for the {what}, one per agent")
+        raise InputError(f"{field} must have {len(names)} numbers, one per agent")
+    if column == "goal":
+        wrong = (values <= 0) | (values >= 1)
+        if wrong.any():
+            value = float(values[np.argmax(wrong)])
+            why = "give an accuracy above 0 and below 1"
+            why = _explain_share(value) if 1 < value <= 100 else why
+            raise InputError(f"the goal of {names[int(np.argmax(wrong))]} is {value:g}: {why}")
+    what = "the validation size" if column == "validation" else f"the {column}"
     # What stands for "not known" or "none" is no fault.
     said = np.where(_is_unsaid(values, default), 1.0, values)
-    check_finite(said, f"the {what}", lambda agent: names[agent])
+    check_finite(said, what, lambda agent: names[agent])
     return frozen(values)
 
 
@@ -306,33 +296,27 @@ def _read_runs(
 ) -> tuple[Matrix, Matrix]:
     """Turn one line per agent and pilot into two matrices with one row per pilot."""
     rows: dict[tuple[str, str], int] = {}
-    contributions = np.full((len(pilots), len(agents)), np.nan)
-    accuracies = np.full_like(contributions, np.nan)
+    shape = len(pilots), len(agents)
+    contributions, accuracies = np.full(shape, np.nan), np.full(shape, np.nan)
     places = {name: n for n, name in enumerate(pilots)}, {name: n for n, name in enumerate(agents)}
-    cells = zip(*(sheet.column(name) for name in NEEDED), strict=True)
-    for row, (pilot, agent, contribution, accuracy) in enumerate(cells):
-        where = f"{agent} in {sheet.where(row)}"
+    cells = zip(*(sheet.column(name) for name in ("pilot", "agent", "contribution")), strict=True)
+    for row, (pilot, agent, contribution) in enumerate(cells):
         if (pilot, agent) in rows:
             raise InputError(
-                f"{sheet.where(row)} is the second of {agent} in pilot {pilot} (the first is line "
-                f"{sheet.lines[rows[pilot, agent]]}): number pilots that were made again anew"
+                f"{sheet.where(row)} repeats {agent} in pilot {pilot} (first on {sheet.unit} "
+                f"{sheet.lines[rows[pilot, agent]]}): give a repeated pilot its own number"
             )
         rows[pilot, agent] = row
         place = places[0][pilot], places[1][agent]
         if not contribution:
-            raise InputError(f"the contribution of {where} is empty: write 0 if it gave nothing")
-        contributions[place] = read_number(contribution, f"the contribution of {where}")
-        accuracies[place] = read_number(accuracy, f"the accuracy of {where}")
-        if not (np.isnan(accuracies[place]) or 0 <= accuracies[place] <= 1):
-            value = float(accuracies[place])
-            raise InputError(f"the accuracy of {where} is {value:g}: {_explain_share(value)}")
+            what = sheet.describe("contribution", row)
+            raise InputError(f"{what} is empty: write 0 if it gave nothing")
+        contributions[place] = sheet.number("contribution", row)
+        accuracies[place] = sheet.number("accuracy", row)
     for pilot in pilots:
         for agent in agents:
             if (pilot, agent) not in rows:
-                raise InputError(
-                    f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with "
-                    "contribution 0 if it gave nothing and no accuracy if none was measured"
-                )
+                _explain_gap(sheet, pilot, agent)
     places_in_file = [sheet.where(rows[pilot, agent]) for pilot in pilots for agent in agents]
     check_finite(
         contributions.ravel(),
@@ -342,11 +326,41 @@ def _read_runs(
     return contributions, accuracies
 
 
+def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
+    """Refuse a table in which an agent lacks a line, or has it under another name."""
+    found: dict[str, set[str]] = {}
+    for run, name in zip(sheet.column("pilot"), sheet.column("agent"), strict=True):
+        found.setdefault(name, set()).add(run)
+    apart = [name for name in found if name != agent and not found[name] & found[agent]]
+    if near := find_closest(agent, apart):
+        # The name that comes less often, or later, is the slip.
+        order = list(found)
+        pair = sorted((agent, near), key=order.index, reverse=True)
+        slip, meant = sorted(pair, key=lambda name: len(found[name]))
+        row = sheet.column("agent").index(slip)
+        raise InputError(
+            f"{sheet.where(row)} names {slip}, who is not in every pilot; did you mean {meant}?"
+        )
+    raise InputError(
+        f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with contribution 0 if "
+        "it gave nothing and no accuracy if none was measured"
+    )
+
+
+def _check_limits(sheet: Sheet, limits: Mapping[str, float]) -> None:
+    for row, agent in enumerate(sheet.column("agent")):
+        if sheet.number("contribution", row) > limits[agent]:
+            raise InputError(
+                f"{sheet.describe('contribution', row)} is {sheet.number('contribution', row):g}, "
+                f"above its limit of {limits[agent]:g}: correct one of them"
+            )
+
+
 def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
     """Return what says where a number stands that is the n-th of a table, pilot by pilot."""
     return lambda n: f"{names[n % len(names)]} in pilot {n // len(names)}"
 
 
-def _format_cell(value: Any) -> str:
-    """Write a number in full, and nothing where there is none."""
-    return repr(float(value)) if np.isfinite(value) else ""
+def _format_cell(value: float) -> float | str:
+    """Return a number for a cell, and nothing where there is none."""
+    return float(value) if np.isfinite(value) else ""

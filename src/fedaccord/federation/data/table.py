@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._io.csv import Sheet, check_distinct, read_rows, shorten
 from fedaccord._io.npz import list_npz, read_npz
+from fedaccord._io.table import Sheet, read_rows, shorten
 from fedaccord.errors import InputError
 from fedaccord.federation.data.dataset import Column, Dataset
 from fedaccord.federation.data.idx import find_file
@@ -150,14 +150,17 @@ def read_table(path: Path, expected: str) -> Sheet:
             "a line that names the columns and then a line for every point"
         )
     names, lines, rows = read.cells[0], read.lines[1:], read.cells[1:]
-    check_distinct(names, read.path)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{path} names the column {twice!r} twice; rename one of them")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(names):
             raise InputError(
                 f"line {line} of {path} has {len(row)} cells, the header {len(names)}: is the file "
                 "cut short, or does a text with a comma lack quotes?"
             )
-    return Sheet.of(read.path, names, lines, rows)
+    cells = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return Sheet(read.path, lines, cells)
 
 
 def read_full_column(table: Sheet, name: str, use: str) -> list[str]:

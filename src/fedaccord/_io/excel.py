@@ -1,0 +1,103 @@
+"""Workbooks of Excel in and out, by openpyxl."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+from fedaccord._checks import suggest
+from fedaccord._io.files import replacing
+from fedaccord._io.table import Exact, name_cell
+from fedaccord._lazy import imported
+from fedaccord.errors import InputError
+
+
+def read_workbook(
+    data: bytes, path: str | Path, sheet: str | None
+) -> tuple[list[int], list[list[str]], str, tuple[str, ...]]:
+    """Return the rows of a sheet that are not blank: numbers, cells, "row", and what to say.
+
+    data: the file's content.
+    path: its name, for messages.
+    sheet: the sheet's name; the first that is not hidden where left out.
+    """
+    values, formulas = (_open(data, path, data_only=cached) for cached in (True, False))
+    sheets = [one for one in values.worksheets if one.sheet_state == "visible"]
+    titles = [one.title for one in values.worksheets]
+    if sheet is not None and sheet not in titles:
+        meant = suggest(sheet, titles) or f"; there are {', '.join(titles)}"
+        raise InputError(f"{path} has no sheet {sheet!r}{meant}")
+    if not sheets:
+        raise InputError(f"{path} has no sheet with cells; save the table as one, or as CSV")
+    chosen = sheets[0] if sheet is None else values[sheet]
+    lines, cells = [], []
+    for row in chosen.iter_rows():
+        texts = [_read_cell(cell, formulas[chosen.title], path) for cell in row]
+        if any(texts):
+            lines.append(row[0].row)
+            cells.append(texts)
+    others = sheet is None and sum(one.max_row > 1 for one in sheets[1:])
+    said = f"of the sheets of {path} the first is read, {chosen.title!r}; --sheet names another"
+    return lines, cells, "row", (said,) if others else ()
+
+
+def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
+    openpyxl = imported("openpyxl")
+    try:
+        with warnings.catch_warnings():
+            # On styles and validations, which are of no use here.
+            warnings.simplefilter("ignore")
+            return openpyxl.load_workbook(io.BytesIO(data), data_only=data_only)
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, ParseError) as error:
+        raise InputError(
+            f"{path} is no workbook that can be read ({error}); save it as .xlsx or as CSV"
+        ) from None
+
+
+def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
+    value = cell.value
+    if value is None:
+        if formulas.cell(cell.row, cell.column).data_type == "f":
+            name = name_cell(cell.column - 1, cell.row)
+            raise InputError(
+                f"cell {name} of {path} has a formula without a value: open the file in a "
+                "spreadsheet, save it there, and try again"
+            )
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        whole = float(value).is_integer() and abs(value) < 2**53
+        return Exact(int(value) if whole else repr(float(value)))
+    return str(value).strip()
+
+
+def write_workbook(
+    path: str | Path, columns: Sequence[str], rows: Iterable[Iterable[object]]
+) -> None:
+    """Write a workbook with one sheet, replacing the file in one step.
+
+    path: the file.
+    columns: the names in the first row.
+    rows: the cells below it.
+    """
+    openpyxl = imported("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.freeze_panes = "A2"
+    try:
+        for line, row in enumerate([columns, *rows], start=1):
+            for place, value in enumerate(row, start=1):
+                cell = sheet.cell(line, place, value)
+                if isinstance(value, str):
+                    # A text, whatever it begins with: no name is run as a formula.
+                    cell.data_type = "s"
+    except imported("openpyxl.utils.exceptions").IllegalCharacterError as error:
+        raise InputError(f"cannot write {path}: {error}; save it as CSV") from None
+    with replacing(path) as file:
+        book.save(file)

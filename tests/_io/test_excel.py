@@ -1,0 +1,133 @@
+"""Workbooks: what a sheet holds is read as it is shown, and written so that nothing is run."""
+
+import builtins
+import datetime
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedaccord._io.table import PROPOSAL, read_rows
+from fedaccord.allocation import Allocation
+from fedaccord.errors import InputError, MissingExtraError
+from fedaccord.measurement.histograms import Histograms
+from fedaccord.measurement.pilots import PilotTable
+
+openpyxl = pytest.importorskip("openpyxl")
+
+PILOTS = [
+    ["Run", "Hospital", "Cases", "Accuracy", "Target", None],
+    [1, "City", 1500, 0.871, "85 %", None],
+    [1, "Rural", 1.5e3, None, 0.8, None],
+    [None, None, None, None, None, None],
+    [2, "City", "1 200", "87,4 %", None, None],
+    [2, "Rural", 0, 0.79, None, None],
+    ["Total", None, 4200, None, None, None],
+]
+
+
+def book(folder: Path, *sheets: list[list[object]], name: str = "table.xlsx") -> Path:
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for number, rows in enumerate(sheets):
+        sheet = made.create_sheet(f"Sheet {number}")
+        for row in rows:
+            sheet.append(row)
+    made.save(folder / name)
+    return folder / name
+
+
+def test_pilots_are_read_from_a_workbook(tmp_path):
+    table = PilotTable.load(book(tmp_path, PILOTS))
+    assert table.agents == ("City", "Rural")
+    assert table.contributions.tolist() == [[1500, 1500], [1200, 0]]
+    assert table.accuracies[1].tolist() == [0.874, 0.79]
+    assert table.goals.tolist() == [0.85, 0.8]
+    assert any("row 7 of" in note and "left out" in note for note in table.notes)
+
+
+def test_a_number_in_a_cell_is_that_number(tmp_path):
+    rows = [["agent", "contribution"], ["a", 1.125], ["b", 1500], ["c", "1.500"]]
+    with pytest.raises(InputError, match=r"c in row 4 of .* \(cell B4\) .* 1500 or 1.5"):
+        Allocation.load(book(tmp_path, rows))
+    found = Allocation.load(book(tmp_path, rows[:-1]))
+    assert found.contributions.tolist() == [1.125, 1500]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("#DIV/0!", r"row 3 of .* \(cell B3\) reads \"#DIV/0!\": an error of the spreadsheet"),
+        ("=B2*2", r"cell B3 of .* has a formula without a value: open the file"),
+        (datetime.date(2026, 3, 1), r"\(cell B3\) reads \"2026-03-01"),
+        (True, r"\(cell B3\) reads \"TRUE\""),
+        (2.5, r"\(cell B3\) is 2.5: write a whole number"),
+        ("<11", None),
+    ],
+)
+def test_cells_at_fault_are_named(tmp_path, cell, said):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", cell, 6]])
+    if said is None:
+        assert Histograms.load(path).counts.tolist() == [[4, 5], [5, 6]]
+        return
+    with pytest.raises(InputError, match=said):
+        Histograms.load(path)
+
+
+def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
+    other = [["agent", "contribution"], ["x", 9]]
+    path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
+    found = Allocation.load(path)
+    assert found.agents == ("a",)
+    assert "the first is read, 'Sheet 0'; --sheet names another" in found.notes[0]
+    assert Allocation.load(path, sheet="Sheet 1").agents == ("x",)
+    assert Allocation.load(path, sheet="Sheet 1").notes == ()
+    with pytest.raises(InputError, match=r"no sheet 'Sheet1'; did you mean Sheet 1\?"):
+        Allocation.load(path, sheet="Sheet1")
+
+
+def test_a_workbook_is_told_by_its_content(tmp_path):
+    path = book(tmp_path, [["agent", "contribution"], ["a", 5]])
+    path = path.rename(tmp_path / "table.csv")
+    assert Allocation.load(path) == Allocation([5], ["a"])
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(InputError, match=r"no workbook that can be read .* save it as .xlsx"):
+        Allocation.load(path)
+
+
+def test_what_is_written_is_read_again_and_never_run(tmp_path):
+    names = ["=1+1", "+x", "-y", "@z", "a, b", "'=q"]
+    allocation = Allocation([1.125, 2, 0, 4e8, 1 / 3, 6], names)
+    allocation.save(tmp_path / "plan.xlsx")
+    assert Allocation.load(tmp_path / "plan.xlsx") == allocation
+    cells = list(openpyxl.load_workbook(tmp_path / "plan.xlsx").active["A"])
+    assert {cell.data_type for cell in cells} == {"s"}
+    table = PilotTable(["a", "b"], [[5, 0]], [[0.5, 0.25]], limits=[9, 9])
+    table.save(tmp_path / "pilots.xlsx")
+    again = PilotTable.load(tmp_path / "pilots.xlsx")
+    assert again.contributions.tolist() == [[5, 0]]
+    assert again.limits.tolist() == [9, 9]
+    with pytest.raises(InputError, match=r"cannot write .* save it as CSV"):
+        Allocation([1], ["a\x01b"]).save(tmp_path / "plan.xlsx")
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(tmp_path, monkeypatch):
+    path = book(tmp_path, [["agent", "contribution"], ["a", 5]])
+    real = builtins.__import__
+
+    def refuse(name, *rest, **options):
+        if name.partition(".")[0] == "openpyxl":
+            raise ModuleNotFoundError("none here", name="openpyxl")
+        return real(name, *rest, **options)
+
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtraError, match=r"pip install 'fedaccord\[excel\]'"):
+        read_rows(path)
+    with pytest.raises(MissingExtraError, match=r"fedaccord\[excel\]"):
+        Allocation([1], ["a"]).save(tmp_path / "plan.xlsx")
+
+
+def test_an_empty_sheet_says_what_it_should_start_with(tmp_path):
+    with pytest.raises(InputError, match="is empty; it must start with a line such as agent,"):
+        read_rows(book(tmp_path, [])).to_sheet(PROPOSAL)

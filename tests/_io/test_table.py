@@ -1,0 +1,413 @@
+"""Tables: one reader for what people save in any dialect, one writer for what is written."""
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedaccord._io.table import (
+    HISTOGRAMS,
+    PILOTS,
+    PROPOSAL,
+    Marks,
+    name_cell,
+    read_number,
+    read_rows,
+    write_table,
+)
+from fedaccord.errors import InputError
+from fedaccord.measurement.histograms import Histograms
+from fedaccord.measurement.pilots import PilotTable
+
+
+def written(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def sheet_of(folder: Path, content: str | bytes, kind=PILOTS):
+    return read_rows(written(folder, content)).to_sheet(kind)
+
+
+# Rows.
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("a,b\n1,2\n", [["a", "b"], ["1", "2"]]),
+        ("\n a ; b \n\n1,5;2\n", [["a", "b"], ["1,5", "2"]]),
+        ("a\tb\r\n1,5\t2\r\n", [["a", "b"], ["1,5", "2"]]),
+        ("sep=;\r\na;b,c\r\n1;2\r\n", [["a", "b,c"], ["1", "2"]]),
+        ('"sep=\t"\na\tb,c,d\n1\t2\n', [["a", "b,c,d"], ["1", "2"]]),
+        ('"a;b",c\n1,2\n', [["a;b", "c"], ["1", "2"]]),
+        ('"note, if any, here";agent\nx;1\n', [["note, if any, here", "agent"], ["x", "1"]]),
+        ("", []),
+    ],
+)
+def test_separators_are_recognised_and_blank_lines_left_out(tmp_path, text, cells):
+    assert read_rows(written(tmp_path, text)).cells == cells
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    assert read_rows(written(tmp_path, '\nA,b\n\n"1\n2",3\n4,5\n')).lines == [2, 5, 6]
+    assert read_rows(written(tmp_path, "sep=,\nA,b\n\n4,5\n")).lines == [2, 4]
+
+
+def test_an_expected_column_tells_separators_apart(tmp_path):
+    path = written(tmp_path, "a,b,c;kind\nx;1\n")
+    assert read_rows(path).cells[1] == ["x;1"]
+    assert read_rows(path, "Kind").cells[1] == ["x", "1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_the_usual_encodings_are_recognised(tmp_path, encoding):
+    rows = read_rows(written(tmp_path, "agent;limit\nZürich;1\n".encode(encoding)))
+    assert rows.cells == [["agent", "limit"], ["Zürich", "1"]]
+    assert ["Windows-1252" in note for note in rows.notes] == [True] * (encoding == "cp1252")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x00\x01\xff", "is not a text file in UTF-8; save it as one"),
+        (b"\x81\xff", "is not a text file in UTF-8"),
+        (b"\xff\xfea", "is cut short"),
+        (b"\xd0\xcf\x11\xe0\xa1", "workbook of an old Excel; save it as .xlsx or as CSV"),
+        (b'{"model": "linear"}', "is JSON and not a table; .*'fedaccord solve'"),
+        (b"a,b\n" + b"1" * 200_000, "is not CSV"),
+    ],
+)
+def test_what_is_no_table_gets_a_remedy(tmp_path, content, said):
+    with pytest.raises(InputError, match=said):
+        read_rows(written(tmp_path, content))
+
+
+def test_a_text_file_has_no_sheets(tmp_path):
+    with pytest.raises(InputError, match="has no sheets; leave --sheet out"):
+        read_rows(written(tmp_path, "a,b\n"), sheet="Pilots")
+
+
+# Columns.
+
+
+def test_a_sheet_has_columns_with_their_places(tmp_path):
+    sheet = sheet_of(tmp_path, "AGENT,Note,\na,x,\nb,,\na,y,\n", HISTOGRAMS)
+    assert sheet.columns == ("agent", "Note")
+    assert sheet.column("Note") == ["x", "", "y"]
+    assert sheet.column("none") == ["", "", ""]
+    assert sheet.names("agent") == ("a", "b")
+    assert sheet.where(2).startswith("line 4 of ")
+    with pytest.raises(InputError, match=r"^line 3 of .* names no Note; fill it in$"):
+        sheet.names("Note")
+
+
+@pytest.mark.parametrize(
+    ("headings", "noted"),
+    [
+        ("pilot,agent,contribution,accuracy,goal", 0),
+        ("Pilot, AGENT ,Contribution,ACCURACY,Goal", 0),
+        ("Run,Hospital,Cases,Acc,Target", 1),
+        ("pilot,Site,n,accuracy,target_accuracy", 1),
+        ("pilot,centre,Patients,accuracy,Target Accuracy", 1),
+    ],
+)
+def test_headings_have_synonyms(tmp_path, headings, noted):
+    sheet = sheet_of(tmp_path, headings + "\n1,a,7,0.5,0.6\n")
+    assert sheet.columns == ("pilot", "agent", "contribution", "accuracy", "goal")
+    assert len(sheet.notes) == noted
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        ("pilot,site,hospital,n,accuracy", "two columns for the agent, 'site' and 'hospital'"),
+        ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
+        ("pilot,agent,n,,accuracy", "has no name"),
+        ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
+        ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
+        ("agent,clear,ill,b,c", "is a table of label histograms, and a table of pilots is needed"),
+    ],
+)
+def test_headings_at_fault_are_named(tmp_path, heads, said):
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, heads + "\n1,2,3,4,5\n")
+
+
+def test_empty_columns_and_rows_of_a_spreadsheet_are_skipped(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,,contribution,,\na,,5,,\n,,,,\nb,,6,,\n", PROPOSAL)
+    assert sheet.columns == ("agent", "contribution")
+    assert sheet.numbers("contribution") == [5, 6]
+
+
+def test_half_a_number_is_not_taken_for_an_empty_column(tmp_path):
+    with pytest.raises(InputError, match=r"line 3 .* has 4 cells, the first line 3: .* comma"):
+        sheet_of(tmp_path, "agent,contribution,note\na,800,\nb,1,500,\n", PROPOSAL)
+    sheet = sheet_of(tmp_path, "agent,contribution\na,800,\nb,500,\n", PROPOSAL)
+    assert sheet.numbers("contribution") == [800, 500]
+
+
+def test_an_agent_has_one_number_in_a_column(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,x,cost\na,1,2\nb,1,\na,1,\n", HISTOGRAMS)
+    assert sheet.own_fields(("a", "b"))["costs"] == [2.0, 1.0]
+    sheet = sheet_of(tmp_path, "agent,x,cost\na,1,2\na,1,3\n", HISTOGRAMS)
+    with pytest.raises(InputError, match=r"2 in one line .* 3 in line 3: an agent has one cost"):
+        sheet.own_fields(("a",))
+
+
+# Numbers.
+
+NONE = Marks()
+POINT = Marks({".": ("decimals", "x")}, {"here"})
+COMMA = Marks({",": ("decimals", "x")})
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "kind", "value"),
+    [
+        ("1 500", NONE, "count", 1500),
+        ("1\u00a0500", NONE, "count", 1500),
+        ("1\u202f500,5", NONE, "amount", 1500.5),
+        ("1'500", NONE, "count", 1500),
+        ("1’500", NONE, "count", 1500),
+        ("1.500.000", NONE, "count", 1_500_000),
+        ("1.500,25", NONE, "amount", 1500.25),
+        ("1,500.25", NONE, "amount", 1500.25),
+        ("0.500", NONE, "amount", 0.5),
+        ("0,500", NONE, "amount", 0.5),
+        ("1500,5", NONE, "amount", 1500.5),
+        ("1.5000", NONE, "amount", 1.5),
+        ("1.500", COMMA, "count", 1500),
+        ("1.500", POINT, "amount", 1.5),
+        ("1,500", POINT, "count", 1500),
+        ("1,000", NONE, "share", 1),
+        ("-5", NONE, "count", -5),
+        ("1e3", NONE, "count", 1000),
+        ("2/4", NONE, "amount", 0.5),
+    ],
+)
+def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
+    assert read_number(text, "the cell", marks, kind=kind, column="here") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "kind", "said"),
+    [
+        ("1.500", NONE, "count", "can be 1500 or 1.5: write 1500$"),
+        ("1.500", POINT, "count", "can be 1500 or 1.5: write 1500$"),
+        ("1,000", COMMA, "count", "can be 1000 or 1: write 1000$"),
+        ("1.500", NONE, "amount", "can be 1500 or 1.5: write 1500 or 1.5$"),
+        ("1.525", NONE, "amount", "can be 1525 or 1.525: write 1525 or 1.5250$"),
+        ("1.50.000", NONE, "count", "a point for decimals and no separators"),
+        ("1 50", NONE, "count", "a point for decimals and no separators"),
+        ("many", NONE, "count", "or leave the cell empty"),
+        ("inf", NONE, "amount", "write a number"),
+        ("nan", NONE, "amount", "write a number"),
+        ("#DIV/0!", NONE, "count", "an error of the spreadsheet; correct its formula"),
+        ("<11", NONE, "count", "withheld cannot be used here; write the number itself"),
+    ],
+)
+def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, said):
+    with pytest.raises(InputError, match=rf'^the cell reads "{text}".*{said}'):
+        read_number(text, "the cell", marks, kind=kind, column="here")
+
+
+PILOT = "pilot;agent;contribution;accuracy;goal\n1;a;{};{};{}\n1;b;800;0{}7;\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (("1.500", "0,85", "85 %", ","), (1500, 0.85, 0.85)),
+        (("1 500", "0,85", "85%", ","), (1500, 0.85, 0.85)),
+        (("1.500,0", "85,5 %", "0,9", ","), (1500, 0.855, 0.9)),
+        (("1,500", "87.4 %", "0.9", "."), (1500, 0.874, 0.9)),
+        (("1500", "1,000", "0,9", ","), (1500, 1, 0.9)),
+        (("1500.0", "", "", "."), (1500, None, None)),
+    ],
+)
+def test_decimals_and_thousands_are_told_by_the_whole_file(tmp_path, cells, read):
+    table = PilotTable.load(written(tmp_path, PILOT.format(*cells)))
+    found = table.contributions[0, 0], table.accuracies[0, 0], table.goals[0]
+    assert [None if math.isnan(v) else v for v in found] == list(read)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (("1.500", "0.85", "", "."), "a in line 2 .* can be 1500 or 1.5"),
+        (("1,500", "0,85", "", ","), "a in line 2 .* can be 1500 or 1.5"),
+        (("15", "0,85", "", "."), "a point for decimals, .* a comma for decimals: write all"),
+        (("1.500.000", "0.85", "", "."), "point for decimals, .* point for thousands: write all"),
+        (("15", "85", "", "."), "accuracy of a in line 2 .* is 85: did you mean 0.85, or 85 %"),
+        (("15", "0.8", "85", "."), "goal of a in line 2 .* is 85: did you mean 0.85"),
+        (("15", "<11", "", "."), "accuracy of a in line 2 .*withheld"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(tmp_path, cells, said):
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(written(tmp_path, PILOT.format(*cells)))
+
+
+def test_a_heading_may_say_that_a_column_is_in_per_cent(tmp_path):
+    text = "pilot,agent,contribution,Accuracy (%)\n1,a,50,87.4\n1,b,60,90 %\n"
+    assert PilotTable.load(written(tmp_path, text)).accuracies.tolist() == [[0.874, 0.9]]
+    with pytest.raises(InputError, match=r"is 0.874 below a heading with %: write it in per cent"):
+        PilotTable.load(written(tmp_path, text.replace("87.4", "0.874")))
+
+
+# Totals, and counts that are withheld.
+
+
+def test_a_last_line_that_sums_up_the_others_is_left_out(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,contribution\na,5\nb,7\nTotal,12\n", PROPOSAL)
+    assert sheet.column("agent") == ["a", "b"]
+    assert "'Total', sums up the others and is left out" in sheet.notes[0]
+    text = "pilot,agent,contribution,accuracy\n1,a,5,0.5\n1,b,7,0.5\nSUM,,12,\n"
+    assert PilotTable.load(written(tmp_path, text)).agents == ("a", "b")
+    with pytest.raises(InputError, match=r"Total in line 4 .* is 13, and the sum .* 12: correct"):
+        sheet_of(tmp_path, "agent,contribution\na,5\nb,7\nTotal,13\n", PROPOSAL)
+    with pytest.raises(InputError, match=r"line 3 .* called 'All', as if it summed up others"):
+        sheet_of(tmp_path, "agent,contribution\na,5\nAll,5\nb,7\n", PROPOSAL)
+
+
+def test_counts_that_are_withheld_are_the_middle_and_noted(tmp_path):
+    text = "agent,clear,ill,all\na,100,<11,104\nb,50,≤4,\nTotal,150,9,\n"
+    found = Histograms.load(written(tmp_path, text))
+    assert found.labels == ("clear", "ill")
+    assert found.counts.tolist() == [[100, 5], [50, 2]]
+    assert any("2 of the counts" in note and "5 for <11" in note for note in found.notes)
+    assert any("ASSUMED to be the middle" in said for said in found.planning_game()[1])
+    with pytest.raises(InputError, match=r"Total in line 4 .* is 15, .* sum of the others is 0"):
+        Histograms.load(written(tmp_path, text.replace(",9,", ",15,")))
+
+
+def test_a_cell_has_the_name_that_spreadsheets_give_it():
+    assert [name_cell(place, 5) for place in (0, 25, 26, 701, 702)] == [
+        *("A5", "Z5", "AA5", "ZZ5", "AAA5")
+    ]
+
+
+# Writing.
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "a.csv"
+    write_table(path, ["name", "n"], [["x, y", 1], ['"z"', 2.5]])
+    assert path.read_bytes() == b'name,n\n"x, y",1\n"""z""",2.5\n'
+    assert read_rows(path).cells == [["name", "n"], ["x, y", "1"], ['"z"', "2.5"]]
+
+
+def test_no_spreadsheet_runs_what_is_written(tmp_path):
+    names = ["=1+1", "+A1", "-x", "@sum", "'=1", "-5 %", "a=b"]
+    path = tmp_path / "a.csv"
+    write_table(path, ["agent", "contribution"], [[name, 5.0] for name in names])
+    cells = [row[0] for row in csv.reader(path.read_text().splitlines())][1:]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert sheet_of(tmp_path, path.read_bytes(), PROPOSAL).column("agent") == names
+
+
+@pytest.mark.parametrize("value", [1.125, 432.334, 999.5, 1e22, 0.125, 1 / 3, 12.0])
+def test_a_number_that_we_write_means_one_thing(tmp_path, value):
+    write_table(tmp_path / "a.csv", ["contribution"], [[value]])
+    assert read_rows(tmp_path / "a.csv").to_sheet(PROPOSAL).numbers("contribution") == [value]
+
+
+# Any table in any dialect.
+
+DIALECTS = st.fixed_dictionaries(
+    {
+        "separator": st.sampled_from(",;\t"),
+        "decimal": st.sampled_from(".,"),
+        "group": st.sampled_from(["", " ", "'", ".", ",", "\u00a0", "\u202f"]),
+        "percent": st.sampled_from([None, " %", "%"]),
+        "newline": st.sampled_from(["\n", "\r\n"]),
+        "encoding": st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
+        "hint": st.booleans(),
+        "heads": st.sampled_from(
+            [
+                ("pilot", "agent", "contribution", "accuracy", "cost"),
+                ("Run", "Hospital", "Cases", "ACCURACY", "Price"),
+            ]
+        ),
+    }
+)
+NAMES = st.lists(
+    st.text("abcXYZ äöé,;'\"=-+.1", min_size=1, max_size=8).map(str.strip).filter(bool),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda name: "".join(name.split()).casefold(),
+)
+
+
+def written_number(value: float, dialect: dict, digits: int) -> str:
+    whole, _, part = f"{value:,.{digits}f}".partition(".")
+    whole = whole.replace(",", dialect["group"])
+    return f"{whole}{dialect['decimal']}{part}" if part else whole
+
+
+def dump(rows: list[list[str]], dialect: dict) -> bytes:
+    text = io.StringIO(newline="")
+    if dialect["hint"]:
+        text.write(f"sep={dialect['separator']}{dialect['newline']}")
+    writer = csv.writer(text, delimiter=dialect["separator"], lineterminator=dialect["newline"])
+    writer.writerows([dialect["heads"], *rows])
+    return text.getvalue().encode(dialect["encoding"], "replace")
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    dialect=DIALECTS,
+    names=NAMES,
+    counts=st.lists(st.integers(0, 3_000_000), min_size=4, max_size=4),
+    accuracies=st.lists(st.integers(0, 1000), min_size=4, max_size=4),
+    costs=st.lists(st.integers(1, 9_999_999), min_size=4, max_size=4),
+    digits=st.integers(0, 4),
+)
+def test_a_table_in_any_dialect_has_the_same_numbers_or_is_refused(
+    tmp_path_factory, dialect, names, counts, accuracies, costs, digits
+):
+    size = len(names)
+    wanted_counts = np.array([counts[:size]], dtype=float)
+    shares = [n / 1000 for n in accuracies[:size]]
+    prices = [round(n / 1000, digits) for n in costs[:size]]
+    rows = []
+    for name, count, share, price in zip(names, counts, shares, prices, strict=False):
+        accuracy = written_number(share, dialect, 3)
+        if dialect["percent"] is not None:
+            accuracy = written_number(share * 100, dialect, 1) + dialect["percent"]
+        cost = written_number(price, dialect, digits)
+        rows.append(["1", name, written_number(count, dialect, 0), accuracy, cost])
+    path = tmp_path_factory.mktemp("dialect") / "pilots.csv"
+    path.write_bytes(dump(rows, dialect))
+    try:
+        table = PilotTable.load(path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        clear = dialect["decimal"] == "." and dialect["group"] == "" and digits != 3
+        wrong = wanted_counts.max() <= 1 or min(prices) == 0
+        assert not clear or wrong or "'" in str(names) or "=" in str(names)
+        return
+    assert np.array_equal(table.contributions, wanted_counts)
+    assert table.accuracies[0].tolist() == shares
+    assert table.costs.tolist() == prices
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=NAMES,
+    amounts=st.lists(st.floats(0, 1e9, allow_subnormal=False), min_size=4, max_size=4),
+)
+def test_an_allocation_survives_the_round_trip(tmp_path_factory, names, amounts):
+    from fedaccord.allocation import Allocation
+
+    allocation = Allocation([a if a > 1e-90 else 0.0 for a in amounts[: len(names)]], names)
+    path = tmp_path_factory.mktemp("round") / "plan.csv"
+    allocation.save(path)
+    assert Allocation.load(path) == allocation
