@@ -50,11 +50,11 @@ def check(
     required = _read_verdicts(require)
     for file in (game_file, allocation_file):
         check_report(report, keep=file)
-    game = read_game(game_file)
-    allocation = Allocation.load(allocation_file, sheet=sheet)
-    complain_of(allocation.notes)
     with progress("checking the allocation"):
+        game = read_game(game_file)
+        allocation = Allocation.load(allocation_file, sheet=sheet)
         found = audit(game, allocation, tolerance=tolerance)
+    complain_of(allocation.notes)
     files = describe_files(report, {"Game file": game_file, "Plan file": allocation_file})
     answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
 
