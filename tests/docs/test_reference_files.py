@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from fedaccord._io import table
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 
@@ -41,11 +42,11 @@ def usage(name, text=PAGE):
 
 
 def test_the_columns_of_a_table_of_pilots_are_on_the_page():
-    assert columns("PILOT.csv") == [*pilots.NEEDED, *pilots.OWN]
+    assert columns("PILOT.csv") == [*table.PILOTS.needed, *table.PILOTS.own]
 
 
 def test_the_columns_of_histograms_are_on_the_page():
-    assert columns("HISTOGRAMS.csv") == ["agent", *histograms.OWN]
+    assert columns("HISTOGRAMS.csv") == ["agent", *table.HISTOGRAMS.own[2:]]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -53,6 +54,13 @@ def test_every_option_of_a_command_is_on_the_page(name):
     command = typer.main.get_command(app).commands[name]
     options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
     assert usage(name) == {o for o in options if o.startswith("--")} - EVERYWHERE
+
+
+def test_the_headings_that_mean_a_column_are_on_the_page_of_tables():
+    text = (Path(__file__).parents[2] / "docs/reference/tables.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", part("Headings", text), re.MULTILINE)
+    said = {name: tuple(re.findall(r"`([^`]+)`", cell)) for name, cell in rows}
+    assert said == dict(table.SYNONYMS)
 
 
 def test_the_pages_own_files_can_be_read(tmp_path):

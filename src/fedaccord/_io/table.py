@@ -656,7 +656,7 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
         return Rows(str(path), *read_workbook(data, path, sheet))
     if sheet is not None:
         raise InputError(f"{path} has no sheets; leave --sheet out, or name an .xlsx file")
-    text, notes = _decode(data, path)
+    text, notes = _decode(data, path, strict=expected is not None)
     skipped = 0
     separator = None
     if said := re.match(r"\s*\"?sep=(.)\"?[^\S\t\n]*\r?\n", text):
@@ -685,8 +685,13 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
     return Rows(str(path), lines, cells, notes=notes)
 
 
-def _decode(data: bytes, path: str | Path) -> tuple[str, tuple[str, ...]]:
-    """Return a file's text, and what to say about how it was read."""
+def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[str, ...]]:
+    """Return a file's text, and what to say about how it was read.
+
+    data: its content.
+    path: its name, for messages.
+    strict: whether to refuse what is neither UTF-8 nor UTF-16, as for data that is learned from.
+    """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise InputError(f"{path} is a workbook of an old Excel; save it as .xlsx or as CSV")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -700,7 +705,7 @@ def _decode(data: bytes, path: str | Path) -> tuple[str, tuple[str, ...]]:
         pass
     # No text has control characters; and without them it is what Windows writes in Europe.
     try:
-        if re.search(rb"[\x00-\x08\x0e-\x1f]", data):
+        if strict or re.search(rb"[\x00-\x08\x0e-\x1f]", data):
             raise ValueError
         text = data.decode("cp1252")
     except ValueError:
