@@ -15,10 +15,10 @@ from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.networks import ClientRows, Dropout, model_factory, ready_dropout
 from fedaccord.federation.training.loop import (
-    client_gradient,
-    local_update,
+    find_client_gradient,
     new_optimizer,
     train,
+    update_locally,
 )
 from fedaccord.federation.training.reference import train_plainly
 from fedaccord.federation.training.rng import Draws
@@ -77,10 +77,12 @@ def without_a_memory(federation, algorithm, seed):
             batch = client.inputs[chosen], client.labels[chosen]
             if algorithm.form == "local":
                 kept = ("batch_size", "optimizer", "learning_rate")
-                loss = local_update(model, batch, **{key: getattr(algorithm, key) for key in kept})
+                loss = update_locally(
+                    model, batch, **{key: getattr(algorithm, key) for key in kept}
+                )
                 updates.append(nn.utils.parameters_to_vector(model.parameters()).detach())
             else:
-                update, each = client_gradient(model, batch)
+                update, each = find_client_gradient(model, batch)
                 updates.append(update)
                 loss = float(each.mean())
             losses.append(loss)
@@ -183,7 +185,7 @@ def test_the_gradient_of_a_client_is_that_of_its_mean_loss():
     model = nn.Linear(4, 3).double()
     inputs, labels = blobs(12, 0.5, seed=3)
     x, y = torch.tensor(inputs), torch.tensor(labels)
-    gradient, losses = client_gradient(model, (x, y))
+    gradient, losses = find_client_gradient(model, (x, y))
     # Softmax minus the label, times the input, by hand.
     scores = inputs @ model.weight.detach().numpy().T + model.bias.detach().numpy()
     chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -192,7 +194,7 @@ def test_the_gradient_of_a_client_is_that_of_its_mean_loss():
         np.concatenate([(slope.T @ inputs).ravel(), slope.sum(0)])
     )
     assert losses.numpy() == pytest.approx(-np.log(chances[np.arange(12), labels]))
-    again, _ = client_gradient(model, (x, y))
+    again, _ = find_client_gradient(model, (x, y))
     assert torch.equal(again, gradient)
 
 
@@ -200,7 +202,7 @@ def test_a_parameter_that_has_no_part_in_the_loss_has_a_gradient_of_zeros():
     model = nn.ModuleDict({"idle": nn.Linear(2, 2), "layer": nn.Linear(4, 3)}).double()
     model.forward = model["layer"].forward
     inputs, labels = blobs(6, 0.5, seed=3)
-    gradient, _ = client_gradient(model, (torch.tensor(inputs), torch.tensor(labels)))
+    gradient, _ = find_client_gradient(model, (torch.tensor(inputs), torch.tensor(labels)))
     assert len(gradient) == 6 + 15
     assert not gradient[:6].any()
     assert gradient[6:].any()
@@ -212,7 +214,7 @@ def test_a_local_update_steps_batch_by_batch_with_a_fresh_optimizer(optimizer):
     model = nn.Linear(4, 3).double()
     stock = copy.deepcopy(model)
     for _ in range(2):
-        loss = local_update(
+        loss = update_locally(
             model, (inputs, labels), batch_size=3, optimizer=optimizer, learning_rate=0.1
         )
         kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]

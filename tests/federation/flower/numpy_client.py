@@ -7,7 +7,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from flwr.clientapp import ClientApp
 
 from fedaccord.federation.flower import drawn_points
-from fedaccord.federation.training.rng import goal_rows
+from fedaccord.federation.training.rng import draw_goal_rows
 
 
 class NumpyClient:
@@ -61,7 +61,7 @@ class NumpyClient:
         if config["whole"]:
             metrics["accuracy"] = float(right.mean())
         if config["goal-points"]:
-            rows = goal_rows(
+            rows = draw_goal_rows(
                 config["client"],
                 len(y),
                 config["goal-points"],

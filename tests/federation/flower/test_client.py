@@ -29,7 +29,7 @@ from fedaccord.federation import Client, Federation, train
 from fedaccord.federation import FedAvg as LocalFedAvg
 from fedaccord.federation.flower import FedAvg, MwFed, client_app, drawn_points
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.protocol import ALL_POINTS, OrderError, TrainOrder, printable
+from fedaccord.federation.flower.protocol import ALL_POINTS, OrderError, TrainOrder, clip
 from fedaccord.federation.training.rng import Draws
 
 
@@ -509,7 +509,7 @@ def test_drawing_needs_no_torch():
     code = (
         "import sys\n"
         "from fedaccord.federation.flower import drawn_points\n"
-        "from fedaccord.federation.training.rng import goal_rows\n"
+        "from fedaccord.federation.training.rng import draw_goal_rows\n"
         "print('torch' in sys.modules, 'flwr' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
@@ -517,7 +517,7 @@ def test_drawing_needs_no_torch():
 
 
 def test_what_is_shown_of_a_text_fits_a_line():
-    assert printable("a\n b\x1b[2J\tc") == "a b [2J c"
-    assert printable("x" * 10**6, 20) == "x" * 17 + "..."
-    assert printable(["y"] * 10, 300) == str(["y"] * 10)
-    assert printable(math.nan) == "nan"
+    assert clip("a\n b\x1b[2J\tc") == "a b [2J c"
+    assert clip("x" * 10**6, 20) == "x" * 17 + "..."
+    assert clip(["y"] * 10, 300) == str(["y"] * 10)
+    assert clip(math.nan) == "nan"

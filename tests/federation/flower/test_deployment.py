@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from torch.utils.data import TensorDataset
 
 from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
-from fedaccord.federation.training.loop import local_update
+from fedaccord.federation.training.loop import update_locally
 from fedaccord.federation.training.rng import Draws
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def start_weights() -> dict[str, np.ndarray]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         net = network()
-    local_update(net, (inputs, labels), batch_size=25, optimizer="adam", learning_rate=RATE)
+    update_locally(net, (inputs, labels), batch_size=25, optimizer="adam", learning_rate=RATE)
     return {name: value.detach().numpy() for name, value in net.state_dict().items()}
 
 
@@ -243,7 +243,7 @@ def honest_update(model: dict, name: str, *, samples: int, drawn: int) -> dict[s
     rows = Draws(name, POINTS, POINTS, seed=SEED, drawn=drawn).draw(samples)
     net = network()
     net.load_state_dict({key: torch.from_numpy(value) for key, value in model.items()})
-    local_update(net, points[rows], batch_size=BATCH, optimizer="adam", learning_rate=RATE)
+    update_locally(net, points[rows], batch_size=BATCH, optimizer="adam", learning_rate=RATE)
     return {key: value.detach().numpy() for key, value in net.state_dict().items()}
 
 

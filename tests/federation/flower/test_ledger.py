@@ -18,7 +18,12 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
 from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.members import name_members, round_quotas, select, sort_names
+from fedaccord.federation.flower.members import (
+    name_members,
+    round_quotas,
+    select_members,
+    sort_names,
+)
 from fedaccord.federation.flower.protocol import ALL_POINTS
 
 NAMES = ("north", "south", "west")
@@ -280,18 +285,22 @@ def test_names_are_sorted_as_people_do():
 def test_as_many_are_selected_as_are_wanted_and_there(seed, here, count, n):
     names = [f"c{i}" for i in range(10)]
     there = {f"c{i}" for i in here}
-    chosen = select(names, there, count, seed=seed, place=("train", n))
+    chosen = select_members(names, there, count, seed=seed, place=("train", n))
     assert len(chosen) == min(count, len(there))
     assert set(chosen) <= there
     assert chosen == sorted(chosen)
     # Who is away does not change the order of the others.
-    assert set(chosen) <= set(select(names, there, count + 1, seed=seed, place=("train", n)))
+    assert set(chosen) <= set(
+        select_members(names, there, count + 1, seed=seed, place=("train", n))
+    )
 
 
 def test_everybody_is_selected_now_and_then():
-    chosen = [select("abcd", "abcd", 1, seed=0, place=("train", n))[0] for n in range(100)]
+    chosen = [select_members("abcd", "abcd", 1, seed=0, place=("train", n))[0] for n in range(100)]
     assert set(chosen) == set("abcd")
-    assert chosen != [select("abcd", "abcd", 1, seed=0, place=("x", n))[0] for n in range(100)]
+    assert chosen != [
+        select_members("abcd", "abcd", 1, seed=0, place=("x", n))[0] for n in range(100)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_goal_tests_that_draw_from_one_stream_would_be_noticed(monkeypatch):
     def shared(name, points, count, *, seed, round_number):
         return one.choice(points, min(count, points), replace=False)
 
-    monkeypatch.setattr(training, "goal_rows", shared)
+    monkeypatch.setattr(training, "draw_goal_rows", shared)
     with pytest.raises(AssertionError):
         test_a_goal_test_looks_at_the_same_points_of_a_client_whoever_else_there_is({"south": 1})
 

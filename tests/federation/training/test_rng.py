@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedaccord.errors import InputError
 from fedaccord.federation.training import rng as draws
-from fedaccord.federation.training.rng import Draws, goal_rows, stream
+from fedaccord.federation.training.rng import Draws, draw_goal_rows, stream
 
 # How much is drawn in each of some rounds.
 rounds = st.lists(st.integers(0, 25), min_size=1, max_size=6)
@@ -139,10 +139,10 @@ def test_who_brings_nothing_draws_nothing():
 
 @given(st.text(min_size=1, max_size=5), st.integers(1, 40), st.integers(1, 60), seeds)
 def test_a_goal_test_looks_at_different_points_as_many_as_there_are(name, points, count, seed):
-    rows = goal_rows(name, points, count, seed=seed, round_number=3).tolist()
+    rows = draw_goal_rows(name, points, count, seed=seed, round_number=3).tolist()
     assert len(rows) == len(set(rows)) == min(points, count)
     assert set(rows) <= set(range(points))
-    assert goal_rows(name, points, count, seed=seed, round_number=3).tolist() == rows
+    assert draw_goal_rows(name, points, count, seed=seed, round_number=3).tolist() == rows
 
 
 @pytest.mark.parametrize("forgotten", [None, "name", "round_number"])
@@ -156,7 +156,7 @@ def test_goal_tests_of_other_clients_rounds_and_seeds_look_at_other_points(monke
         monkeypatch.setattr(draws, "stream", careless)
     places = itertools.product(("Hill", "Harbour"), (1, 2, 3), (0, 1))
     seen = {
-        tuple(goal_rows(name, 400, 40, seed=seed, round_number=number))
+        tuple(draw_goal_rows(name, 400, 40, seed=seed, round_number=number))
         for name, number, seed in places
     }
     assert (len(seen) == 12) == (forgotten is None)

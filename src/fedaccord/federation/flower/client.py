@@ -35,8 +35,8 @@ from fedaccord.federation.flower.protocol import (
     drawn_points,
 )
 from fedaccord.federation.models.networks import ClientRows, ready_dropout
-from fedaccord.federation.training.loop import Batch, client_gradient, is_right, local_update
-from fedaccord.federation.training.rng import derive_seed, goal_rows
+from fedaccord.federation.training.loop import Batch, find_client_gradient, is_right, update_locally
+from fedaccord.federation.training.rng import derive_seed, draw_goal_rows
 
 Points: TypeAlias = Dataset[Any]
 # Takes the network, the samples that were drawn and what the server said; trains the network and
@@ -199,7 +199,7 @@ class Site:
             if self.own_train is not None:
                 loss = self.own_train(network, Subset(self.points, chosen.tolist()), config)
             else:
-                loss = local_update(
+                loss = update_locally(
                     network,
                     _batch(self.points, chosen, network),
                     batch_size=order.batch_size,
@@ -226,7 +226,7 @@ class Site:
         if order.whole:
             metrics[protocol.ACCURACY] = self._accuracy(network, self.validation)
         if order.goal_points:
-            rows = goal_rows(
+            rows = draw_goal_rows(
                 order.client,
                 size,
                 order.goal_points,
@@ -248,7 +248,7 @@ class Site:
         try:
             network.load_state_dict(arrays.to_torch_state_dict())
         except RuntimeError as error:
-            detail = protocol.printable(error, 200)
+            detail = protocol.clip(error, 200)
             raise OrderError(f"the server's model is not this client's: {detail}") from None
         return network
 
@@ -266,7 +266,7 @@ class Site:
                 "a network with buffers, such as the running means of BatchNorm, or with one "
                 'parameter in two places needs form = "local": gradients do not carry them'
             )
-        flat, losses = client_gradient(network, _batch(self.points, chosen, network))
+        flat, losses = find_client_gradient(network, _batch(self.points, chosen, network))
         parts = flat.split([parameter.numel() for _, parameter in named])
         pairs = zip(named, parts, strict=True)
         return {n: part.reshape(p.shape) for (n, p), part in pairs}, float(losses.mean())

@@ -10,7 +10,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
-from fedaccord.federation.flower.members import Requirements, accuracies
+from fedaccord.federation.flower.members import Requirements, read_requirements
 from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
 from fedaccord.federation.history import Session
 
@@ -45,7 +45,7 @@ class Ledger(Session):
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
         # How many rounds had their goal test.
         self._tested = 0
-        wanted = accuracies(requirements, self.names)
+        wanted = read_requirements(requirements, self.names)
         for name, count in points.items():
             if count is not None:
                 self.learn_points(name, count)

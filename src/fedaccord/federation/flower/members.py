@@ -21,7 +21,7 @@ from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import protocol
-from fedaccord.federation.flower.protocol import LARGEST, Order, printable
+from fedaccord.federation.flower.protocol import LARGEST, Order, clip
 from fedaccord.federation.training.rng import stream
 
 Requirements = float | Mapping[str, float]
@@ -69,7 +69,7 @@ def name_members(requirements: Requirements, plan: Allocation | None) -> list[st
     names = planned if wanted is None else wanted
     if names is None:
         # One for all is checked by any name.
-        accuracies(requirements, ["each client"])
+        read_requirements(requirements, ["each client"])
         if plan is not None:
             raise InputError("the plan does not say whose its contributions are; give it names")
         return None
@@ -78,17 +78,17 @@ def name_members(requirements: Requirements, plan: Allocation | None) -> list[st
     for name in [*names, *(planned or ())]:
         fault = find_name_fault(name)
         if fault is not None:
-            raise InputError(f"no client can be called {printable(repr(name), 60)}: it {fault}")
+            raise InputError(f"no client can be called {clip(repr(name), 60)}: it {fault}")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is named twice; give each client one line")
-    accuracies(requirements, names)
+    read_requirements(requirements, names)
     if plan is not None:
         round_quotas(plan, names)
     return names
 
 
-def accuracies(requirements: Requirements, names: Sequence[str]) -> Vector:
+def read_requirements(requirements: Requirements, names: Sequence[str]) -> Vector:
     """Return the accuracy that each member wants, in the order of the names."""
     if not isinstance(requirements, Mapping):
         requirements = dict.fromkeys(names, requirements)
@@ -144,7 +144,7 @@ def sort_names(names: Iterable[str]) -> list[str]:
     return sorted(names, key=parts)
 
 
-def select(
+def select_members(
     names: Sequence[str], here: Collection[str], count: int, *, seed: int, place: tuple[str, int]
 ) -> list[str]:
     """Choose so many of the members that are there, by the run's seed alone.

@@ -26,7 +26,7 @@ from fedaccord.federation.flower.protocol import (
     POINTS,
     REPORT,
     WHO,
-    printable,
+    clip,
 )
 from fedaccord.federation.flower.replies import Unusable, match_replies, read_answer
 
@@ -98,8 +98,8 @@ class Roster:
     deadline: how many seconds to wait, each time, and before a node that does not answer is asked
         again.
     exacting: whether all members must be there.
-    met: called with the introduction of each client whose node is new.
-    told: called with the client and the end of a sentence, on whatever is odd.
+    on_arrival: called with the introduction of each client whose node is new.
+    on_fault: called with the client and the end of a sentence, on whatever is odd.
     """
 
     def __init__(
@@ -110,16 +110,16 @@ class Roster:
         members: Sequence[str] | None,
         deadline: float,
         exacting: bool,
-        met: Callable[[Introduction], None],
-        told: Callable[[str, str], None],
+        on_arrival: Callable[[Introduction], None],
+        on_fault: Callable[[str, str], None],
     ) -> None:
         self._key = configrecord_key
         self._report = ",".join(report)
         self._members = members
         self._deadline = deadline
         self._exacting = exacting
-        self._met = met
-        self._told = told
+        self._on_arrival = on_arrival
+        self._on_fault = on_fault
         # Who is there, who has ever said who it is, and which node is which client now.
         self._nodes: dict[int, _Node] = {}
         self._known: dict[int, Introduction] = {}
@@ -156,7 +156,7 @@ class Roster:
             self._members = sort_names(clients)
         return {name: clients.get(name) for name in self._members}
 
-    def present(self, grid: Grid, *, least: int, staying: Collection[str]) -> dict[str, int]:
+    def find_present(self, grid: Grid, *, least: int, staying: Collection[str]) -> dict[str, int]:
         """Return the node of each member that is there, waiting for as many as are needed.
 
         grid: where the nodes are.
@@ -214,7 +214,7 @@ class Roster:
         held, self._holders = self._holders, self._find_holders()
         for name, number in self._holders.items():
             if held.get(name) != number:
-                self._met(self._known[number])
+                self._on_arrival(self._known[number])
         return dict(self._holders)
 
     def _silent(self) -> list[str]:
@@ -255,12 +255,12 @@ class Roster:
                 said = read_introduction(reply, node.registered)
             except Unusable as reason:
                 name = _call(number, node.registered)
-                self._told(name, f"cannot be asked who it is: {reason}")
+                self._on_fault(name, f"cannot be asked who it is: {reason}")
                 continue
             name = said.name or _call(number)
             self._known[number] = replace(said, name=name)
             if not said.name:
-                self._told(
+                self._on_fault(
                     name,
                     "has no name, so that its weight is lost if it comes back: register it under "
                     "one (flwr supernode register --name), or let its app say one",
@@ -291,12 +291,12 @@ class Roster:
                 )
             if fault is not None and number not in self._doubles:
                 self._doubles.add(number)
-                self._told(name, fault)
+                self._on_fault(name, fault)
         return held
 
 
 def _call(node: int, registered: str = "") -> str:
-    return printable(registered, LONGEST_NAME) or f"node {node}"
+    return clip(registered, LONGEST_NAME) or f"node {node}"
 
 
 def read_introduction(reply: Message, registered: str) -> Introduction:
@@ -308,7 +308,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     content, metrics = read_answer(reply)
     points: Any = metrics.get(POINTS)
     if not (is_whole(points) and 0 <= points <= MOST_POINTS):
-        raise Unusable(f"its {POINTS} is {printable(points)}, which cannot be")
+        raise Unusable(f"its {POINTS} is {clip(points)}, which cannot be")
     counts: Any = metrics.get(LABEL_COUNTS)
     if counts is not None and not (
         isinstance(counts, list)
@@ -325,7 +325,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     if not fault and not registered and NAMELESS.fullmatch(name):
         fault = "is of the kind that nodes without a name are given; let it say another"
     if fault is not None:
-        raise Unusable(f"its name, {printable(name, 40)}, {fault}")
+        raise Unusable(f"its name, {clip(name, 40)}, {fault}")
     label_counts = None if counts is None else tuple(counts)
     return Introduction(name, points, label_counts, bool(registered))
 

@@ -155,7 +155,7 @@ def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
     return draws.draw(order.num_samples)
 
 
-def printable(value: object, most: int = 80) -> str:
+def clip(value: object, most: int = 80) -> str:
     """Write what a client sent so that it fits a line of a log: no control characters, no end.
 
     value: what is written.

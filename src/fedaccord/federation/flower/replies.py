@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fedaccord._checks import is_real
 from fedaccord.federation.algorithms.base import MOST_SAMPLES
-from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, printable
+from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, clip
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -145,7 +145,7 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
     if len(records) != 1:
         raise Unusable(f"it has {len(records)} records of arrays instead of one")
     if records[0].keys() != sent.keys():
-        odd = printable(min(records[0].keys() ^ sent.keys()))
+        odd = clip(min(records[0].keys() ^ sent.keys()))
         raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")
     arrays = {name: _read_array(records[0][name], like, name) for name, like in sent.items()}
     claimed = _count(metrics, weighted_by)
@@ -177,7 +177,7 @@ def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: s
 def read_answer(reply: Message) -> tuple[RecordDict, MetricRecord]:
     """Return what a reply holds and its one record of metrics, or raise Unusable."""
     if reply.has_error():
-        reason = printable(reply.error.reason, 300) or f"error {reply.error.code}"
+        reason = clip(reply.error.reason, 300) or f"error {reply.error.code}"
         raise Unusable(f"it reports: {reason}")
     if not reply.has_content():
         raise Unusable("its reply is empty")
@@ -196,7 +196,7 @@ def _read_array(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
     wanted = ",".join(map(str, like.shape))
     if kind != like.dtype.str or shape.replace(" ", "").rstrip(",") != wanted:
         raise Unusable(
-            f"{name} has shape ({printable(shape)}) of {printable(kind)} instead of {like.shape} "
+            f"{name} has shape ({clip(shape)}) of {clip(kind)} instead of {like.shape} "
             f"of {like.dtype.str}"
         )
     if len(array.data) - header.end() != like.nbytes:

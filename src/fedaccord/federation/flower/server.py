@@ -131,8 +131,8 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             members=self._members,
             deadline=self.node_deadline,
             exacting=self.exacting,
-            met=self._meet,
-            told=self._object,
+            on_arrival=self._meet,
+            on_fault=self._object,
         )
         # Of the round: the model, and that which is measured; who was sent what, how many samples
         # each was allotted, and whether it is evaluated on all points and on the goal test's.
@@ -370,7 +370,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         least = min(least, len(staying))
         try:
             wanted = max(self.min_available_nodes, least)
-            here = self._roster.present(grid, least=wanted, staying=staying)
+            here = self._roster.find_present(grid, least=wanted, staying=staying)
         except NodesError as error:
             if self.exacting:
                 raise
@@ -378,7 +378,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             return {}
         count = max(int(len(here) * fraction), least)
         place = (purpose, self._round)
-        chosen = members.select(self._book.names, here, count, seed=self.seed, place=place)
+        chosen = members.select_members(self._book.names, here, count, seed=self.seed, place=place)
         return {name: here[name] for name in chosen}
 
     # What is said and heard.

@@ -26,7 +26,7 @@ from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
-from fedaccord.federation.training.rng import Draws, derive_seed, goal_rows, stream
+from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -185,7 +185,7 @@ class Validation:
         """Measure everybody's accuracy on so many points each, drawn anew each round."""
         starts = np.cumsum([0, *self._sizes[:-1]])
         chosen = [
-            start + goal_rows(name, size, count, seed=self._seed, round_number=round_number)
+            start + draw_goal_rows(name, size, count, seed=self._seed, round_number=round_number)
             for start, name, size in zip(starts, self._names, self._sizes, strict=True)
         ]
         rows = torch.from_numpy(np.concatenate(chosen))
@@ -313,7 +313,7 @@ def find_mean_gradient(
         loss = torch.empty(0)
         if len(mine):
             ready_dropout(model, [mine.rows], seed=session.seed)
-            gradient, loss = client_gradient(model, mine.batch)
+            gradient, loss = find_client_gradient(model, mine.batch)
             gradients.append(gradient)
         losses.append(loss)
     mean = aggregate(session, gradients, [len(mine) for mine in drawn])
@@ -333,7 +333,7 @@ def local_step(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Ve
         if len(mine):
             _write(model, server)
             ready_dropout(model, [mine.rows], seed=session.seed)
-            loss = local_update(
+            loss = update_locally(
                 model,
                 mine.batch,
                 batch_size=algorithm.batch_size,
@@ -347,7 +347,7 @@ def local_step(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Ve
     return np.array(losses)
 
 
-def local_update(
+def update_locally(
     model: nn.Module, batch: Batch, *, batch_size: int, optimizer: str, learning_rate: float
 ) -> float:
     """Do what one client does in a round of the local form: step from where the model is.
@@ -366,7 +366,7 @@ def local_update(
     return _mean([take_step(model, stepping, *part) for part in parts])
 
 
-def client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+def find_client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Do what one client does in a step of the pooled form: find the gradient of its mean loss.
 
     Returns one flat vector, in the order of model.parameters() and with zeros for those that the

@@ -31,7 +31,7 @@ from fedaccord.federation.training.loop import (
     make_model,
     reproducibly,
 )
-from fedaccord.federation.training.rng import goal_rows, stream
+from fedaccord.federation.training.rng import draw_goal_rows, stream
 
 
 def train_plainly(
@@ -163,7 +163,9 @@ def _goal_rows(federation: Federation, count: int, seed: int, round_number: int)
     drawn = []
     for client in federation.clients:
         points = len(client.validation_labels)
-        drawn.append(goal_rows(client.name, points, count, seed=seed, round_number=round_number))
+        drawn.append(
+            draw_goal_rows(client.name, points, count, seed=seed, round_number=round_number)
+        )
     return drawn
 
 

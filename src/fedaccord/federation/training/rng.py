@@ -83,7 +83,7 @@ class Draws:
         return chosen
 
 
-def goal_rows(name: str, points: int, count: int, *, seed: int, round_number: int) -> Indices:
+def draw_goal_rows(name: str, points: int, count: int, *, seed: int, round_number: int) -> Indices:
     """Draw the validation points that the goal test of a round looks at.
 
     name: the client's.
