@@ -26,7 +26,9 @@ def demo():
 def test_the_introduction_says_who_is_who(demo):
     source = SimpleNamespace(names=("Ada", "Ben"), points=[120, 120], requirements=[0.8, 0.8])
     said = demo.introduction(source, (0.65, 0.6))
-    assert "120 handwritten digits each; hard ones are 65 % of Ada's and 60 % of Ben's." in said
+    assert (
+        "120 handwritten digits each. Of these, 65 % of Ada's and 60 % of Ben's are hard." in said
+    )
     assert "reads 80 % of their own digits right" in said
 
 
@@ -50,11 +52,12 @@ def test_the_table_has_what_each_needs_alone_and_what_the_plan_asks(demo):
 
 
 def test_the_verdict_says_what_was_asked_and_what_came_of_it(demo):
-    """PLEDGED takes 80 of 180 points; whoever cuts, nobody is satisfied."""
+    """PLEDGED takes 80 of 180 points; if one agent defects, none is satisfied."""
     assert demo.summed_up(a_plan(), three()) == (
-        "80 digits do, 44 % of what FedAvg takes: everybody reached its goal in 100 % of runs. Who "
-        "gave 25 % of its pledge reached its own in 0 %, and the others then all reached theirs in "
-        "0 %. Without a plan or pledges, 100 % of those who gave as little reached it."
+        "80 digits are enough, 44 % of what FedAvg takes: all agents reached their goals in 100 % "
+        "of runs. An agent that gave 25 % of its pledge reached its goal in 0 % of runs, and all "
+        "the others reached theirs in 0 %. Without a plan or pledges, such an agent reached its "
+        "goal in 100 %."
     )
 
 
@@ -73,8 +76,8 @@ def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, caps
     said = capsys.readouterr().out
     for step in ("1. Pilots", "2. The plan", "3. Training", "4. The audit"):
         assert step in said
-    assert f"{sum(asked):,.0f} digits do" in said
-    assert f"The whole story: {tmp_path / 'report.html'}" in said.replace("\n", "")
+    assert f"{sum(asked):,.0f} digits are enough" in said
+    assert f"The whole story is in {tmp_path / 'report.html'}" in said.replace("\n", "")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for title in ("Which algorithm satisfies all", "Who is satisfied after training"):
         assert title in page
