@@ -2,9 +2,9 @@
 
     make demo        writes game.json, plan.csv and report.html next to this file
 
-A few pilots show what each agent's digits are worth to each other agent. A stable plan with a margin
-says how many digits each agent gives. Then the plan is tested, on partitions that no pilot has seen:
-do all agents reach their goals, and what happens if an agent gives less than it pledged?
+A few pilots show what each agent's digits are worth to each other agent. A stable plan with a
+margin says how many digits each agent gives. Then the plan is tested, on partitions that no pilot
+has seen: do all agents reach their goals, and what happens if an agent gives less than it pledged?
 """
 
 import sys
