@@ -121,13 +121,13 @@ def run_pilots(
     progress: told how many pilots are finished, of how many.
     """
     _check_trains_together(algorithm)
-    wanted = _goals_of(source, goals)
+    wanted = _read_goals(source, goals)
     validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
     _check_goals(source, wanted, validation)
-    asked = _asked(source, algorithm, wanted)
+    asked = _choose_source(source, algorithm, wanted)
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
-    aimed = 0 if aim is None else _aimed(total, len(points))
+    aimed = 0 if aim is None else _count_aimed(total, len(points))
     with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
         pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
@@ -209,7 +209,7 @@ class _Pilots:
         return Run(source, self.algorithm.committed(brought), brought, seed, trial)
 
 
-def _asked(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
+def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Source:
     """Return the source that pilots are made of."""
     if algorithm.tests_goal:
         return set_goals(source, goals)
@@ -228,7 +228,7 @@ def check_budget(budget: Any) -> int:
     return int(budget)
 
 
-def _aimed(budget: int, clients: int) -> int:
+def _count_aimed(budget: int, clients: int) -> int:
     """Return how many pilots are aimed: a third, if the design is made once all the same."""
     return min(budget // REPEATS, max(0, budget - _whole_design(clients)))
 
@@ -270,7 +270,7 @@ def _check_trains_together(algorithm: Algorithm) -> None:
         )
 
 
-def _goals_of(source: Source, goals: ArrayLike | None) -> Vector:
+def _read_goals(source: Source, goals: ArrayLike | None) -> Vector:
     values = source.requirements if goals is None else as_numbers(goals, "goals")
     if values.ndim == 0:
         values = np.repeat(values, len(source.names))

@@ -68,7 +68,7 @@ def from_federation(
     resamples: how often pilots are drawn anew, to see how sure the fit is.
     """
 
-    def fitted(table: PilotTable, resamples: int) -> Measurement:
+    def fit(table: PilotTable, resamples: int) -> Measurement:
         prior = None if histograms is None else histograms.hints_for(table.agents)
         return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
 
@@ -78,7 +78,7 @@ def from_federation(
         algorithm,
         budget=budget,
         goals=goals,
-        aim=lambda first: plan_roughly(fitted(first, 1)),
+        aim=lambda first: plan_roughly(fit(first, 1)),
         seed=seed,
         store=store,
         others=others,
@@ -86,7 +86,7 @@ def from_federation(
         engine=engine,
         progress=progress,
     )
-    return fitted(table, resamples)
+    return fit(table, resamples)
 
 
 def plan_roughly(measurement: Measurement) -> Vector:

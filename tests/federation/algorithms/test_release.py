@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from fedaccord import InputError
 from fedaccord.federation.algorithms.base import FedAvg
-from fedaccord.federation.algorithms.hold_back import HoldBack, without
+from fedaccord.federation.algorithms.hold_back import HoldBack, project_off
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.mw_relief import RelievedMwFed
 from fedaccord.federation.algorithms.release import Release
@@ -202,7 +202,7 @@ def test_what_is_projected_is_orthogonal_and_the_rest_is_in_the_span(random, len
         random.normal(size=(many, length)) * 10.0 ** random.integers(-6, 6, (many, 1))
     )
     vector = random.normal(size=length)
-    left = without(vector, directions)
+    left = project_off(vector, directions)
     scale = np.linalg.norm(directions, axis=1)
     assert_allclose(np.array(directions) @ left / scale, 0, atol=1e-9)
     # By least squares, which is another way to the same.
@@ -216,26 +216,26 @@ def test_directions_that_depend_on_each_other_count_once(random, length):
     one, other = random.normal(size=(2, length + 3))
     vector = random.normal(size=length + 3)
     twice = [one, other, one + other, 2 * one, 0 * one, one * (1 + 1e-12)]
-    assert_allclose(without(vector, twice), without(vector, [one, other]), atol=1e-8)
+    assert_allclose(project_off(vector, twice), project_off(vector, [one, other]), atol=1e-8)
 
 
 def test_nothing_is_left_of_a_vector_in_the_span_and_all_where_there_is_none():
     vector = np.array([1.0, 2.0, 3.0])
-    assert_allclose(without(vector, [vector * 7]), 0, atol=1e-12)
-    assert without(vector, [np.zeros(3)]).tolist() == vector.tolist()
+    assert_allclose(project_off(vector, [vector * 7]), 0, atol=1e-12)
+    assert project_off(vector, [np.zeros(3)]).tolist() == vector.tolist()
 
 
 def test_what_comes_is_of_the_kind_that_went_in():
-    tensor = without(torch.tensor([1.0, 1.0]), [torch.tensor([2.0, 0.0])])
+    tensor = project_off(torch.tensor([1.0, 1.0]), [torch.tensor([2.0, 0.0])])
     assert tensor.dtype == torch.float32
     assert tensor.tolist() == [0, 1]
-    array = without(np.array([1, 1], dtype=np.float32), [np.array([0, 3], dtype=np.float32)])
+    array = project_off(np.array([1, 1], dtype=np.float32), [np.array([0, 3], dtype=np.float32)])
     assert array.dtype == np.float32
     assert array.tolist() == [1, 0]
 
 
 def test_a_gradient_that_is_not_finite_spoils_the_step_and_nothing_else():
-    found = without(torch.ones(2), [torch.tensor([math.inf, 0.0])])
+    found = project_off(torch.ones(2), [torch.tensor([math.inf, 0.0])])
     assert torch.isnan(found).all()
 
 

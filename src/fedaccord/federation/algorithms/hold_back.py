@@ -77,11 +77,11 @@ class HoldBack(Algorithm):
         )
         mean: Update = self.aggregate(behind, counts[short])
         if held:
-            mean = without(mean, held)
+            mean = project_off(mean, held)
         return mean
 
 
-def without(vector: Any, directions: Sequence[Any]) -> Any:
+def project_off(vector: Any, directions: Sequence[Any]) -> Any:
     """Take out of a vector all that lies in the span of some directions.
 
     vector: flat, a tensor or an array.

@@ -181,17 +181,17 @@ class Building:
             )
 
         stage = f"scoring {len(pools.agents):,} points by {method}"
-        return self._kept(f"scores-{digest}.npz", Scores, stage, make)
+        return self._read_or_make(f"scores-{digest}.npz", Scores, stage, make)
 
     @cached_property
     def weights(self) -> PretrainedWeights | None:
         """What the network has learnt before; None for nothing."""
         wanted = self.config.pretraining
         if wanted.weights is not None:
-            return self._given_weights(wanted.weights)
+            return self._read_weights(wanted.weights)
         return self.new_weights() if wanted.batches else None
 
-    def _given_weights(self, path: str) -> PretrainedWeights:
+    def _read_weights(self, path: str) -> PretrainedWeights:
         """Read weights, and refuse those that may have seen the agents' points."""
         weights, pool = PretrainedWeights.load(path), self.pools.pretraining
         seen = weights.provenance.get("pool")
@@ -214,14 +214,14 @@ class Building:
         seen = (learnt.sha256, None if measured is None else measured.sha256)
 
         def make(_: Counter | None) -> PretrainedWeights:
-            (inputs, labels), validation = self._prepared()
+            (inputs, labels), validation = self._prepare_pools()
             made = pretrain(self.model, inputs, labels, seed=seed, validation=validation, **options)
             known = {**made.provenance, "pool": learnt.sha256}
             return dataclasses.replace(made, provenance=known)
 
         digest = _digest("weights", options, seed, seen, self._network)
         stage = f"pre-training on {len(learnt):,} points"
-        return self._kept(f"weights-{digest}.npz", PretrainedWeights, stage, make)
+        return self._read_or_make(f"weights-{digest}.npz", PretrainedWeights, stage, make)
 
     def search(
         self, *, draws: int, epochs: float | None, path: str | Path | None, progress: Counter | None
@@ -237,7 +237,7 @@ class Building:
             raise InputError(
                 "a search needs points in [pools] pretraining and [pools] validation; give some"
             )
-        train, validation = self._prepared()
+        train, validation = self._prepare_pools()
         assert validation is not None
         return search_hyperparameters(
             *(self.model, train),
@@ -256,7 +256,7 @@ class Building:
         """
         wanted = self.config.agents
         if self.data.sites is not None:
-            return self._sites(wanted, seed)
+            return self._build_sites(wanted, seed)
         hard, easy = Bands(wanted.hard, wanted.easy).pools(self.scores)
         return Dealer(
             *(self.pools.agents, hard, easy),
@@ -270,7 +270,7 @@ class Building:
             seed=seed,
         )
 
-    def _sites(self, wanted: AgentSettings, seed: int) -> SiteDealer:
+    def _build_sites(self, wanted: AgentSettings, seed: int) -> SiteDealer:
         for name in sorted(self.config.given):
             section, _, key = name.partition(".")
             if name in BESIDE_SITES or section not in (
@@ -298,7 +298,7 @@ class Building:
     def _network(self) -> list[Any]:
         return [self.model.name, self.model.input_shape, self.model.classes]
 
-    def _prepared(self) -> tuple[Pair, Pair | None]:
+    def _prepare_pools(self) -> tuple[Pair, Pair | None]:
         """Return the pre-training and the validation pool as the network takes them."""
         pools = self.pools
         assert pools.pretraining is not None
@@ -318,7 +318,7 @@ class Building:
             raise InputError(f"cannot make the folder {self._cache}: {error.strerror}") from None
         return self._cache
 
-    def _kept(
+    def _read_or_make(
         self, name: str, kind: type[Kept], stage: str, make: Callable[[Counter | None], Kept]
     ) -> Kept:
         """Read what is kept under a name, or make it, and keep it if that took long."""

@@ -93,7 +93,7 @@ class Config:
     @classmethod
     def load(cls, path: str | Path) -> Config:
         """Read a TOML file; relative paths in it start from its own folder."""
-        with _told_of(path):
+        with _name_file(path):
             return cls._of(read_tables(path))
 
     @classmethod
@@ -109,7 +109,7 @@ class Config:
         toml: the text.
         folder: where relative paths start from; the current folder where left out.
         """
-        return cls._of(_with_base(_parsed(toml), folder))
+        return cls._of(_add_base(_parse(toml), folder))
 
     @classmethod
     def _of(cls, tables: Mapping[str, Any]) -> Config:
@@ -148,50 +148,50 @@ def read_tables(path: str | Path, *, extended_by: tuple[str, ...] = ()) -> dict[
     path: the file.
     extended_by: the files that led here, none of which it may extend in turn.
     """
-    with _told_of(path):
+    with _name_file(path):
         folder, line = Path(path).parent, (*extended_by, os.path.realpath(path))
-        return _with_base(_parsed(read_text(path)), folder, line)
+        return _add_base(_parse(read_text(path)), folder, line)
 
 
-def _with_base(
+def _add_base(
     tables: dict[str, Any], folder: Path | None, line: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Put tables over those of the file they extend, and files where they are looked for."""
-    placed = {name: _placed_files(name, table, folder) for name, table in tables.items()}
+    placed = {name: _locate_files(name, table, folder) for name, table in tables.items()}
     base = placed.pop("extends", None)
     if base is None:
         return placed
-    path = (folder or Path()) / _expanded(text("extends", base))
+    path = (folder or Path()) / _expand(text("extends", base))
     if os.path.realpath(path) in line:
         raise InputError(f'extends = "{base}" leads back to a file that extends it; take one out')
     if len(line) > MOST_EXTENDED:
         raise InputError(f"more than {MOST_EXTENDED} files extend one another; take some out")
     below = read_tables(path, extended_by=line)
     # A fault of that file is told with its name.
-    with _told_of(path):
+    with _name_file(path):
         Config._of(below)
-    return _merged(below, placed)
+    return _merge(below, placed)
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Lay a table over another: tables in both are merged in turn, other values replaced."""
     both = {
-        name: _merged(below[name], value)
+        name: _merge(below[name], value)
         for name, value in above.items()
         if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
     }
     return {**below, **above, **both}
 
 
-def _placed_files(section: str, table: Any, folder: Path | None) -> Any:
+def _locate_files(section: str, table: Any, folder: Path | None) -> Any:
     """Return a section with its files where they are looked for; what is no text is told later."""
     if not isinstance(table, Mapping):
         return table
     if section == "algorithms":
-        return {name: _placed_files("algorithms.NAME", own, folder) for name, own in table.items()}
+        return {name: _locate_files("algorithms.NAME", own, folder) for name, own in table.items()}
     words = PLANS if section == "algorithms.NAME" else ()
     found = {
-        name: _placed(table[name], folder)
+        name: _locate(table[name], folder)
         for name in FILES.get(section, ())
         if isinstance(table.get(name), str) and table[name].strip() and table[name] not in words
     }
@@ -199,7 +199,7 @@ def _placed_files(section: str, table: Any, folder: Path | None) -> Any:
 
 
 @contextlib.contextmanager
-def _told_of(path: str | Path) -> Iterator[None]:
+def _name_file(path: str | Path) -> Iterator[None]:
     """Say in which file a fault is, where it is not said yet."""
     try:
         yield
@@ -210,7 +210,7 @@ def _told_of(path: str | Path) -> Iterator[None]:
         raise InputError(sentence if str(path) in sentence else f"{path}: {sentence}") from None
 
 
-def _parsed(toml: str) -> dict[str, Any]:
+def _parse(toml: str) -> dict[str, Any]:
     try:
         return tomllib.loads(toml)
     except tomllib.TOMLDecodeError:
@@ -222,7 +222,7 @@ def _parsed(toml: str) -> dict[str, Any]:
         raise InputError(f"a value cannot be read ({error})") from None
 
 
-def _expanded(path: str) -> Path:
+def _expand(path: str) -> Path:
     """Return a path with ~ put in full, or say why it is none."""
     try:
         if "\0" not in path:
@@ -232,11 +232,11 @@ def _expanded(path: str) -> Path:
     raise InputError(f"{path!r} is no path: it has a character of code 0; take it out")
 
 
-def _placed(path: str, folder: Path | None) -> str:
+def _locate(path: str, folder: Path | None) -> str:
     """Return a file's place: beside the config, or in the data folder if it is only there."""
     if folder is None:
         return path
-    beside = folder / _expanded(path)
+    beside = folder / _expand(path)
     shelf = os.environ.get(FOLDER)
     if shelf and not beside.exists() and (Path(shelf) / path).exists():
         return str(Path(shelf) / path)
@@ -253,7 +253,7 @@ def read_algorithms(tables: Any, shared: Any) -> dict[str, Algorithm]:
     if not isinstance(shared, Mapping):
         raise InputError(f"training must be a section, [training]; got {shared!r}")
     check_known(shared, sorted(common), "[training] has no key")
-    _made(Algorithm, "training", shared)
+    _make_algorithm(Algorithm, "training", shared)
     if tables is None:
         tables = {"FedAvg": {}, "MW-FED": {}}
     if not isinstance(tables, Mapping) or not tables:
@@ -277,10 +277,10 @@ def _read_algorithm(name: str, table: Any, shared: Mapping[str, Any]) -> Algorit
     own = {k: v for k, v in table.items() if k not in ("kind", "plan")}
     known = [*(f.name for f in dataclasses.fields(kind)), "plan"]
     check_known(own, known, f"[{section}] has no key")
-    return _made(kind, section, {**shared, **own})
+    return _make_algorithm(kind, section, {**shared, **own})
 
 
-def _made(kind: type[Algorithm], section: str, values: Mapping[str, Any]) -> Algorithm:
+def _make_algorithm(kind: type[Algorithm], section: str, values: Mapping[str, Any]) -> Algorithm:
     try:
         return kind(**values)
     except InputError as error:

@@ -53,7 +53,7 @@ def text(what: str, value: Any) -> str:
     return value
 
 
-def listed(one: Reader, length: int | None = None) -> Reader:
+def list_of(one: Reader, length: int | None = None) -> Reader:
     """Return a reader of lists of such values, of a given length or at least one."""
 
     def read(what: str, value: Any) -> tuple[Any, ...]:
@@ -81,7 +81,7 @@ def distinct(some: Reader) -> Reader:
 
 def one_or_each(one: Reader) -> Reader:
     """Return a reader of one value for all, or of a list with one each."""
-    several = listed(one)
+    several = list_of(one)
 
     def read(what: str, value: Any) -> Any:
         return several(what, value) if isinstance(value, list | tuple) else one(what, value)
@@ -194,8 +194,8 @@ class DataSettings:
     label: str | None = key(text)
     site: str | None = key(text)
     label_above: float | None = key(real())
-    categories: tuple[str, ...] = key(distinct(listed(text)), ())
-    without: tuple[str, ...] = key(distinct(listed(text)), ())
+    categories: tuple[str, ...] = key(distinct(list_of(text)), ())
+    without: tuple[str, ...] = key(distinct(list_of(text)), ())
 
     def __post_init__(self) -> None:
         """Raise an InputError at a kind of file without a file."""
@@ -274,13 +274,13 @@ class AgentSettings:
     hard, easy: from and to which percentile of difficulty points are hard, and easy.
     """
 
-    mixtures: tuple[float, ...] = key(listed(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
-    names: tuple[str, ...] | None = key(distinct(listed(text)))
+    mixtures: tuple[float, ...] = key(list_of(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
+    names: tuple[str, ...] | None = key(distinct(list_of(text)))
     points: int | tuple[int, ...] = key(one_or_each(whole(0)), 2_000)
     validation: float = key(real(above=0, below=1), 0.2)
     requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
-    hard: tuple[float, float] = key(listed(PERCENTILE, 2), (65.0, 85.0))
-    easy: tuple[float, float] = key(listed(PERCENTILE, 2), (45.0, 65.0))
+    hard: tuple[float, float] = key(list_of(PERCENTILE, 2), (65.0, 85.0))
+    easy: tuple[float, float] = key(list_of(PERCENTILE, 2), (45.0, 65.0))
 
     def check_mixtures(self) -> None:
         """Raise an InputError at what does not fit the mixtures; sites are checked with data."""
@@ -325,7 +325,7 @@ class PretrainingSettings:
 
 PROTOCOLS = ("P1", "P2")
 DEFECTORS = ("each", "random")
-LEVEL = distinct(listed(real(above=0, most=1)))
+LEVEL = distinct(list_of(real(above=0, most=1)))
 
 
 @dataclass(frozen=True)

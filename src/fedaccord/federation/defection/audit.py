@@ -338,7 +338,7 @@ class _Work:
     def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         """Make the runs of all cells, one trial after the other."""
         self._cells = self._new_cells(full)
-        self._make(self._wanted())
+        self._make(self._list_runs())
         # Runs that the executor knew before are passed over in silence.
         for cell in self._cells:
             cell.advance(self._executor.outcomes)
@@ -349,7 +349,7 @@ class _Work:
         levels = (1.0, *(level for level in self._design.options.levels if level != 1))
         return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
 
-    def _wanted(self) -> Iterator[tuple[str, Run]]:
+    def _list_runs(self) -> Iterator[tuple[str, Run]]:
         first = self._design.first
         for trial in range(first, first + self._design.options.trials):
             for cell in self._cells:
@@ -359,12 +359,12 @@ class _Work:
     def _make(self, wanted: Iterable[tuple[str, Run]]) -> None:
         """Make the runs, and note which algorithm asked for each first."""
 
-        def noted() -> Iterator[Run]:
+        def note_names() -> Iterator[Run]:
             for name, run in wanted:
                 self._names.setdefault(run.key, name)
                 yield run
 
-        self._executor.execute(noted(), take=self._take, report=self._report)
+        self._executor.execute(note_names(), take=self._take, report=self._report)
 
     def _take(self, run: Run, outcome: Outcome) -> None:
         self._seconds[self._names[run.key]].append(outcome.seconds)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Step
 from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Executor
+from fedaccord.federation.runs.execute import Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run
 from fedaccord.federation.runs.trials import SEEKING
 
@@ -44,57 +46,54 @@ class SpentError(Exception):
     """There is no run left in the budget."""
 
 
-@dataclass
-class Account:
-    """The runs that were asked for.
-
-    budget: how many there may be in all.
-    progress: called whenever one is finished.
-    made: how many there were, those found in the store among them.
-    reused: those found in the store.
-    """
-
-    budget: int
-    progress: Callable[[Seeking], None] | None = None
-    made: int = 0
-    reused: int = 0
-
-    def report(self, phase: str, contributions: Contributions, done: int) -> None:
-        """Report how many runs are finished beside those that were counted before."""
-        if self.progress is not None:
-            self.progress(Seeking(phase, contributions, self.made + done, self.budget))
-
-
-@dataclass(frozen=True)
 class Bench:
-    """Where runs of one source are made and kept, on an account.
+    """Where runs are made and kept, within a budget.
 
-    source: deals the federations.
-    executor: makes the runs, and keeps them.
     seed: of everything random.
-    account: counts them.
+    budget: how many runs there may be in all.
+    progress: called whenever one is finished.
     """
 
     source: Source
     executor: Executor
-    seed: int
-    account: Account
+
+    def __init__(
+        self, seed: int, budget: int, progress: Callable[[Seeking], None] | None = None
+    ) -> None:
+        self.seed = seed
+        self.budget = budget
+        self._progress = progress
+        # How many runs there were, and how many of them were in the store.
+        self.made = 0
+        self.reused = 0
+
+    @contextlib.contextmanager
+    def open(self, source: Source, **place: Any) -> Iterator[None]:
+        """Make runs of a source from now on.
+
+        source: deals the federations.
+        place: where runs are made and kept, as `open_executor` has it.
+        """
+        with open_executor(source, **place) as executor:
+            self.source, self.executor = source, executor
+            yield
+
+    def report(self, phase: str, contributions: Contributions, done: int) -> None:
+        """Report how many runs are finished beside those that were counted before."""
+        if self._progress is not None:
+            self._progress(Seeking(phase, contributions, self.made + done, self.budget))
 
     def outcomes(self, runs: Sequence[Run], phase: str, *, most: int) -> list[Outcome]:
         """Return what came of runs, or raise SpentError where there would be too many in all."""
-        executor, account = self.executor, self.account
+        executor = self.executor
         new = list({r.key: r for r in runs if r.key not in executor.outcomes}.values())
-        if account.made + len(new) > most:
+        if self.made + len(new) > most:
             raise SpentError
         reused, tried = executor.reused, runs[0].contributions
-        executor.execute_all(new, progress=lambda done, _: account.report(phase, tried, done))
-        account.made += len(new)
-        account.reused += executor.reused - reused
+        executor.execute_all(new, progress=lambda done, _: self.report(phase, tried, done))
+        self.made += len(new)
+        self.reused += executor.reused - reused
         return [executor.outcomes[run.key] for run in runs]
-
-    def run(self, algorithm: Algorithm, contributions: Contributions, trial: int) -> Run:
-        """Return the run of a trial."""
-        return Run(self.source.fingerprint, algorithm, contributions, self.seed, trial)
 
 
 class Search:
@@ -141,29 +140,29 @@ class Search:
         """Grow, trim over and over, and confirm; give the contributions, and how it ended."""
         self._check_reachable()
         try:
-            theta, ending = self._fixed_point(self._grown((0,) * len(self._points)))
+            theta, ending = self._find_fixed_point(self._grow((0,) * len(self._points)))
         except SpentError:
-            theta, ending = self._cheapest(), "budget"
+            theta, ending = self._find_cheapest(), "budget"
         self._most = self._upto
-        confirmed = self._confirmed(theta)
+        confirmed = self._confirm(theta)
         stayed = ending != "settled" or self._is_near(confirmed, theta)
         return confirmed, ending if stayed else "raised"
 
-    def _fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
+    def _find_fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
         """Let all respond to each other until nobody moves further than a step."""
         before: list[Contributions] = []
         while theta not in before:
             before.append(theta)
-            theta = self._grown(self._trimmed(theta))
+            theta = self._grow(self._trim(theta))
             if self._is_near(theta, before[-1]):
                 return theta, "settled"
-        return self._cheapest(), "circle"
+        return self._find_cheapest(), "circle"
 
     def _is_near(self, one: Contributions, other: Contributions) -> bool:
         moves = zip(one, other, self._steps, strict=True)
         return all(abs(a - b) <= step for a, b, step in moves)
 
-    def _confirmed(self, theta: Contributions) -> Contributions:
+    def _confirm(self, theta: Contributions) -> Contributions:
         """Try a plan with other trials, twice as many, and let it grow if it owed its luck to luck.
 
         Of many plans that were tried, one with luck in its trials is the likeliest to be taken; in
@@ -171,29 +170,29 @@ class Search:
         confirmed, the plan is the one that is likely to do by what was seen.
         """
         # By the trials in which its like were tried.
-        self._unconfirmed, self._helping = theta, self._helpers(theta)
-        self._everything = self._known(self._points)
+        self._unconfirmed, self._helping = theta, self.find_helpers(theta)
+        self._everything = self._get_seen(self._points)
         self._first, self._trials = self._first + self._trials, 2 * self._trials
         self._seen = {}
         try:
-            return self._grown(theta, phase="confirm")
+            return self._grow(theta, phase="confirm")
         except SpentError:
             if not self._seen:
                 return theta
             good = [plan for plan in self._seen if self._chance(plan) >= self._judge.confidence]
-            likely = [self._likely(plan) for plan in self._seen if plan not in good]
+            likely = [self._raise_to_likely(plan) for plan in self._seen if plan not in good]
             return min([*good, *likely], key=lambda plan: (sum(plan), plan))
 
-    def _likely(self, theta: Contributions) -> Contributions:
+    def _raise_to_likely(self, theta: Contributions) -> Contributions:
         """Raise a plan that is not enough to where it is likely to be, the neediest first."""
         everyone = range(len(theta))
-        missing = self._crossing(theta, self._points, everyone) - sum(theta)
+        missing = self._guess_crossing(theta, self._points, everyone) - sum(theta)
         for i in np.argsort(self._margins(theta), kind="stable").tolist():
             more = min(max(0, missing), self._points[i] - theta[i])
             theta, missing = _with(theta, i, theta[i] + more), missing - more
         return theta
 
-    def _cheapest(self) -> Contributions:
+    def _find_cheapest(self) -> Contributions:
         """Return the least contributions, in all, with which all are satisfied as far as known."""
         good = [
             theta
@@ -208,28 +207,21 @@ class Search:
         """Return the runs that confirmed contributions; none if the budget ended before."""
         return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
-    def helpers(self, theta: Contributions) -> tuple[str, ...]:
+    def find_helpers(self, theta: Contributions) -> tuple[str, ...]:
         """Return who gives more than it needs, for others that have given all they have.
 
         theta: contributions that were found.
         """
         if theta == self._unconfirmed:
             return self._helping
-        return self._helpers(theta)
-
-    def _helpers(self, theta: Contributions) -> tuple[str, ...]:
         helping = []
         for i, own in enumerate(theta):
             less = _with(theta, i, max(0, own - self._steps[i]))
-            if own and less in self._seen and self._satisfied(less, i):
+            if own and less in self._seen and self._is_satisfied(less, i):
                 spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
                 if any(self._is_short(less, j) for j in spent):
                     helping.append(self._names[i])
         return tuple(helping)
-
-    def row(self, theta: Contributions, phase: str, mover: int | None = None) -> Step:
-        """Return the row of the story that tells what came of contributions."""
-        return describe_step(self._judge, self._seen[theta], theta, self._names, phase, mover)
 
     def _check_reachable(self) -> None:
         """Try whether all are satisfied if everybody gives all it has, or say who is not."""
@@ -247,7 +239,7 @@ class Search:
             f"{self._judge.confidence:g} is {max(math.floor(1000 * bounds[neediest]), 0) / 1000:g}"
         )
 
-    def _grown(self, theta: Contributions, phase: str = "grow") -> Contributions:
+    def _grow(self, theta: Contributions, phase: str = "grow") -> Contributions:
         """Let the neediest reveal points of their own, one after the other, until all have enough.
 
         theta: to grow from.
@@ -268,28 +260,28 @@ class Search:
             # Those who are short and have given all are helped by the next in need.
             i = (willing or open_hands)[0]
             helpless = (j for j in short if theta[j] == self._points[j])
-            theta = self._raised(theta, i, (*willing[:1], *helpless))
+            theta = self._raise(theta, i, (*willing[:1], *helpless))
         return theta
 
-    def _raised(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+    def _raise(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
         """Raise what one gives to the least with which those watched are satisfied, or to all.
 
         From where it is likely to be on, the way is doubled until it is too long, then divided.
         """
         most, step = self._points[i], self._steps[i]
         low = theta[i]
-        jump = max(step, self._crossing(theta, self._points, watched) - sum(theta))
+        jump = max(step, self._guess_crossing(theta, self._points, watched) - sum(theta))
         if not any(theta):
             jump = 2 * step
         while True:
             high = min(theta[i] + jump, most)
-            if self._enough(_with(theta, i, high), watched, i):
-                return _with(theta, i, self._divided(theta, i, watched, low, high))
+            if self._is_enough(_with(theta, i, high), watched, i):
+                return _with(theta, i, self._bisect(theta, i, watched, low, high))
             if high == most:
                 return _with(theta, i, most)
             low, jump = high, 2 * jump
 
-    def _trimmed(self, theta: Contributions) -> Contributions:
+    def _trim(self, theta: Contributions) -> Contributions:
         """Let each contributor in turn, who gives most first, go to its best response."""
         self._phase = "trim"
         for i in sorted(range(len(theta)), key=lambda i: (-theta[i], i)):
@@ -298,13 +290,13 @@ class Search:
             # Who has given all it has cannot answer for what others take away from it.
             spent = [j for j, n in enumerate(theta) if n == self._points[j] and j != i]
             watched = (i, *(j for j in spent if not self._is_short(theta, j)))
-            if self._enough(theta, watched, None):
-                theta = self._lowered(theta, i, watched)
+            if self._is_enough(theta, watched, None):
+                theta = self._lower(theta, i, watched)
             elif theta[i] < self._points[i]:
-                theta = self._raised(theta, i, watched)
+                theta = self._raise(theta, i, watched)
         return theta
 
-    def _lowered(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
+    def _lower(self, theta: Contributions, i: int, watched: Sequence[int]) -> Contributions:
         """Lower what one gives to the least with which those watched are still satisfied."""
         # Somebody must bring something, or there is nothing to train on.
         least = 0 if any(n for j, n in enumerate(theta) if j != i) else 1
@@ -312,12 +304,12 @@ class Search:
         jump = self._steps[i]
         while high > least:
             low = max(least, theta[i] - jump)
-            if not self._enough(_with(theta, i, low), watched, i):
-                return _with(theta, i, self._divided(theta, i, watched, low, high))
+            if not self._is_enough(_with(theta, i, low), watched, i):
+                return _with(theta, i, self._bisect(theta, i, watched, low, high))
             high, jump = low, 2 * jump
         return _with(theta, i, high)
 
-    def _divided(
+    def _bisect(
         self, theta: Contributions, i: int, watched: Sequence[int], low: int, high: int
     ) -> int:
         """Divide the way between too little and enough until it is no longer than a step.
@@ -330,15 +322,17 @@ class Search:
             middle, turn = (low + high) // 2, turn + 1
             less, more = _with(theta, i, low), _with(theta, i, high)
             if turn % 2 and less in self._seen:
-                likely = low + self._crossing(less, more, watched) - sum(less)
+                likely = low + self._guess_crossing(less, more, watched) - sum(less)
                 middle = min(max(likely, low + step), high - step)
-            if self._enough(_with(theta, i, middle), watched, i):
+            if self._is_enough(_with(theta, i, middle), watched, i):
                 high = middle
             else:
                 low = middle
         return high
 
-    def _crossing(self, less: Contributions, more: Contributions, watched: Sequence[int]) -> int:
+    def _guess_crossing(
+        self, less: Contributions, more: Contributions, watched: Sequence[int]
+    ) -> int:
         """Guess with how many points in all those watched have just enough.
 
         By a line between the bounds at both, over the logarithm of all points.
@@ -352,19 +346,19 @@ class Search:
         return math.ceil(math.exp(start - (end - start) * gaps[0] / (gaps[1] - gaps[0])))
 
     def _gap(self, theta: Contributions, watched: Sequence[int]) -> float:
-        bounds = self._judge.bounds(self._known(theta), self._level(theta))
+        bounds = self._judge.bounds(self._get_seen(theta), self._level(theta))
         return float((bounds - self._judge.goals)[list(watched)].min())
 
-    def _known(self, theta: Contributions) -> Matrix:
+    def _get_seen(self, theta: Contributions) -> Matrix:
         """Return what came of contributions; of everything, perhaps in earlier trials."""
         if theta not in self._seen and theta == self._points and self._everything is not None:
             return self._everything
         return self._seen[theta]
 
-    def _enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
+    def _is_enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
         """Try contributions, and tell whether those watched are satisfied."""
         self._look(theta, watched, mover)
-        return all(self._satisfied(theta, i) for i in watched)
+        return all(self._is_satisfied(theta, i) for i in watched)
 
     def _look_at_all(self, theta: Contributions) -> bool:
         """Try contributions, and tell whether all are satisfied, with the confidence asked for."""
@@ -373,10 +367,12 @@ class Search:
 
     def _look(self, theta: Contributions, watched: Sequence[int], mover: int | None = None) -> None:
         """Train with contributions, as often as it takes to tell whether some are satisfied."""
-        while not self._can_be_told(theta, watched):
+        while not self._is_decided(theta, watched):
             self._train(theta, max(FIRST_LOOK, 2 * len(self._seen.get(theta, ()))))
-            if self._can_be_told(theta, watched):
-                self.story.append(self.row(theta, self._phase, mover))
+            if self._is_decided(theta, watched):
+                judge, seen = self._judge, self._seen[theta]
+                row = describe_step(judge, seen, theta, self._names, self._phase, mover)
+                self.story.append(row)
 
     def _train(self, theta: Contributions, trials: int) -> None:
         """Train with contributions in so many trials, if there are as many."""
@@ -394,9 +390,10 @@ class Search:
         # as much.
         promised = self._algorithm.committed(theta)
         trials = range(self._first, self._first + self._trials)
-        return [self._bench.run(promised, theta, trial) for trial in trials]
+        source, seed = self._bench.source.fingerprint, self._bench.seed
+        return [Run(source, promised, theta, seed, trial) for trial in trials]
 
-    def _can_be_told(self, theta: Contributions, watched: Sequence[int]) -> bool:
+    def _is_decided(self, theta: Contributions, watched: Sequence[int]) -> bool:
         accuracies = self._seen.get(theta)
         if accuracies is None:
             return False
@@ -417,15 +414,15 @@ class Search:
     def _level(self, theta: Contributions) -> float:
         return self._judge.level(int(np.count_nonzero(theta)))
 
-    def _satisfied(self, theta: Contributions, i: int) -> bool:
+    def _is_satisfied(self, theta: Contributions, i: int) -> bool:
         return bool(self._judge.chances(self._seen[theta])[i] >= self._level(theta))
 
     def _is_short(self, theta: Contributions, i: int) -> bool:
-        return theta not in self._seen or not self._satisfied(theta, i)
+        return theta not in self._seen or not self._is_satisfied(theta, i)
 
     def _margins(self, theta: Contributions) -> Vector:
         """Return how far everybody is above its goal; if nobody gives, with what all had."""
-        accuracies = self._known(theta if theta in self._seen else self._points)
+        accuracies = self._get_seen(theta if theta in self._seen else self._points)
         return np.asarray(accuracies.mean(axis=0) - self._judge.goals)
 
 

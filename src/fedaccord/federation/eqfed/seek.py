@@ -26,10 +26,10 @@ from fedaccord.federation.defection.audit import Design, cut, run_audit
 from fedaccord.federation.defection.curves import Contributions, DefectionCurve, Proportion, wilson
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
-from fedaccord.federation.eqfed.search import Account, Bench, Search, Seeking, describe_step
+from fedaccord.federation.eqfed.search import Bench, Search, Seeking, describe_step
 from fedaccord.federation.partition import Halved, deals_anew
 from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import EngineMaker, Executor, open_executor
+from fedaccord.federation.runs.execute import EngineMaker, Executor
 from fedaccord.federation.runs.store import Outcome, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 
@@ -129,7 +129,7 @@ def seek_equilibrium(
     Design(source, algorithm, options.audit(options.trials))
     _check_algorithm(algorithm)
     clients, seed = len(source.names), options.seed
-    account = Account(options.allow(clients), progress)
+    bench = Bench(seed, options.allow(clients), progress)
     anew, choosing, verifying = _split(source, options.split, seed)
     judge = Judge(
         np.asarray(source.requirements, dtype=float),
@@ -138,8 +138,7 @@ def seek_equilibrium(
         same_points=not anew,
     )
     place: dict[str, Any] = {"engine": engine, "workers": workers, "store": store}
-    with open_executor(choosing, **place) as executor:
-        bench = Bench(choosing, executor, seed, account)
+    with bench.open(choosing, **place):
         search = Search(
             *(bench, algorithm, judge),
             trials=options.trials,
@@ -151,8 +150,7 @@ def seek_equilibrium(
         if verifying is choosing:
             verified, seen = _verify(bench, pledged, found, options)
     if verifying is not choosing:
-        with open_executor(verifying, **place) as executor:
-            bench = Bench(verifying, executor, seed, account)
+        with bench.open(verifying, **place):
             verified, seen = _verify(bench, pledged, found, options)
     if len(seen):
         rows.append(describe_step(judge, seen, found, source.names, "verify"))
@@ -163,11 +161,11 @@ def seek_equilibrium(
         requirements=tuple(float(r) for r in source.requirements),
         confidence=options.confidence,
         ending=ending,
-        helpers=search.helpers(found),
+        helpers=search.find_helpers(found),
         story=(*search.story, *rows),
         verified=verified,
-        runs=account.made,
-        reused=account.reused,
+        runs=bench.made,
+        reused=bench.reused,
         seed=seed,
         seconds=time.perf_counter() - started,
     )
@@ -235,9 +233,9 @@ def _verify(
     bench: Bench, algorithm: Algorithm, theta: Contributions, options: SeekOptions
 ) -> tuple[Verified | None, Matrix]:
     """Audit a plan in trials that chose nothing; return what was seen, and the accuracies."""
-    account, name = bench.account, algorithm.name
+    name = algorithm.name
     cuts = [(i, level) for i, n in enumerate(theta) if n for level in options.levels]
-    left = account.budget - account.made
+    left = bench.budget - bench.made
     # One trial of all cuts tells more than one more of nothing but the plan.
     full = min(options.checks, left - len(cuts) if left > len(cuts) else left)
     less = min(options.checks, (left - full) // len(cuts))
@@ -249,7 +247,7 @@ def _verify(
 
     def audit(**changed: Any) -> DefectionCurve:
         part = dataclasses.replace(design, options=dataclasses.replace(asked, **changed))
-        tell = lambda now: account.report("verify", theta, now.done)  # noqa: E731
+        tell = lambda now: bench.report("verify", theta, now.done)  # noqa: E731
         return run_audit(part, {name: theta}, executor, tell).curve(name)
 
     def outcomes(contributions: Contributions, trials: int) -> list[Outcome]:
@@ -259,8 +257,8 @@ def _verify(
 
     at_levels = {p.level: p.at_end for p in audit(trials=less).levels} if less else {}
     at_full = audit(levels=(1.0,))
-    account.made += len(executor.outcomes)
-    account.reused += executor.reused
+    bench.made += len(executor.outcomes)
+    bench.reused += executor.reused
     nothing = wilson(0, 0)
     verified = Verified(
         all_satisfied=at_full.all_satisfied,
