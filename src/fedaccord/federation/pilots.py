@@ -120,14 +120,20 @@ def run_pilots(
     engine: where the runs are made, as `defection_curves` has it.
     progress: told how many pilots are finished, of how many.
     """
-    _check_trains_together(algorithm)
+    if algorithm.trains_alone:
+        raise InputError(
+            f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
+            "plan for an algorithm that trains together, such as FedAvg"
+        )
     wanted = _read_goals(source, goals)
     validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
     _check_goals(source, wanted, validation)
     asked = _choose_source(source, algorithm, wanted)
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
-    aimed = 0 if aim is None else _count_aimed(total, len(points))
+    # A third of the pilots is aimed, if the design is made once all the same.
+    spare = max(0, total - _whole_design(len(points)))
+    aimed = 0 if aim is None else min(total // REPEATS, spare)
     with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
         pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
@@ -228,11 +234,6 @@ def check_budget(budget: Any) -> int:
     return int(budget)
 
 
-def _count_aimed(budget: int, clients: int) -> int:
-    """Return how many pilots are aimed: a third, if the design is made once all the same."""
-    return min(budget // REPEATS, max(0, budget - _whole_design(clients)))
-
-
 def _whole_design(clients: int) -> int:
     return len(FIRST_LEVELS) + len(MORE_LEVELS) + 2 * clients
 
@@ -262,14 +263,6 @@ def _part(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
     return tuple(brought)
 
 
-def _check_trains_together(algorithm: Algorithm) -> None:
-    if algorithm.trains_alone:
-        raise InputError(
-            f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
-            "plan for an algorithm that trains together, such as FedAvg"
-        )
-
-
 def _read_goals(source: Source, goals: ArrayLike | None) -> Vector:
     values = source.requirements if goals is None else as_numbers(goals, "goals")
     if values.ndim == 0:
@@ -283,7 +276,7 @@ def _read_goals(source: Source, goals: ArrayLike | None) -> Vector:
 
 
 def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> None:
-    """Refuse, before anything is trained, what no training could be known to reach."""
+    """Raise an error, before anything is trained, at what no training could be known to reach."""
     for name, goal, points in zip(source.names, goals, validation, strict=True):
         if not 0 < goal <= 1:
             raise InputError(

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,14 @@ class Pledged(Algorithm):
         if self.stop_after is not None:
             check_whole("stop_after", self.stop_after)
         if self.commitment is not None:
-            object.__setattr__(self, "commitment", _counts(self.commitment))
+            given: object = self.commitment
+            listed = isinstance(given, list | tuple) and any(given)
+            if not listed or not all(type(n) is int and n >= 0 for n in self.commitment):
+                raise InputError(
+                    "commitment must be a list of whole numbers of points, not all zero; got "
+                    f"{given!r}"
+                )
+            object.__setattr__(self, "commitment", tuple(self.commitment))
 
     def committed(self, contributions: Sequence[int]) -> Pledged:
         """Return the algorithm with what clients have pledged, where it does not have it yet."""
@@ -153,13 +159,3 @@ class Pledged(Algorithm):
             return True
         used = state.used_up[state.shares > 0]
         return bool(used.any() if self.ends == "first" else used.all())
-
-
-def _counts(given: Any) -> tuple[int, ...]:
-    """Read how many points are pledged, or say that these are none."""
-    listed = isinstance(given, list | tuple)
-    if not (listed and any(given) and all(type(n) is int and n >= 0 for n in given)):
-        raise InputError(
-            f"commitment must be a list of whole numbers of points, not all zero; got {given!r}"
-        )
-    return tuple(given)

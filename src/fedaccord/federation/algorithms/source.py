@@ -43,16 +43,13 @@ def digest(kind: type) -> str:
             wrapped = (getattr(member, key, None) for key in ("fget", "__func__", "func"))
             held = next((one for one in wrapped if one is not None), member)
             if isinstance(held, FunctionType):
-                if name not in IRRELEVANT and not _is_made_by_dataclass(name, held):
+                made = name == "__init__" and held.__code__.co_filename == "<string>"
+                if name not in IRRELEVANT and not made:
                     defaults = _plain((held.__defaults__, held.__kwdefaults__))
                     found.append((name, _source(held.__code__), defaults))
             elif not name.startswith("__"):
                 found.append((name, _plain(held)))
     return hashlib.sha256(repr(found).encode()).hexdigest()
-
-
-def _is_made_by_dataclass(name: str, function: FunctionType) -> bool:
-    return name == "__init__" and function.__code__.co_filename == "<string>"
 
 
 # Once per method: a file may be edited while a program that has read it is running.

@@ -46,7 +46,8 @@ RESULTS = 1
 # How much of the pre-training pool the network that scores by loss is measured on.
 HOLDOUT = 10
 
-# What a config may say of agents that are sites.
+# The sections that divide points among agents, and what they may say of agents that are sites.
+OF_POOLS = ("pools", "difficulty", "pretraining", "agents")
 BESIDE_SITES = ("agents.validation", "agents.requirement", "pretraining.weights")
 # How many points each choice of a search sees at least: one pass over a small pool tells nothing.
 SEEN = 10_000
@@ -90,7 +91,12 @@ class Building:
         """The data set."""
         given = dataclasses.asdict(self.config.data)
         if given["source"] in ("npz", "csv"):
-            given["source"] = _with_suffix(given.pop("path"), given["source"])
+            kind, path = given["source"], given.pop("path")
+            if not path.lower().endswith(f".{kind}"):
+                raise InputError(
+                    f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}'
+                )
+            given["source"] = path
         with self._stage("reading the data"):
             return load_data(**given)
 
@@ -186,13 +192,10 @@ class Building:
     @cached_property
     def weights(self) -> PretrainedWeights | None:
         """What the network has learnt before; None for nothing."""
-        wanted = self.config.pretraining
-        if wanted.weights is not None:
-            return self._read_weights(wanted.weights)
-        return self.new_weights() if wanted.batches else None
-
-    def _read_weights(self, path: str) -> PretrainedWeights:
-        """Read weights, and refuse those that may have seen the agents' points."""
+        path = self.config.pretraining.weights
+        if path is None:
+            return self.new_weights() if self.config.pretraining.batches else None
+        # Weights that may have seen the agents' points are refused.
         weights, pool = PretrainedWeights.load(path), self.pools.pretraining
         seen = weights.provenance.get("pool")
         # Those made elsewhere do not say on what, and are taken.
@@ -257,33 +260,24 @@ class Building:
         wanted = self.config.agents
         if self.data.sites is not None:
             return self._build_sites(wanted, seed)
-        hard, easy = Bands(wanted.hard, wanted.easy).pools(self.scores)
+        options = dataclasses.asdict(wanted)
+        hard, easy = Bands(options.pop("hard"), options.pop("easy")).pools(self.scores)
         return Dealer(
             *(self.pools.agents, hard, easy),
             model=self.model,
-            mixtures=wanted.mixtures,
-            points=wanted.points,
-            validation=wanted.validation,
-            requirement=wanted.requirement,
-            names=wanted.names,
             weights=self.weights,
             seed=seed,
+            **options,
         )
 
     def _build_sites(self, wanted: AgentSettings, seed: int) -> SiteDealer:
         for name in sorted(self.config.given):
             section, _, key = name.partition(".")
-            if name in BESIDE_SITES or section not in (
-                "pools",
-                "difficulty",
-                "pretraining",
-                "agents",
-            ):
-                continue
-            raise InputError(
-                f"{self.data.source} has sites, which are the agents and keep all their points: "
-                f"leave out [{section}] {key}"
-            )
+            if section in OF_POOLS and name not in BESIDE_SITES:
+                raise InputError(
+                    f"{self.data.source} has sites, which are the agents and keep all their "
+                    f"points: leave out [{section}] {key}"
+                )
         weights = self.config.pretraining.weights
         return SiteDealer(
             self.data,
@@ -339,12 +333,6 @@ class Building:
 def _size(wanted: int | None, points: int, usual: tuple[int, int]) -> int:
     part, most = usual
     return min(points // part, most) if wanted is None else wanted
-
-
-def _with_suffix(path: str, kind: str) -> str:
-    if not path.lower().endswith(f".{kind}"):
-        raise InputError(f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}')
-    return path
 
 
 def _digest(*parts: Any) -> str:

@@ -339,15 +339,14 @@ class Search:
         """
         if less not in self._seen or not any(less):
             return 0
-        gaps = [self._gap(theta, watched) for theta in (less, more)]
+        gaps = []
+        for theta in (less, more):
+            bounds = self._judge.bounds(self._get_seen(theta), self._level(theta))
+            gaps.append(float((bounds - self._judge.goals)[list(watched)].min()))
         if not gaps[0] < 0 < gaps[1]:
             return 0
         start, end = math.log(sum(less)), math.log(sum(more))
         return math.ceil(math.exp(start - (end - start) * gaps[0] / (gaps[1] - gaps[0])))
-
-    def _gap(self, theta: Contributions, watched: Sequence[int]) -> float:
-        bounds = self._judge.bounds(self._get_seen(theta), self._level(theta))
-        return float((bounds - self._judge.goals)[list(watched)].min())
 
     def _get_seen(self, theta: Contributions) -> Matrix:
         """Return what came of contributions; of everything, perhaps in earlier trials."""

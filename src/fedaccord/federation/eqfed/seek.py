@@ -133,7 +133,7 @@ def seek_equilibrium(
     anew, choosing, verifying = _split(source, options.split, seed)
     judge = Judge(
         np.asarray(source.requirements, dtype=float),
-        _validation_points(choosing),
+        np.array([len(client.validation_labels) for client in choosing.deal(SEEKING).clients]),
         confidence=options.confidence,
         same_points=not anew,
     )
@@ -255,6 +255,10 @@ def _verify(
         runs = [design.run(name, contributions, trial, full=theta) for trial in numbers]
         return [executor.outcomes[run.key] for run in runs]
 
+    def others_satisfied(i: int, level: float) -> Proportion:
+        found = [outcome.satisfied for outcome in outcomes(cut(theta, i, level), less)]
+        return wilson(sum(all(who[:i] + who[i + 1 :]) for who in found), len(found))
+
     at_levels = {p.level: p.at_end for p in audit(trials=less).levels} if less else {}
     at_full = audit(levels=(1.0,))
     bench.made += len(executor.outcomes)
@@ -268,7 +272,7 @@ def _verify(
                 client=design.names[i],
                 level=level,
                 satisfied=at_levels[level].clients[design.names[i]] if less else nothing,
-                others=_others_satisfied(outcomes(cut(theta, i, level), less), i),
+                others=others_satisfied(i, level),
             )
             for i, level in cuts
         ),
@@ -278,16 +282,6 @@ def _verify(
     )
     seen = [outcome.accuracies for outcome in outcomes(theta, full)]
     return verified, np.nan_to_num(seen, nan=0.0)
-
-
-def _others_satisfied(outcomes: list[Outcome], client: int) -> Proportion:
-    others = [o.satisfied[:client] + o.satisfied[client + 1 :] for o in outcomes]
-    return wilson(sum(map(all, others)), len(others))
-
-
-def _validation_points(source: Source) -> np.ndarray[Any, Any]:
-    clients = source.deal(SEEKING).clients
-    return np.array([len(client.validation_labels) for client in clients])
 
 
 def _check_algorithm(algorithm: Algorithm) -> None:
