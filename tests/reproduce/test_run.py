@@ -236,3 +236,12 @@ def test_every_claim_of_the_paper_has_its_sentences_and_a_check():
     assert list(known) == list(claims.read_texts())
     assert len(known) == 50
     assert all(texts["measured"] for texts in claims.read_texts().values())
+
+
+@pytest.mark.parametrize("id", claims.read_texts())
+def test_every_claim_of_the_paper_can_fail_and_is_corrected_just_if_it_can_be_refuted(id) -> None:
+    texts = claims.read_texts()[id]
+    said = {"claim", "place", "paper", "minutes", "measured", "correction"}
+    assert texts.keys() <= said | {"holds", "shown", "refuted"}
+    assert texts.get("holds") or texts.get("shown")
+    assert ("refuted" in texts) == ("correction" in texts)
