@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -82,9 +83,9 @@ def is_smooth_stable(game: CoverageGame, theta: Vector) -> bool:
     return bool(reached and all(short))
 
 
-def build_entry(name: str) -> CoverageGame:
+def build_entry(name: str, **options: Any) -> CoverageGame:
     """Return a coverage game of the catalogue."""
-    game = catalog.build(name)
+    game = catalog.build(name, **options)
     assert isinstance(game, CoverageGame)
     return game
 
@@ -201,7 +202,8 @@ def write_pairs(pairs: Sequence[tuple[int, int]]) -> str:
 def coverage_hardness(setting: Setting) -> Measured:
     """Find equilibria of agents uniform on sets by convex minimisation, from several starts."""
     count, agents = GAMES[setting.full] // 2, 20_000 if setting.full else 2_000
-    games = [entry_sets("k4"), entry_sets("flower"), *(draw_set_game(n) for n in range(count))]
+    flower = entry_sets("flower", model="coverage", petals=16)
+    games = [entry_sets("k4"), flower, *(draw_set_game(n) for n in range(count))]
     found = [find_convex_equilibrium(*game) for game in games]
     spread, regret, apart = (max(column) for column in zip(*found, strict=True))
     large = solve_stable(make_ring(agents))
@@ -217,7 +219,7 @@ def coverage_hardness(setting: Setting) -> Measured:
         ring_total=large.total,
         ring_proved=proved and audit(large.game, large.allocation).stable is Answer.TRUE,
         seed=SEED,
-        words={"worst_of_k4": max(found[0]), "flower": games[1][1].size, "count": count},
+        words={"worst_of_k4": max(found[0]), "flower": flower[1].size, "count": count},
     )
 
 
@@ -229,11 +231,9 @@ def has_envy_between(share: Fraction) -> bool:
     return answers == [Answer.TRUE, Answer.TRUE, Answer.FALSE]
 
 
-def entry_sets(name: str) -> tuple[Matrix, Vector]:
+def entry_sets(name: str, **options: Any) -> tuple[Matrix, Vector]:
     """Return the incidence and the requirements of a game of the catalogue with uniform agents."""
-    options = {"model": "coverage", "petals": 16} if name == "flower" else {}
-    game = catalog.build(name, **options)
-    assert isinstance(game, CoverageGame)
+    game = build_entry(name, **options)
     return (game.distributions.toarray() > 0).astype(float), game.requirements
 
 
