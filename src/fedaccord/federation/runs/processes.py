@@ -138,10 +138,10 @@ class Process:
         if self._errors is not None:
             self._errors.close()
 
-    def read_errors(self, characters: int = 2000) -> str:
+    def read_errors(self) -> str:
         """Return the end of what a quiet process said, to find out why it ended."""
         if self._errors is None:
             return ""
         log = self._errors.fileno()
-        start = max(0, os.fstat(log).st_size - characters)
-        return os.pread(log, characters, start).decode(errors="replace").strip()
+        start = max(0, os.fstat(log).st_size - 2000)
+        return os.pread(log, 2000, start).decode(errors="replace").strip()

@@ -103,10 +103,10 @@ def _check_address(address: str) -> str:
         address = os.environ.get("RAY_ADDRESS") or "auto"
     if address == "auto":
         return address
-    parts = ADDRESS.fullmatch(address)
-    if parts is None or int(parts["port"]) > 65535:
-        raise _no_address(address)
     try:
+        parts = ADDRESS.fullmatch(address)
+        if parts is None or int(parts["port"]) > 65535:
+            raise ValueError
         host = parts["host"].strip("[]")
         socket.create_connection((host, int(parts["port"])), timeout=REACH).close()
     except OSError as error:
@@ -115,16 +115,13 @@ def _check_address(address: str) -> str:
             "(ray start --head), or correct the address"
         ) from None
     except ValueError:
-        # Names of machines have letters between their dots, and not too many.
-        raise _no_address(address) from None
+        # Also of a name that no machine has: those have letters between their dots, and not too
+        # many.
+        raise InputError(
+            f"the address of a Ray cluster must be auto, host:port or ray://host:port; got "
+            f"{address!r}; leave it out to start Ray on this machine"
+        ) from None
     return address
-
-
-def _no_address(address: str) -> InputError:
-    return InputError(
-        f"the address of a Ray cluster must be auto, host:port or ray://host:port; got "
-        f"{address!r}; leave it out to start Ray on this machine"
-    )
 
 
 class _Driver:
