@@ -131,7 +131,7 @@ class Dealer(_Dealing):
         if len(np.intersect1d(hard_places, easy_places)):
             raise InputError("a point is both in the hard and in the easy pool; keep it in one")
         kept = pool.take(np.concatenate([hard_places, easy_places]))
-        sizes = _whole(_one_each(points, named, "points"), named)
+        sizes = _whole(read_each(points, named, "points", "one of points"), named)
         # A frozen dataclass is filled through its dict.
         vars(self).update(
             pool=kept,
@@ -140,7 +140,7 @@ class Dealer(_Dealing):
             mixtures=mixed,
             sizes=sizes,
             validation=check_part(validation),
-            requirements=_one_each(requirement, named, "requirements"),
+            requirements=read_each(requirement, named, "requirements", "one of requirements"),
             names=named,
             model=model,
             weights=weights,
@@ -238,7 +238,9 @@ class SiteDealer(_Dealing):
         vars(self).update(
             data=data,
             validation=check_part(validation),
-            requirements=_one_each(requirement, data.site_names, "requirements"),
+            requirements=read_each(
+                requirement, data.site_names, "requirements", "one of requirements"
+            ),
             names=data.site_names,
             model=model,
             weights=weights,
@@ -430,13 +432,20 @@ def _whole(sizes: Vector, names: Sequence[str]) -> Counts:
     return frozen(sizes.astype(np.int64))
 
 
-def _one_each(value: float | Sequence[float], names: Sequence[str], what: str) -> Vector:
-    values = as_numbers(value, what)
-    if values.ndim == 0:
-        values = np.repeat(values, len(names))
-    if len(values) != len(names):
+def read_each(values: ArrayLike, names: Sequence[str], what: str, one: str) -> Vector:
+    """Return a number for each client, or raise an InputError.
+
+    values: one for all, or one each.
+    names: the clients'.
+    what: the numbers are called.
+    one: of them is called, for messages.
+    """
+    numbers = as_numbers(values, what)
+    if numbers.ndim == 0:
+        numbers = np.repeat(numbers, len(names))
+    if numbers.shape != (len(names),):
         raise InputError(
-            f"{len(names)} clients need one of {what} each, in this order: {', '.join(names)}; "
-            f"got {len(values)}"
+            f"{len(names)} clients need {one} each, in this order: {', '.join(names)}; got "
+            f"{numbers.size}"
         )
-    return frozen(values)
+    return frozen(numbers)

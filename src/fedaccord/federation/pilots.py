@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Vector, as_numbers, frozen
+from fedaccord._checks import Vector
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.partition import Dealer, SiteDealer, set_goals
+from fedaccord.federation.partition import Dealer, SiteDealer, read_each, set_goals
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
@@ -125,7 +125,8 @@ def run_pilots(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
             "plan for an algorithm that trains together, such as FedAvg"
         )
-    wanted = _read_goals(source, goals)
+    given = source.requirements if goals is None else goals
+    wanted = read_each(given, source.names, "goals", "one goal")
     validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
     _check_goals(source, wanted, validation)
     asked = _choose_source(source, algorithm, wanted)
@@ -261,18 +262,6 @@ def _part(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
         # Of very few points so little would be nothing at all, and nobody could train.
         brought[int(np.argmax(np.multiply(sizes, levels)))] = 1
     return tuple(brought)
-
-
-def _read_goals(source: Source, goals: ArrayLike | None) -> Vector:
-    values = source.requirements if goals is None else as_numbers(goals, "goals")
-    if values.ndim == 0:
-        values = np.repeat(values, len(source.names))
-    if values.shape != (len(source.names),):
-        raise InputError(
-            f"{len(source.names)} clients need one goal each, in this order: "
-            f"{', '.join(source.names)}; got {values.size}"
-        )
-    return frozen(values)
 
 
 def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> None:

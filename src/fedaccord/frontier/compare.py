@@ -71,7 +71,7 @@ def compare_algorithms(
     store: RunStore | str | Path | None = None,
     progress: Callable[[Stage], None] | None = None,
 ) -> Frontier:
-    """Tell of each algorithm, with its plan, who is satisfied, who could cut, and what it takes.
+    """Compare algorithms, each with its plan: who is satisfied, who could cut, what it takes.
 
     Plans are made on trials of their own. Then each algorithm is audited twice, by P1 and by P2,
     on trials that chose nothing; all runs of a trial have the same data and the same seed.

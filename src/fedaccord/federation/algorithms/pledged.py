@@ -123,7 +123,7 @@ class Pledged(Algorithm):
         )
 
     def _check_rounds(self, pledged: Counts) -> None:
-        """Refuse so few rounds that the pledges would never be used up, and a cut never felt."""
+        """Raise an InputError at too few rounds to use up the pledges: a cut would not be felt."""
         total = self.batch_size * self.local_batches * np.count_nonzero(pledged)
         needed = math.ceil(self.passes * int(pledged.sum()) / total - SLACK)
         if needed > self.rounds:

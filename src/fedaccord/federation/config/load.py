@@ -84,7 +84,7 @@ class Config:
     given: frozenset[str] = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse agents that cannot be mixed, if they are to be."""
+        """Raise an InputError at agents that cannot be mixed, if they are to be."""
         # An npz file may have sites without being asked for them.
         may_have_sites = self.data.source == "npz" and "agents.mixtures" not in self.given
         if self.data.site is None and not may_have_sites:
@@ -200,7 +200,7 @@ def _locate_files(section: str, table: Any, folder: Path | None) -> Any:
 
 @contextlib.contextmanager
 def _name_file(path: str | Path) -> Iterator[None]:
-    """Say in which file a fault is, where it is not said yet."""
+    """Name the file in a fault's sentence, where it is not named yet."""
     try:
         yield
     except tomllib.TOMLDecodeError as error:

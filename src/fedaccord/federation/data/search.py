@@ -53,7 +53,7 @@ def search_hyperparameters(
     path: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Draw, ...]:
-    """Try random learning rates and batch sizes; give all that were tried, the best first.
+    """Try random learning rates and batch sizes; return all that were tried, the best first.
 
     Learning rates are log-uniform in 1e-6 to 1e-2, batches of 4, 8, 64, 128, 256 or 512 points.
     Every choice starts from the same model and sees as many points. More draws try the same

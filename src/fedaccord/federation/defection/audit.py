@@ -28,9 +28,9 @@ from fedaccord.federation.defection.curves import (
     DefectionAudit,
     Proportion,
     Trial,
-    all_satisfied,
     clustered,
-    defectors_satisfied,
+    count_all_satisfied,
+    count_defectors_satisfied,
     sum_up,
 )
 from fedaccord.federation.runs.engines import Engine, Source
@@ -281,10 +281,10 @@ class _Cell:
         """Count the trials that are finished now; the order in which runs end does not matter."""
         while not self.ended and all(run.key in outcomes for _, run in self._next):
             self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
-            self.satisfied = defectors_satisfied(self.finished, self._design.drawn)
+            self.satisfied = count_defectors_satisfied(self.finished, self._design.drawn)
             widest, width = self.satisfied.width, self._design.options.width
             if self.level == 1:
-                widest = max(widest, all_satisfied(self.finished).width)
+                widest = max(widest, count_all_satisfied(self.finished).width)
             enough = len(self.finished) >= FEWEST_TRIALS and width is not None
             self.stopped = enough and widest <= (width or 0)
             if not self.ended:

@@ -376,8 +376,8 @@ def sum_up(
             )
             for level in levels
         ),
-        all_satisfied=all_satisfied(full),
-        all_by_then=all_satisfied(full, by_then),
+        all_satisfied=count_all_satisfied(full),
+        all_by_then=count_all_satisfied(full, by_then),
         total_samples=float(np.mean(used)),
         total_draws=float(np.mean(sampled)),
         diverged=sum(run.diverged for run in counted.values()),
@@ -386,12 +386,12 @@ def sum_up(
     )
 
 
-def all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Proportion:
+def count_all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Proportion:
     """Count the trials at full contribution in which all were satisfied."""
     return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
 
 
-def defectors_satisfied(trials: Sequence[Trial], drawn: int) -> Proportion:
+def count_defectors_satisfied(trials: Sequence[Trial], drawn: int) -> Proportion:
     """Count how often whoever defected was satisfied at the last evaluation.
 
     trials: those finished.

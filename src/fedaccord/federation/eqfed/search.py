@@ -137,7 +137,7 @@ class Search:
         self._phase = "grow"
 
     def find_equilibrium(self) -> tuple[Contributions, str]:
-        """Grow, trim over and over, and confirm; give the contributions, and how it ended."""
+        """Grow, trim over and over, and confirm; return the contributions, and how it ended."""
         self._check_reachable()
         try:
             theta, ending = self._find_fixed_point(self._grow((0,) * len(self._points)))
