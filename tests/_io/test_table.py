@@ -282,7 +282,7 @@ def test_counts_that_are_withheld_are_the_middle_and_noted(tmp_path):
     found = Histograms.load(written(tmp_path, text))
     assert found.labels == ("clear", "ill")
     assert found.counts.tolist() == [[100, 5], [50, 2]]
-    assert any("2 of the counts" in note and "5 for <11" in note for note in found.notes)
+    assert any("2 counts in" in note and "5 for <11" in note for note in found.notes)
     assert any("ASSUMED to be the middle" in said for said in found.planning_game()[1])
     with pytest.raises(InputError, match=r"Total in line 4 .* is 15, .* sum of the others is 0"):
         Histograms.load(written(tmp_path, text.replace(",9,", ",15,")))

@@ -351,3 +351,61 @@ def kept_runs() -> int:
             return int(store.execute("SELECT count(*) FROM runs").fetchone()[0])
     except sqlite3.OperationalError:
         return 0
+
+
+# Tables as people have them.
+
+
+def test_a_hospital_without_cases_goes_from_histograms_to_a_plan_that_holds(tmp_path):
+    text = "Hospital;clear;ill;Need\nNorth;500;250;400\nSouth;100;<11;300\nEmpty;;;100\n"
+    path, game, plan = (tmp_path / name for name in ("h.csv", "game.json", "plan.csv"))
+    result = run("plan", write(path, text), "--save", plan, "--save-game", game)
+    assert result.code == 0
+    assert "Agents without samples (Empty)" in result.stdout
+    assert "1 count in" in result.stdout and "5 for <11" in result.stderr
+    assert "'Hospital' is read as agent" in result.stderr
+    assert json.loads(game.read_text())["limits"] == [None, None, 0]
+    found = run("check", game, plan)
+    assert found.code == 0 and "Empty gives 0" in found.stdout
+
+
+def test_a_hospital_without_cases_in_any_pilot_is_noted_unless_its_limit_is_zero(tmp_path):
+    text = "pilot,agent,contribution,accuracy,limit\n1,a,50,0.5,90\n1,b,0,0.4,\n"
+    result = run("plan", write(tmp_path / "p.csv", text))
+    assert "b gives nothing in any pilot" in result.stderr
+    assert "the limit 0" in result.stderr
+    result = run("plan", write(tmp_path / "p.csv", text.replace("0.4,", "0.4,0")))
+    assert "gives nothing" not in result.stderr
+
+
+def test_files_that_were_swapped_get_the_command_that_takes_them(tmp_path):
+    game = write(tmp_path / "game.json", json.dumps(TWO_HOSPITALS))
+    histograms = write(tmp_path / "h.csv", HISTOGRAMS)
+    offer = write(tmp_path / "offer.csv", "site,cases\na,5\n")
+    listed = write(tmp_path / "offer.json", '{"contributions": [5, 6]}')
+    pilots = write(tmp_path / "p.csv", "pilot,agent,contribution,accuracy\n1,a,5,0.5\n")
+    for command, words in (
+        (("plan", offer), "'fedaccord check GAME.json"),
+        (("plan", listed), "'fedaccord check GAME.json FILE' takes them"),
+        (("plan", pilots, "--goal", "0.4", "--histograms", offer), "table of label histograms is"),
+        (("plan", pilots, "--goal", "0.4", "--histograms", game), "is JSON and not a table"),
+        (("check", game, histograms), "'fedaccord plan"),
+        (("check", game, pilots), "is a table of pilots"),
+        (("check", game, game), "'fedaccord solve"),
+        (("check", offer, game), "is a table, and JSON is needed here"),
+        (("solve", histograms), "'fedaccord plan"),
+        (("plan", game, "--sheet", "1"), "--sheet names a sheet of a workbook"),
+        (("check", game, offer, "--sheet", "1"), "has no sheets"),
+    ):
+        assert_refused(run(*command), words)
+
+
+def test_a_workbook_goes_through_plan_and_check(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Site", "clear", "ill", "need"], ["A", 500, 250, 400], ["B", 100, 200, 300]):
+        book.active.append(row)
+    book.save(tmp_path / "h.xlsx")
+    game, plan = tmp_path / "game.json", tmp_path / "plan.xlsx"
+    assert run("plan", tmp_path / "h.xlsx", "--save", plan, "--save-game", game).code == 0
+    assert run("check", game, plan).code == 0

@@ -7,6 +7,7 @@ import pytest
 import typer.main
 
 from fedaccord._io import table
+from fedaccord._io.columns import SYNONYMS
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 
@@ -60,7 +61,7 @@ def test_the_headings_that_mean_a_column_are_on_the_page_of_tables():
     text = (Path(__file__).parents[2] / "docs/reference/tables.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", part("Headings", text), re.MULTILINE)
     said = {name: tuple(re.findall(r"`([^`]+)`", cell)) for name, cell in rows}
-    assert said == dict(table.SYNONYMS)
+    assert said == dict(SYNONYMS)
 
 
 def test_the_pages_own_files_can_be_read(tmp_path):

@@ -1,8 +1,7 @@
 """Tables that people write by hand or save from a spreadsheet, and those we write.
 
-A table is a CSV file in any of the usual dialects, or an Excel workbook. Here is which columns each
-kind of table has, which other headings mean them, and how their cells become numbers: a cell that
-could be read in two ways is refused.
+A table is a CSV file in any of the usual dialects, or an Excel workbook. A cell that could be read
+in two ways is refused.
 """
 
 from __future__ import annotations
@@ -11,63 +10,17 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal
 
 from fedaccord._checks import as_numbers, find_closest
+from fedaccord._io.columns import OWN, SYNONYMS, TOTALS, TYPES, Type
 from fedaccord._io.files import read_bytes, replace_file
 from fedaccord.errors import InputError
 
-Type = Literal["name", "count", "amount", "share"]
-
-# What the cells of each column are: names, whole counts, any amounts, or shares of one.
-TYPES: Mapping[str, Type] = {
-    "pilot": "name",
-    "agent": "name",
-    "label": "name",
-    "contribution": "count",
-    "count": "count",
-    "validation": "count",
-    "limit": "count",
-    "minimum": "count",
-    "need": "amount",
-    "cost": "amount",
-    "accuracy": "share",
-    "goal": "share",
-}
-# The headings that mean a column, beside its own name, in small letters and with single spaces.
-SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "pilot": ("pilots", "run", "experiment"),
-    "agent": (
-        *("agents", "hospital", "site", "client", "member", "centre", "center"),
-        *("institution", "clinic", "name"),
-    ),
-    "label": ("labels", "class", "diagnosis", "category"),
-    "contribution": ("contributions", "cases", "samples", "n", "patients", "given", "gives"),
-    "count": ("counts", "cases", "samples", "n", "patients"),
-    "validation": ("validation size", "validation points", "validation cases"),
-    "limit": ("limits", "available", "max", "maximum"),
-    "minimum": ("minimums", "min"),
-    "need": ("needs", "needed"),
-    "cost": ("costs", "price"),
-    "accuracy": ("accuracies", "acc"),
-    "goal": ("goals", "target", "target accuracy"),
-}
-# What an agent has one of: the field that keeps it, and what it is where nothing is said.
-OWN: Mapping[str, tuple[str, float]] = {
-    "need": ("needs", math.nan),
-    "goal": ("goals", math.nan),
-    "validation": ("validation", math.nan),
-    "limit": ("limits", math.inf),
-    "minimum": ("minimums", 0.0),
-    "cost": ("costs", 1.0),
-}
-# What a line is called that sums up the others.
-TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))
 # Spaces and quotes that stand between thousands, and a minus that is no hyphen.
 PLAINER = str.maketrans(
     {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-", "\uff05": "%"}
@@ -441,10 +394,10 @@ class Sheet:
     def _check_total(self, name: str, rest: Sheet) -> None:
         """Refuse a sum that is not one; counts that were withheld leave it some room."""
         last = len(self.lines) - 1
-        total = self.number(name, last)
         bounds = [SUPPRESSED.fullmatch(cell) for cell in rest.cells[name]]
         room = sum(2 * find_middle(bound) for bound in bounds if bound)
         values = rest.numbers(name, suppressed=True)
+        total = self.number(name, last)
         known = sum(v for v, b in zip(values, bounds, strict=True) if b is None and v == v)
         if total < known - 1e-9 * abs(known) or total > (known + room) * (1 + 1e-9):
             raise InputError(

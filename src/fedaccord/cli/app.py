@@ -7,6 +7,7 @@ Ctrl-C. Each fault is one sentence on standard error.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shlex
 import sys
@@ -219,7 +220,13 @@ def complain_of(notes: Iterable[str]) -> None:
         complain(note)
 
 
-# Checks of files to write.
+# Checks of what is asked for, and of files to write.
+
+
+def check_time_limit(seconds: float) -> None:
+    """Refuse a limit that is no time."""
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(f"--time-limit must be a number of seconds above 0; got {seconds:g}")
 
 
 def check_report(report: str | None, *, keep: str | Path | None = None) -> None:

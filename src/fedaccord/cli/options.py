@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
 import tomllib
 from contextlib import contextmanager
 from importlib import resources
@@ -77,12 +76,6 @@ CacheFolder = Annotated[
         help=f"Keeps scores and start weights that took long. Default: {CACHE}.",
     ),
 ]
-
-
-def check_time_limit(seconds: float) -> None:
-    """Refuse a limit that is no time."""
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(f"--time-limit must be a number of seconds above 0; got {seconds:g}")
 
 
 # Options that are fields of a section of a config.

@@ -15,6 +15,7 @@ from fedaccord.cli.app import (
     check_destination,
     check_folder,
     check_report,
+    check_time_limit,
     command_line,
     complain_of,
     describe_files,
@@ -31,7 +32,6 @@ from fedaccord.cli.options import (
     SheetName,
     Workers,
     build_source,
-    check_time_limit,
     choose_algorithms,
     choose_engine,
     explain_interrupt,
@@ -279,7 +279,6 @@ def plan(
         complain(f"there is no plan: {error}")
         return 1
     from fedaccord.planning.plan import make_plan
-    from fedaccord.report.plan import show_plan
 
     # Solvers in machine code would not look at an interrupt until they are done, and nothing that
     # took long is lost.
@@ -294,6 +293,12 @@ def plan(
         )
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
+    return _show(found, files, report=report, as_json=as_json)
+
+
+def _show(found: Plan, files: list[tuple[str, str]], *, report: str | None, as_json: bool) -> int:
+    """Write the plan's page where one was asked for, print the plan, return the exit code."""
+    from fedaccord.report.plan import show_plan
 
     def make_page() -> Page:
         from fedaccord.report.plan_page import plan_page

@@ -12,11 +12,12 @@ from fedaccord.cli.app import (
     app,
     check_destination,
     check_report,
+    check_time_limit,
     command_line,
     describe_files,
     present,
 )
-from fedaccord.cli.options import AsJson, GameFile, ReportFile, check_time_limit
+from fedaccord.cli.options import AsJson, GameFile, ReportFile
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, interruptible, progress
 

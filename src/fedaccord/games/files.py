@@ -138,6 +138,11 @@ def _write_beside(game: Game, target: Path) -> dict[str, Any]:
 
 def _read_model(data: Mapping[str, Any]) -> str:
     models = ", ".join(f'"{name}"' for name in MODELS)
+    if "model" not in data and "contributions" in data:
+        raise InputError(
+            "these are contributions, and a game is needed here: 'fedaccord check GAME.json FILE' "
+            "takes them"
+        )
     if "model" not in data:
         raise InputError(f'the key "model" is missing; add it with one of {models}')
     model = data["model"]

@@ -19,10 +19,12 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, TOTALS, Rows, Sheet, read_rows
+from fedaccord._io.columns import TOTALS
+from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, Rows, Sheet, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.pilots import read_own
+from fedaccord.wording import count, pluralize
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
@@ -247,8 +249,9 @@ def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
     withheld = [cell for cell in cells if SUPPRESSED.fullmatch(cell)]
     if withheld:
         sheet.notes.append(
-            f"{len(withheld)} of the counts in {sheet.path} are withheld, as {withheld[0]!r}: each "
-            "is ASSUMED to be the middle of what it can be, 5 for <11"
+            f"{count(len(withheld), 'count')} in {sheet.path} "
+            f"{pluralize(len(withheld), 'is', 'are')} withheld, as {withheld[0]!r}, and ASSUMED to "
+            "be the middle of what can be meant: 5 for <11"
         )
     read = [sheet.numbers(name, suppressed=True) for name in columns]
     return np.asarray(np.nan_to_num(np.array(read).T, nan=0.0))

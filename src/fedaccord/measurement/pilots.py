@@ -20,7 +20,8 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.table import OWN, PILOTS, Rows, Sheet, read_rows, write_table
+from fedaccord._io.columns import OWN
+from fedaccord._io.table import PILOTS, Rows, Sheet, read_rows, write_table
 from fedaccord.errors import InputError
 
 
