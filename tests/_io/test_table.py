@@ -131,6 +131,7 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
         ("pilot,agent,n,,accuracy", "has no name"),
         ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
+        ("pilot,agent,contributoin,x,y", "no column 'contribution'; is it .* 'contributoin'"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
         ("agent,clear,ill,b,c", "is a table of label histograms, and a table of pilots is needed"),
     ],

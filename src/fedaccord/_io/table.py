@@ -129,7 +129,7 @@ class Rows:
         heads = self.cells[0] if self.cells else []
         found = {column for head in heads if (column := PILOTS.find_column(head))}
         counts = {column for head in heads if (column := HISTOGRAMS.find_column(head))}
-        if "contribution" in found and {"accuracy", "pilot"} & found:
+        if "pilot" in found or {"contribution", "accuracy"} <= found:
             return PILOTS
         if {"agent", "label", "count"} <= counts:
             return HISTOGRAMS
@@ -285,6 +285,8 @@ class Sheet:
             return math.nan
         if kind == "share":
             return self._read_share(name, row)
+        if PLAIN.fullmatch(text):
+            return float(text)
         what = self.describe(name, row)
         if text.endswith("%"):
             raise InputError(f'{what} reads "{shorten(text)}": write a number of samples')
@@ -440,6 +442,9 @@ class Marks:
             self.columns.add(column)
 
     def _note(self, mark: str, role: str, text: str, describe: Callable[[], str]) -> None:
+        others = [r for m, (r, _) in self.roles.items() if m != mark]
+        if self.roles.get(mark, ("",))[0] == role and "decimals" not in others:
+            return
         here = f'{describe()} reads "{text}"'
         before = {m: (r, where) for m, (r, where) in self.roles.items() if m == mark and r != role}
         if role == "decimals":
