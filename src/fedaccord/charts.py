@@ -36,7 +36,7 @@ class Line:
             raise InputError(f"the line {self.name} needs an interval for each point, or none")
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the line as plain values."""
+        """Return the line as plain values."""
         ends = {"low": list(self.low), "high": list(self.high)} if self.low else {}
         kind = {"reference": True} if self.reference else {}
         part = {"of": self.of} if self.of else {}
@@ -76,18 +76,8 @@ class Chart:
     goal: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the chart as plain values."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "x": self.x,
-            "y": self.y,
-            "alt": self.alt,
-            "lines": [line.to_dict() for line in self.lines],
-            "logarithmic": self.logarithmic,
-            "percent": self.percent,
-            "goal": self.goal,
-        }
+        """Return the chart as plain values."""
+        return {**vars(self), "lines": [line.to_dict() for line in self.lines]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chart:

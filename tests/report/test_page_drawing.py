@@ -11,8 +11,8 @@ from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
 from fedaccord.report.drawing import (
+    cut_to_fit,
     figure_of,
-    fitted,
     label_names,
     new_axes,
     picture_of,
@@ -22,7 +22,7 @@ from fedaccord.report.drawing import (
     size_of,
     styled,
     width_of,
-    wrapped,
+    wrap_lines,
 )
 from fedaccord.wording import format_percent_tick, format_tick
 
@@ -195,13 +195,13 @@ def test_names_that_are_too_long_are_cut_and_hidden_signs_are_shown():
 
 def test_text_is_fitted_and_wrapped_to_the_room_there_is():
     assert width_of("W" * 10) > width_of("i" * 10) > 0
-    assert fitted("short", 3) == "short"
-    cut = fitted("W" * 80, 2)
+    assert cut_to_fit("short", 3) == "short"
+    cut = cut_to_fit("W" * 80, 2)
     assert cut.endswith("…") and 1.5 < width_of(cut) <= 2
-    lines = wrapped("word " * 30 + "W" * 80, 2).split("\n")
+    lines = wrap_lines("word " * 30 + "W" * 80, 2).split("\n")
     assert len(lines) > 3
     assert all(width_of(line) <= 2 for line in lines)
-    assert wrapped("", 2) == ""
+    assert wrap_lines("", 2) == ""
 
 
 @pytest.mark.parametrize("axis", ["x", "y"])

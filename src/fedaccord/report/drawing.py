@@ -141,7 +141,7 @@ def width_of(text: str, size: float = style.FONT_SIZE) -> float:
     return float(width) * size / style.FONT_SIZE / 72
 
 
-def fitted(text: str, room: float, size: float = style.FONT_SIZE) -> str:
+def cut_to_fit(text: str, room: float, size: float = style.FONT_SIZE) -> str:
     """Cut a line of text that is wider than there is room, in inches."""
     shown = plain(text)
     if width_of(shown, size) <= room:
@@ -151,7 +151,7 @@ def fitted(text: str, room: float, size: float = style.FONT_SIZE) -> str:
     return shown.rstrip() + "…"
 
 
-def wrapped(text: str, room: float, size: float = style.FONT_SIZE) -> str:
+def wrap_lines(text: str, room: float, size: float = style.FONT_SIZE) -> str:
     """Break text into lines no wider than there is room, in inches."""
     lines = [""]
     for word in plain(text).split(" "):
@@ -160,7 +160,7 @@ def wrapped(text: str, room: float, size: float = style.FONT_SIZE) -> str:
             lines.append(word)
         else:
             lines[-1] = longer
-    return "\n".join(fitted(line, room, size) for line in lines)
+    return "\n".join(cut_to_fit(line, room, size) for line in lines)
 
 
 def label_names(
@@ -181,7 +181,7 @@ def label_names(
         room, needed = width, min(width_of(longest), WIDEST_NAME * width) + GAP
     fit = max(int(PLOT_SHARE * room / needed), 1)
     step = max(-(-len(places) // fit), 1)
-    shown = [fitted(short(name), WIDEST_NAME * width) for name in names[::step]]
+    shown = [cut_to_fit(short(name), WIDEST_NAME * width) for name in names[::step]]
     set_ticks = ax.set_yticks if axis == "y" else ax.set_xticks
     set_ticks(places[::step], shown, parse_math=False)
 
@@ -195,15 +195,15 @@ def set_labels(ax: Axes, *, x: str = "", top: str = "") -> None:
     """
     room = PLOT_SHARE * size_of(ax)[0]
     if x:
-        ax.set_xlabel(wrapped(x, room), parse_math=False)
+        ax.set_xlabel(wrap_lines(x, room), parse_math=False)
     if top and isinstance(ax, OwnAxes):
-        ax.set_title(wrapped(top, room), loc="left", parse_math=False)
+        ax.set_title(wrap_lines(top, room), loc="left", parse_math=False)
     elif top:
         # The place above is for a title of the user's.
-        ax.set_ylabel(wrapped(top, PLOT_SHARE * size_of(ax)[1]), parse_math=False)
+        ax.set_ylabel(wrap_lines(top, PLOT_SHARE * size_of(ax)[1]), parse_math=False)
 
 
-def listed(label: str) -> str:
+def keep_listed(label: str) -> str:
     """Return a label that legends list even if it begins with an underscore."""
     return LISTED + label if label.startswith("_") else label
 
@@ -226,7 +226,9 @@ def put_legend(ax: Axes, *, order: Sequence[str] = (), **options: Any) -> None:
         places = sorted(range(len(labels)), key=lambda n: rank.get(labels[n], len(rank)))
         handles, labels = ([some[n] for n in places] for some in (handles, labels))
     room = PLOT_SHARE * size_of(ax)[0]
-    shown = [fitted(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels]
+    shown = [
+        cut_to_fit(short(label, LONGEST_LEGEND), room - HANDLE, style.SMALL) for label in labels
+    ]
     columns = _columns([HANDLE + width_of(text, style.SMALL) for text in shown], room)
     above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.02)}
     where = above if isinstance(ax, OwnAxes) else _below(ax)
@@ -320,14 +322,14 @@ def _put_lines(ax: Axes, chart: Chart) -> None:
             ax.plot(line.x, line.y, color=style.SERIES[0], linewidth=0.8, alpha=0.45)
         ax.lines[0].set_label(f"{len(measured)} lines, told apart in the table")
     else:
-        for line, n in _numbered(measured):
+        for line, n in _number_lines(measured):
             _put_line(ax, line, n, shift=_shift(chart, measured, n))
     for n, line in enumerate(line for line in chart.lines if line.reference):
-        dashes, label = style.DASHES[1 + n % (len(style.DASHES) - 1)], listed(line.name)
+        dashes, label = style.DASHES[1 + n % (len(style.DASHES) - 1)], keep_listed(line.name)
         ax.plot(line.x, line.y, color=style.REFERENCE, lw=1.4, ls=dashes, label=label)
 
 
-def _numbered(lines: Sequence[Line]) -> list[tuple[Line, int]]:
+def _number_lines(lines: Sequence[Line]) -> list[tuple[Line, int]]:
     """Number lines; one that is a detail of another before it has the other's number."""
     numbers: dict[str, int] = {}
     found: list[tuple[Line, int]] = []
@@ -342,7 +344,7 @@ def _numbered(lines: Sequence[Line]) -> list[tuple[Line, int]]:
 def _shift(chart: Chart, lines: Sequence[Line], n: int) -> float:
     """Move lines a little sideways, so that their intervals do not cover each other."""
     places = [x for line in lines for x in line.x]
-    groups = 1 + max(number for _, number in _numbered(lines))
+    groups = 1 + max(number for _, number in _number_lines(lines))
     barred = [line for line in lines if line.low and len(line.x) <= MANY_POINTS]
     if chart.logarithmic or len(barred) < 2:
         return 0.0
@@ -354,7 +356,7 @@ def _put_line(ax: Axes, line: Line, n: int, *, shift: float) -> None:
     places = [x + shift for x in line.x]
     many = len(places) > MANY_POINTS
     look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes}
-    look["label"] = listed(line.name)
+    look["label"] = keep_listed(line.name)
     if line.of:
         look |= {"marker": "", "linestyle": (0, (4, 3)), "linewidth": 1.2}
     if many:

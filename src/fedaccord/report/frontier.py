@@ -536,7 +536,7 @@ def _choose_shifts(places: Sequence[Place], right: float) -> list[float]:
 def _put_place(ax: Axes, place: Place, n: int, shift: float) -> None:
     from matplotlib.transforms import ScaledTranslation
 
-    from fedaccord.report.drawing import figure_of, listed
+    from fedaccord.report.drawing import figure_of, keep_listed
 
     colour, marker = _choose_look(n)
     moved: Transform = ax.transData + ScaledTranslation(shift, 0, figure_of(ax).dpi_scale_trans)
@@ -547,7 +547,12 @@ def _put_place(ax: Axes, place: Place, n: int, shift: float) -> None:
         bars["xerr"] = [[max(place.share - low, 0)], [max(high - place.share, 0)]]
     if not place.filled:
         bars["markerfacecolor"] = style.PAPER
-    bars |= {"color": colour, "elinewidth": 1.2, "label": listed(place.name), "transform": moved}
+    bars |= {
+        "color": colour,
+        "elinewidth": 1.2,
+        "label": keep_listed(place.name),
+        "transform": moved,
+    }
     marks: dict[str, Any] = {
         "fmt": marker,
         "markersize": 7,

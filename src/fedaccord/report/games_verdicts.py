@@ -96,24 +96,24 @@ def judge_solutions(
     concept = choose_concept(solutions)
     solution, found = solutions[concept], audits.get(concept)
     if solution.contributions is None or found is None:
-        return _without_plan(concept, solution, solutions)
+        return _explain_no_plan(concept, solution, solutions)
     claimed = {"optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
     answer = claimed[solution.concept]
     if answer is Answer.FALSE:
         said = found.sentence()
         return f"The {concept} plan that was found does not hold: {lower_first(said)}", "bad"
-    asked = f"asks {_total(game, solution.contributions)} in all"
-    alone = _against_alone(game, solution.contributions)
+    asked = f"asks {_describe_total(game, solution.contributions)} in all"
+    alone = _compare_with_alone(game, solution.contributions)
     idle = int((found.contributions == 0).sum())
     agents = count(game.size, "agent")
     clauses = [
         f"The {name_plan(concept)} {asked}{alone}",
         f"{idle:,} of {agents} {pluralize(idle, 'gives', 'give')} nothing" if idle else "",
-        _holds(concept, found),
+        _describe_stability(concept, found),
     ]
     if solution.status is not Status.OPTIMAL:
-        clauses.append(_unproved(solution))
-    doubts = [_doubt(name, other) for name, other in solutions.items() if name != concept]
+        clauses.append(_describe_unproved(solution))
+    doubts = [_describe_doubt(name, other) for name, other in solutions.items() if name != concept]
     said = "; ".join(filter(None, clauses)) + "."
     tone = judge_tone(found, good=not any(doubts))
     if solution.status is not Status.OPTIMAL or answer is Answer.BORDERLINE:
@@ -127,7 +127,7 @@ def judge_tone(found: Audit, *, good: bool = True) -> Tone:
     return "good" if good and not flawed else "plain"
 
 
-def _doubt(concept: str, solution: Solution) -> str:
+def _describe_doubt(concept: str, solution: Solution) -> str:
     """Say what is not known, or not to be had, of a plan that the verdict is not about."""
     name = name_plan(concept)
     if solution.contributions is None:
@@ -139,13 +139,13 @@ def _doubt(concept: str, solution: Solution) -> str:
     return f"That the total of the {name} is the least of its kind is not proved."
 
 
-def _total(game: Game, given: Vector) -> str:
+def _describe_total(game: Game, given: Vector) -> str:
     if not has_costs(game):
         return count_samples(float(given.sum()))
     return f"{count_samples(float(given.sum()))} at a cost of {format_amount(game.total(given))}"
 
 
-def _against_alone(game: Game, given: Vector) -> str:
+def _compare_with_alone(game: Game, given: Vector) -> str:
     """Compare a total with the total of everybody going alone."""
     helpless = int((~np.isfinite(game.alone)).sum())
     if helpless:
@@ -160,7 +160,7 @@ def _against_alone(game: Game, given: Vector) -> str:
     return f", {format_amount(abs(saved))} {word} than going alone"
 
 
-def _holds(concept: str, found: Audit) -> str:
+def _describe_stability(concept: str, found: Audit) -> str:
     """Return whether anybody could give less, and whether anybody envies anybody."""
     stable = {
         Answer.TRUE: "nobody could give less",
@@ -184,7 +184,7 @@ def _holds(concept: str, found: Audit) -> str:
     return f"{first}, {'but' if differ else 'and'} {second}"
 
 
-def _unproved(solution: Solution) -> str:
+def _describe_unproved(solution: Solution) -> str:
     """Say what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
@@ -196,7 +196,7 @@ def _unproved(solution: Solution) -> str:
     return f"that none of its kind is cheaper is not proved, {proved}"
 
 
-def _without_plan(
+def _explain_no_plan(
     concept: str, solution: Solution, solutions: Mapping[str, Solution]
 ) -> tuple[str, Tone]:
     """Say why there is no plan, and what there is instead."""
@@ -209,17 +209,20 @@ def _without_plan(
             "stable": ": whatever the plan, somebody is short or could give less",
             "envy-free": ": whatever the plan, somebody is short or envies another",
         }.get(concept, "")
-        return f"It is proved that no {kind}plan exists{reason}{_instead(solutions)}.", "bad"
+        return (
+            f"It is proved that no {kind}plan exists{reason}{_describe_instead(solutions)}.",
+            "bad",
+        )
     note = f" ({solution.note.rstrip('.')})" if solution.note else ""
     said = f"No {kind}plan was found, and none was proved impossible{note}"
-    return f"{said}{_instead(solutions)}.", "unsure"
+    return f"{said}{_describe_instead(solutions)}.", "unsure"
 
 
-def _instead(solutions: Mapping[str, Solution]) -> str:
+def _describe_instead(solutions: Mapping[str, Solution]) -> str:
     optimal = solutions.get("optimal")
     if optimal is None or optimal.contributions is None:
         return ""
-    return f"; the cheapest plan asks {_total(optimal.game, optimal.contributions)} in all"
+    return f"; the cheapest plan asks {_describe_total(optimal.game, optimal.contributions)} in all"
 
 
 # A plan that was checked.
@@ -237,14 +240,14 @@ def judge_plan(found: Audit) -> tuple[str, Tone]:
         return f"{said}{envy}.", judge_tone(found)
     if found.stable is Answer.BORDERLINE:
         return found.sentence(), "unsure"
-    reasons = [*_out_of_bounds(found), *_lacking(found)]
-    if cut := _cutting(found):
+    reasons = [*_describe_excess(found), *_describe_lack(found)]
+    if cut := _describe_cuts(found):
         calm = f"everybody reaches its requirement, but {cut} and still reach it"
         reasons.append(f"while {cut}" if reasons else calm)
     return f"The plan does not hold: {', '.join(reasons)}.", "bad"
 
 
-def _out_of_bounds(found: Audit) -> Iterator[str]:
+def _describe_excess(found: Audit) -> Iterator[str]:
     """Name the first who gives more than its limit, and the first who gives less than it must."""
     game, given = found.game, found.contributions
     for amounts, words in (
@@ -255,7 +258,7 @@ def _out_of_bounds(found: Audit) -> Iterator[str]:
             yield f"{game.name(agent)} gives {format_amount(amounts[agent])} {words}"
 
 
-def _lacking(found: Audit) -> Iterator[str]:
+def _describe_lack(found: Audit) -> Iterator[str]:
     """Name those who fall short, the furthest first."""
     many = int(is_off(found, found.short).sum())
     said = []
@@ -273,7 +276,7 @@ def _lacking(found: Audit) -> Iterator[str]:
         yield join_with_and(said)
 
 
-def _cutting(found: Audit) -> str:
+def _describe_cuts(found: Audit) -> str:
     """Name those who could give less, the most first."""
     many = int(is_off(found, found.spare).sum())
     fewer = "fewer" if found.game.is_integer else "less"
@@ -306,14 +309,14 @@ def _answer_reach(found: Audit) -> Mark:
     said = WORDS[found.feasible]
     if found.feasible is Answer.FALSE:
         off = is_off(found, found.short)
-        lacking = [_named(found, found.short, "lacks")] if off.any() else []
-        said += f": {', '.join([*_out_of_bounds(found), *lacking])}"
+        lacking = [_name_worst(found, found.short, "lacks")] if off.any() else []
+        said += f": {', '.join([*_describe_excess(found), *lacking])}"
     return Mark(said, TONES[found.feasible])
 
 
 def _answer_less(found: Audit) -> Mark:
     if is_off(found, found.spare).any():
-        return Mark(f"yes: {_named(found, found.spare, 'by')}", "bad")
+        return Mark(f"yes: {_name_worst(found, found.spare, 'by')}", "bad")
     if found.stable is Answer.BORDERLINE:
         return Mark(WORDS[found.stable], "unsure")
     if found.stable is Answer.FALSE:
@@ -331,7 +334,7 @@ def _answer_envy(found: Audit) -> Mark:
     return Mark("no", "good")
 
 
-def _named(found: Audit, amounts: Vector, verb: str) -> str:
+def _name_worst(found: Audit, amounts: Vector, verb: str) -> str:
     """Name those with the largest amounts, and count the others."""
     many = int(is_off(found, amounts).sum())
     shown = rank(amounts, min(many, NAMES)).tolist()

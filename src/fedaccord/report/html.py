@@ -195,15 +195,8 @@ def _in_full(cell: Cell) -> str:
 # Pictures.
 
 
-@dataclass(frozen=True)
-class Files:
-    """A picture in every form: the SVG as matplotlib wrote it, and the PNG."""
-
-    svg: str
-    png: bytes
-
-
-def _draw(picture: Picture, size: tuple[float, float], *, png: bool = True) -> Files:
+def _draw(picture: Picture, size: tuple[float, float], *, png: bool = True) -> tuple[str, bytes]:
+    """Return a picture as matplotlib writes it: as SVG, and as PNG unless that is not wanted."""
     svg_file, png_file, smaller = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with drawing.styled():
         ax = drawing.new_axes(size)
@@ -218,7 +211,7 @@ def _draw(picture: Picture, size: tuple[float, float], *, png: bool = True) -> F
             # With a palette of 128 colours: a third of the size, and nobody sees it.
             with Image.open(png_file) as image:
                 image.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(smaller, "png")
-    return Files(svg_file.getvalue().decode(), smaller.getvalue())
+    return svg_file.getvalue().decode(), smaller.getvalue()
 
 
 def picture_svg(picture: Picture, source: str = "") -> str:
@@ -226,13 +219,13 @@ def picture_svg(picture: Picture, source: str = "") -> str:
 
     source: what matplotlib wrote, where it is drawn already.
     """
-    source = source or _draw(picture, picture.size, png=False).svg
+    source = source or _draw(picture, picture.size, png=False)[0]
     return style.write_svg(source, title=plain(picture.title), alt=plain(picture.alt))
 
 
 def picture_png(picture: Picture) -> bytes:
     """Draw a picture as a PNG file."""
-    return _draw(picture, picture.size).png
+    return _draw(picture, picture.size)[1]
 
 
 def picture_csv(picture: Picture) -> str:
@@ -244,18 +237,18 @@ def save_picture(picture: Picture, folder: Path) -> list[Path]:
     """Write a picture as SVG and PNG and its numbers as CSV into a folder; give the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for suffix, content in _contents(picture, _draw(picture, picture.size)).items():
+    for suffix, content in _contents(picture, *_draw(picture, picture.size)).items():
         written.append(folder / f"{picture.name}.{suffix}")
         with replacing(written[-1]) as file:
             file.write(content)
     return written
 
 
-def _contents(picture: Picture, drawn: Files) -> dict[str, bytes]:
+def _contents(picture: Picture, svg: str, png: bytes) -> dict[str, bytes]:
     # The mark in front tells spreadsheets that it is UTF-8.
     return {
-        "png": drawn.png,
-        "svg": picture_svg(picture, drawn.svg).encode(),
+        "png": png,
+        "svg": picture_svg(picture, svg).encode(),
         "csv": picture_csv(picture).encode("utf-8-sig", "backslashreplace"),
     }
 
@@ -303,12 +296,12 @@ class _Builder:
         return {"id": f"t{self.tables}", "table": lay_out(table), **size}
 
     def picture(self, picture: Picture) -> dict[str, Any]:
-        drawn = _draw(picture, picture.size)
-        drawings = [self.drawing(drawn.svg, f"p-{picture.name}", "wide")]
+        svg, png = _draw(picture, picture.size)
+        drawings = [self.drawing(svg, f"p-{picture.name}", "wide")]
         if picture.narrow is not None:
-            second = _draw(picture, picture.narrow, png=False)
-            drawings.append(self.drawing(second.svg, f"n-{picture.name}", "narrow"))
-        contents = _contents(picture, drawn)
+            second, _ = _draw(picture, picture.narrow, png=False)
+            drawings.append(self.drawing(second, f"n-{picture.name}", "narrow"))
+        contents = _contents(picture, svg, png)
         return {
             "kind": "picture",
             "picture": picture,
@@ -384,21 +377,21 @@ def _packaged(name: str) -> str:
 def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True,
-        finalize=_shown,
+        finalize=_show_hidden,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["said"] = _said
+    environment.filters["said"] = _write_text
     return environment.from_string(_packaged("page.html"))
 
 
-def _shown(value: Any) -> Any:
+def _show_hidden(value: Any) -> Any:
     """Show what would hide or reverse text; whatever is no markup is escaped after this."""
     return value if hasattr(value, "__html__") else plain(str(value))
 
 
-def _said(text: str) -> Markup:
+def _write_text(text: str) -> Markup:
     """Keep names written from right to left from moving the words round them, and 5 % together."""
     shown = PER_CENT.sub("\u00a0%", str(escape(plain(text))))
     return Markup(LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", shown))

@@ -196,7 +196,7 @@ def _pairs(game: Any, weights: Any) -> tuple[Matrix, str]:
 def _blocks(values: Matrix, what: str) -> Blocks:
     ties = np.array(values)
     np.fill_diagonal(ties, 0.0)
-    order = _side_by_side((ties + ties.T) / 2)
+    order = _order_side_by_side((ties + ties.T) / 2)
     ends = np.linspace(0, len(order), min(CELLS, len(order)) + 1).astype(np.intp)
     laid = ties[np.ix_(order, order)]
     sums = np.add.reduceat(np.add.reduceat(laid, ends[:-1], axis=0), ends[:-1], axis=1)
@@ -206,7 +206,7 @@ def _blocks(values: Matrix, what: str) -> Blocks:
     return Blocks(order, sums / np.maximum(pairs, 1), others, what)
 
 
-def _side_by_side(ties: Matrix) -> Indices:
+def _order_side_by_side(ties: Matrix) -> Indices:
     """Order agents so that those with strong ties come close to each other."""
     if np.count_nonzero(ties) < SPARSE * ties.size:
         from scipy.sparse import csr_array
@@ -304,7 +304,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
         said = f"{count(int(found.sizes[group]), 'point')} of {held_by}"
         write_beside(ax, 1, heights[n], said, by=(9, 0))
     ax.plot(np.zeros(len(agents)), range(len(agents)), "o", color=style.INK, markersize=6, zorder=3)
-    label_names(ax, "y", range(len(agents)), _named(ax, game, found, agents))
+    label_names(ax, "y", range(len(agents)), _name_agents(ax, game, found, agents))
     ax.set_xlim(-0.02, 2.0 if is_narrow(ax) else 1.42)
     ax.set_ylim(len(agents) - 0.4, -0.6)
     ax.set_xticks([])
@@ -313,7 +313,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
         ax.set_title("nobody shares a point with anybody")
 
 
-def _named(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
+def _name_agents(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
     """Return the names of agents, with what part of their points is their own."""
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
     names = cut_names((game.name(agent) for agent in agents.tolist()), longest)
@@ -340,12 +340,12 @@ def order_sides(masses: Matrix) -> tuple[Indices, Indices]:
     agents, groups = (np.arange(size) for size in masses.shape)
     ties = masses > 0
     for _ in range(SWEEPS):
-        groups = _by_mean_place(ties.T, agents)
-        agents = _by_mean_place(ties, groups)
+        groups = _sort_by_mean_place(ties.T, agents)
+        agents = _sort_by_mean_place(ties, groups)
     return agents, groups
 
 
-def _by_mean_place(ties: Any, others: Indices) -> Indices:
+def _sort_by_mean_place(ties: Any, others: Indices) -> Indices:
     place = np.empty(len(others))
     place[others] = np.linspace(0, 1, len(others)) if len(others) else 0.0
     held = ties.sum(axis=1)
@@ -529,7 +529,7 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
     if isinstance(found, Pairs | Blocks) and "points" not in found.what:
         title = "Whose samples help whom"
     if isinstance(found, Pairs):
-        alt = f"A matrix of {agents} by {agents}: {found.what}. {_strongest(game, found)}"
+        alt = f"A matrix of {agents} by {agents}: {found.what}. {_describe_strongest(game, found)}"
         return title, alt, ""
     if isinstance(found, Blocks):
         middle = int(np.median(found.others))
@@ -548,7 +548,7 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
     )
 
 
-def _strongest(game: Game, found: Pairs) -> str:
+def _describe_strongest(game: Game, found: Pairs) -> str:
     apart = np.array(found.values)
     np.fill_diagonal(apart, -1.0)
     row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)

@@ -15,6 +15,7 @@ from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Outcome, Plan
+from fedaccord.report import plan as tables
 from fedaccord.report import style
 from fedaccord.report.drawing import (
     NARROW,
@@ -49,21 +50,6 @@ from fedaccord.report.model import (
     list_run_facts,
 )
 from fedaccord.report.overlap import picture_overlap
-from fedaccord.report.plan import (
-    LOOSE,
-    ROWS,
-    TONES,
-    choose_agents,
-    describe_shares,
-    describe_tradeoffs,
-    list_chances,
-    list_cuts,
-    list_doubts,
-    list_reach,
-    list_shares,
-    list_tradeoffs,
-    mean_cut,
-)
 from fedaccord.wording import (
     count,
     format_part,
@@ -118,10 +104,10 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
 def _tone(plan: Plan) -> Tone:
     """All is well only where nothing speaks against the fit, and a cut would be felt."""
     if plan.outcome is not Outcome.PLANNED:
-        return TONES[plan.outcome]
+        return tables.TONES[plan.outcome]
     if plan.doubts or plan.measurement is None:
         return "unsure"
-    return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
+    return "good" if (tables.mean_cut(plan) or 0.0) < tables.LOOSE else "plain"
 
 
 # Goals out of reach.
@@ -136,7 +122,7 @@ def _reach_section(plan: Plan) -> Section | None:
             "If everybody gave as much as it can, each would reach so much; from and to are the "
             "ends of the 95 % interval. A goal above that is met by no plan: lower it, or find "
             "somebody who can give more.",
-            list_reach(plan).table("page"),
+            tables.list_reach(plan).table("page"),
             Listing(tuple(f"{one.sentence}." for one in plan.unreachable[:SENTENCES])),
         ),
     )
@@ -155,10 +141,12 @@ def _shares_section(plan: Plan) -> Section | None:
     if plan.contributions is not None:
         given["plan"] = plan.contributions
     parts: list[Part] = [_intro(plan), picture_burdens(plan.game, given)]
-    if plan.size > ROWS:
-        parts.append(f"The table lists the {ROWS:,} who give most; --save writes the whole plan.")
-    parts.append(list_shares(plan).table("page"))
-    parts.append(Listing(tuple(describe_shares(plan))))
+    if plan.size > tables.ROWS:
+        parts.append(
+            f"The table lists the {tables.ROWS:,} who give most; --save writes the whole plan."
+        )
+    parts.append(tables.list_shares(plan).table("page"))
+    parts.append(Listing(tuple(tables.describe_shares(plan))))
     return Section("Who gives how much", tuple(parts))
 
 
@@ -187,7 +175,7 @@ def _reasons_section(plan: Plan) -> Section | None:
     if plan.contributions is None:
         return None
     few = plan.size <= SENTENCES
-    agents = range(plan.size) if few else choose_agents(plan)
+    agents = range(plan.size) if few else tables.choose_agents(plan)
     parts: list[Part] = []
     if not few:
         parts.append("Those who give most; --json has the sentence of everybody.")
@@ -209,7 +197,7 @@ def _chances_section(plan: Plan) -> Section | None:
         f"middle 95 % of them it goes from {format_probability(plan.everyone.low or 0.0)} to "
         f"{format_probability(plan.everyone.high or 0.0)}."
     )
-    parts: list[Part] = [said, picture_prospects(plan), list_chances(plan).table("page")]
+    parts: list[Part] = [said, picture_prospects(plan), tables.list_chances(plan).table("page")]
     if plan.ceiling is not None:
         parts.append(
             "If all gave as much as they can, the probability would be "
@@ -221,16 +209,20 @@ def _chances_section(plan: Plan) -> Section | None:
 def _cuts_section(plan: Plan) -> Section | None:
     if not plan.cuts or plan.contributions is None or plan.satisfied is None:
         return None
-    giving = [i for i in choose_agents(plan, most=ROWS, few=ROWS) if plan.contributions[i] > 0]
+    giving = [
+        i
+        for i in tables.choose_agents(plan, most=tables.ROWS, few=tables.ROWS)
+        if plan.contributions[i] > 0
+    ]
     if not giving:
         return None
-    shown = [i for i in choose_agents(plan) if i in set(giving)][:CURVES]
+    shown = [i for i in tables.choose_agents(plan) if i in set(giving)][:CURVES]
     intro = (
         "The plan leaves room for chance, and who gives less may be lucky. So often an agent that "
         "alone gives only part of its share would reach its goal all the same; no interval is "
         "given, because the probability is over what the curves may be already."
     )
-    table = list_cuts(plan, giving).table("page")
+    table = tables.list_cuts(plan, giving).table("page")
     return Section(
         "What giving less would come to", (intro, picture_of(chart_cuts(plan, shown)), table)
     )
@@ -243,7 +235,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
     if not plan.tradeoffs:
         return None
     heading = "Which equilibrium"
-    said = describe_tradeoffs(plan, hint=False)
+    said = tables.describe_tradeoffs(plan, hint=False)
     if len(plan.tradeoffs) == 1:
         return Section(heading, (said,))
     intro = (
@@ -251,7 +243,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
         "can rely on the others, and a cut is hardly felt; with fewer and larger contributors it "
         "is felt at once, at the price of a heavier burden and perhaps of envy."
     )
-    table = list_tradeoffs(plan).table("page")
+    table = tables.list_tradeoffs(plan).table("page")
     picture = Picture(
         "tradeoffs",
         "Equilibria: what each costs, and how soon a cut is felt",
@@ -270,7 +262,7 @@ def _curves_section(plan: Plan) -> Section | None:
     measurement = plan.measurement
     if measurement is None:
         return None
-    agents = choose_agents(plan)[:CURVES]
+    agents = tables.choose_agents(plan)[:CURVES]
     intro = (
         "What each agent's accuracy was in the pilots, and the curve through them. Samples of "
         "others are counted at what they are worth to the agent; the band holds 95 % of the "
@@ -288,7 +280,7 @@ def _curves_section(plan: Plan) -> Section | None:
 
 def _doubts_section(plan: Plan) -> Section:
     parts: list[Part] = []
-    if sentences := list_doubts(plan):
+    if sentences := tables.list_doubts(plan):
         parts.append(Mark("There is reason to doubt the fit.", "unsure"))
         parts.append(Listing(sentences))
     elif plan.measurement is not None:
@@ -352,10 +344,10 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def picture_prospects(plan: Plan) -> Picture:
     """Picture what accuracies to expect."""
-    table = list_chances(plan).table("page")
+    table = tables.list_chances(plan).table("page")
     told = (
         f"{plan.name(i)} {plan.runs.values[i]:.3f}, goal {plan.goals[i]:g}"
-        for i in choose_agents(plan)[:12]
+        for i in tables.choose_agents(plan)[:12]
         if plan.runs is not None and plan.goals is not None
     )
     return Picture(
@@ -491,7 +483,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 
 def size_prospects(plan: Plan) -> tuple[float, float]:
     """Return the width and height in inches that the expected accuracies need."""
-    return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
+    return WIDTH, 1.5 + 0.34 * len(tables.choose_agents(plan))
 
 
 def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
@@ -503,7 +495,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
     ax = new_axes(size_prospects(plan)) if ax is None else ax
     if plan.runs is None or plan.accuracy is None or plan.goals is None:
         raise InputError("this plan knows of no accuracies: make one from pilots")
-    shown = choose_agents(plan)
+    shown = tables.choose_agents(plan)
     places = np.arange(len(shown))
     runs, means = plan.runs, plan.accuracy
     with styled():
