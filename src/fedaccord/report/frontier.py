@@ -25,12 +25,7 @@ from fedaccord.report.model import (
     Tone,
 )
 from fedaccord.report.terminal import NO_BREAK, line, shorten_name
-from fedaccord.wording import (
-    format_level,
-    format_mean,
-    format_percent,
-    format_settings,
-)
+from fedaccord.wording import format_level, format_mean, format_percent, format_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,11 +36,7 @@ if TYPE_CHECKING:
     from fedaccord.frontier.result import Contender, Frontier, Reached
 
 # Who it is that is counted, where one gives less.
-WHO = {
-    "random": "a random agent",
-    "contributors": "a contributor",
-    "others": "all the others",
-}
+WHO = {"random": "a random agent", "contributors": "a contributor", "others": "all the others"}
 # In inches, of the figures on a page, wide and narrow.
 SIZE = (7.6, 4.2)
 TALL = (4.4, 4.2)

@@ -15,14 +15,7 @@ from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import (
-    finish,
-    label_names,
-    new_axes,
-    set_axes,
-    styled,
-    write_beside,
-)
+from fedaccord.report.drawing import finish, label_names, new_axes, set_axes, styled, write_beside
 from fedaccord.report.games_figures import (
     SHORT_NAME,
     TOLD,

@@ -24,12 +24,7 @@ from fedaccord.report.model import (
     Table,
     list_run_facts,
 )
-from fedaccord.wording import (
-    count,
-    format_number,
-    format_percent,
-    format_settings,
-)
+from fedaccord.wording import count, format_number, format_percent, format_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
