@@ -12,7 +12,7 @@ from fedaccord._checks import simplest_fraction
 from fedaccord.audit import Answer
 from fedaccord.equilibria import confirm as confirming
 from fedaccord.equilibria.confirm import confirm, is_refuted
-from fedaccord.equilibria.result import Deadline, Interval, Status
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Status
 from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
 
 SOLVERS = {"optimal": solve_optimal, "stable": solve_stable, "envy-free": solve_envy_free}
@@ -114,8 +114,11 @@ def test_units_of_account_do_not_matter(concept, power):
 
 
 def settle(solution, **changes):
-    options = {"method": "auto", "tolerance": 1e-6, "select": "cheapest"}
-    return confirm(dataclasses.replace(solution, **changes), options, Deadline(10.0))
+    return confirm(ask(solution), dataclasses.replace(solution, **changes))
+
+
+def ask(solution):
+    return Claim(solution.game, solution.concept, 1e-6, Deadline(10.0))
 
 
 @pytest.mark.parametrize("concept", SOLVERS)
@@ -182,8 +185,7 @@ def test_a_method_asked_for_keeps_its_answer_with_bounds_that_hold():
     claimed = dataclasses.replace(
         solve_stable(game), contributions=np.array([1.0, 0, 1]), bounds=Interval(2, 2)
     )
-    options = {"method": "milp", "tolerance": 1e-6, "select": "cheapest"}
-    kept = confirm(claimed, options, Deadline(10.0))
+    kept = confirm(ask(claimed), claimed, "milp")
     assert kept.status is Status.LIMIT
     assert kept.contributions.tolist() == [1, 0, 1]
     assert kept.bounds == Interval(1.0, 2.0)

@@ -12,7 +12,7 @@ from fedaccord import LinearGame, Status, solve_envy_free, solve_optimal, solve_
 from fedaccord.equilibria import confirm as confirming
 from fedaccord.equilibria.confirm import confirm, program_of
 from fedaccord.equilibria.programs import Program, Row, Undecided, least_total
-from fedaccord.equilibria.result import Deadline, Interval
+from fedaccord.equilibria.result import Claim, Deadline, Interval
 from fedaccord.equilibria.rounding import RoundedCorner, _Ties
 
 CONCEPTS = ("optimal", "stable", "envy-free")
@@ -113,16 +113,16 @@ def test_wrong_claims_are_not_confirmed(monkeypatch, solve):
     monkeypatch.setattr(confirming, "LONG", 0)
     game = draw(5, 3)
     right = solve(game)
-    options = {"method": "auto", "tolerance": 1e-6}
+    claim = Claim(game, right.concept, 1e-6, Deadline(10.0))
     assert right.status is Status.OPTIMAL
-    assert confirm(right, options, Deadline(10.0)) is right
+    assert confirm(claim, right) is right
     for share in (0.99, 1.01):
         wrong = dataclasses.replace(
             right,
             contributions=share * np.array(right.contributions),
             bounds=Interval(share * right.bounds.lower, share * right.bounds.upper),
         )
-        mended = confirm(wrong, options, Deadline(10.0))
+        mended = confirm(claim, wrong)
         assert mended.total == pytest.approx(right.total, rel=1e-6)
     nothing = dataclasses.replace(right, status=Status.NONE_EXISTS, contributions=None)
-    assert confirm(nothing, options, Deadline(10.0)).contributions is not None
+    assert confirm(claim, nothing).contributions is not None

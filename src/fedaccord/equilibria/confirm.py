@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -32,6 +31,7 @@ from fedaccord.equilibria.programs import (
     Program,
     Row,
     Undecided,
+    bound_by_prices,
     least_total,
     linear_program,
     to_floats,
@@ -46,7 +46,7 @@ from fedaccord.equilibria.result import (
     Status,
     stable_box,
 )
-from fedaccord.games.base import ROUNDING, Game
+from fedaccord.games.base import ROUNDING
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents every claim is confirmed; up to the second number, those of mixed-integer
@@ -69,27 +69,26 @@ LONG = 600
 CLAIMS = (Status.OPTIMAL, Status.NONE_EXISTS, Status.NOT_ATTAINED)
 
 
-def confirm(solution: Solution, options: Mapping[str, Any], deadline: Deadline) -> Solution:
+def confirm(claim: Claim[LinearGame], solution: Solution, method: str = "auto") -> Solution:
     """Return the solution of a linear game if it is confirmed, and what can be proved otherwise.
 
-    options: what the solver was asked for: its method, tolerance and selection.
-    deadline: of the solver.
+    claim: what was asked.
+    method: the method that was asked for.
     """
-    game, claims = solution.game, solution.status in CLAIMS
-    if not isinstance(game, LinearGame) or solution.method in ("exhaustive", "limits"):
+    game, claims = claim.game, solution.status in CLAIMS
+    if solution.method in ("exhaustive", "limits"):
         return solution
     mixed = solution.method == "milp"
     if game.size > (MIXED_AGENTS if mixed else AGENTS):
         if claims and mixed:
-            return _withdraw(_claim(solution, options, deadline), solution, None)
+            return _withdraw(claim, solution, None)
         return solution
-    if not claims and options["method"] != "auto":
+    if not claims and method != "auto":
         return solution
-    seconds = min(SECONDS, deadline.left)
+    seconds = min(SECONDS, claim.deadline.left)
     failed = solution.status is Status.FAILED
     share = Deadline(seconds if failed else max(LEAST_SECONDS, seconds))
-    program = program_of(game, solution.concept, options.get("select", "cheapest"))
-    claim = _claim(solution, options, deadline)
+    program = program_of(game, claim.concept, claim.select)
     if claims and _is_confirmed_by_doubles(claim, solution, program, share):
         return solution
     least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
@@ -100,25 +99,20 @@ def confirm(solution: Solution, options: Mapping[str, Any], deadline: Deadline) 
             same = solution.status is searched.status and solution.total == searched.total
             return solution if same and not is_refuted(solution, 0.0) else searched
     if least.complete:
-        return _compare(claim, solution, least, replace=options["method"] == "auto")
+        return _compare(claim, solution, least, replace=method == "auto")
     return _withdraw(claim, solution, least) if claims else solution
 
 
-def solve_exactly(
-    game: Game, concept: Concept, options: Mapping[str, Any], deadline: Deadline
-) -> Solution | None:
+def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
     """Solve a small game whose numbers are too far apart for the tolerances of other solvers.
 
     None where it is not one, or the search does not end.
     """
-    if options["method"] != "auto" or not isinstance(game, LinearGame) or game.size > AGENTS:
+    game = claim.game
+    if game.size > AGENTS or game.is_integer or is_tame(game):
         return None
-    if game.is_integer or is_tame(game):
-        return None
-    program = program_of(game, concept, options.get("select", "cheapest"))
-    least = least_total(program, Deadline(min(SECONDS, deadline.left)), nodes=NODES)
-    costliest = options.get("select") == "costliest"
-    claim = Claim(game, concept, options["tolerance"], deadline, costliest=costliest)
+    program = program_of(game, claim.concept, claim.select)
+    least = least_total(program, Deadline(min(SECONDS, claim.deadline.left)), nodes=NODES)
     return _report(claim, least) if least.complete else None
 
 
@@ -139,8 +133,7 @@ def _search_boxes(claim: Claim[LinearGame], deadline: Deadline) -> Solution:
     )
 
     if claim.concept == "stable":
-        select: Select = "costliest" if claim.costliest else "cheapest"
-        return exhaustive_stable(claim.game, select=select, deadline=deadline)
+        return exhaustive_stable(claim.game, select=claim.select, deadline=deadline)
     search = exhaustive_optimal if claim.concept == "optimal" else exhaustive_envy_free
     return search(claim.game, deadline=deadline)
 
@@ -275,9 +268,7 @@ def _withdraw(claim: Claim[LinearGame], solution: Solution, least: Least | None)
 
 
 def _relaxed_bound(claim: Claim[LinearGame]) -> float:
-    """Bound totals from below by prices y >= 0 of rows A theta >= b that all allocations obey.
-
-        c theta >= b y + sum_j min over [low_j, high_j] of (c - A' y)_j theta_j
+    """Bound totals from below by prices of rows that all allocations obey.
 
     The rows are the requirements, and pairs whom envy puts in order. Totals of whole numbers of
     equal costs are rounded up.
@@ -292,23 +283,12 @@ def _relaxed_bound(claim: Claim[LinearGame]) -> float:
     )  # fmt: skip
     if result.x is None:
         return float(game.costs @ game.minimums)
-    prices = np.maximum(-result.duals, 0.0)
-    worth, free = rows.T @ prices, np.isinf(scaled.high)
-    share = min(1.0, float((scaled.costs[free] / np.maximum(worth[free], 1e-300)).min(initial=1.0)))
-    rest = scaled.costs - share * worth
-    ends = np.where(rest >= 0, rest * scaled.low, rest * np.where(free, 0.0, scaled.high))
-    lower = float(share * (least @ prices) + ends.sum()) * float(game.costs.max()) * scaled.unit
+    bound = bound_by_prices(scaled.costs, rows, least, -result.duals, scaled.low, scaled.high)
+    lower = bound * float(game.costs.max()) * scaled.unit
     if game.is_integer and np.ptp(game.costs) == 0:
         cost = float(game.costs[0])
         return cost * math.ceil(lower / cost * (1 - 1e-9))
     return lower
-
-
-def _claim(solution: Solution, options: Mapping[str, Any], deadline: Deadline) -> Claim[LinearGame]:
-    costliest = options.get("select") == "costliest"
-    game = solution.game
-    assert isinstance(game, LinearGame)
-    return Claim(game, solution.concept, options["tolerance"], deadline, costliest=costliest)
 
 
 # What allocations of a concept obey: linear rows and, for each agent or pair, one of a few

@@ -17,6 +17,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Deadline
@@ -131,6 +132,33 @@ def mixed_program(
         infeasible=result.status == 2,
         message=str(result.message),
     )
+
+
+def difference_rows(pairs: Sequence[tuple[int, int]], size: int) -> sparse.csr_array:
+    """Return rows x_i - x_j, one for each pair (i, j)."""
+    first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    count, ones = np.arange(len(pairs)), np.ones(len(pairs))
+    places = (np.tile(count, 2), np.concatenate([first, second]))
+    return sparse.csr_array((np.concatenate([ones, -ones]), places), shape=(len(pairs), size))
+
+
+def bound_by_prices(
+    cost: Vector, rows: Any, least: Vector, prices: Vector, low: Vector, high: Vector
+) -> float:
+    """Bound cost'x from below where rows x >= least and low <= x <= high, by prices y of the rows.
+
+        c x >= b y + sum_j min over [low_j, high_j] of (c - A' y)_j x_j
+
+    This holds for any y >= 0, whatever a solver's tolerance. Where a variable has no upper end,
+    prices are first scaled down until A' y <= c for it.
+    """
+    prices = np.maximum(prices, 0.0)
+    worth, free = np.asarray(rows.T @ prices), np.isinf(high)
+    share = min(1.0, float((cost[free] / np.maximum(worth[free], 1e-300)).min(initial=1.0)))
+    left = cost - share * worth
+    left[free] = np.maximum(left[free], 0.0)
+    ends = np.where(left >= 0, left * low, left * np.where(free, 0.0, high))
+    return float(share * (least @ prices) + ends.sum())
 
 
 # In fractions.

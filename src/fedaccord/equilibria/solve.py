@@ -330,7 +330,9 @@ def _answer(
     claim = Claim(game, concept, options["tolerance"], deadline, costliest)
     try:
         agent = game.short_at_limits()
-        solution = _confirm(claim, solve, options) if agent is None else _refuse(claim, agent)
+        solution = (
+            _confirm(claim, solve, options["method"]) if agent is None else _refuse(claim, agent)
+        )
     except ExactnessError as error:
         solution = claim.failed("exact", str(error))
     if game.utility_doubt > 0:
@@ -338,16 +340,14 @@ def _answer(
     return dataclasses.replace(solution, options=options, seconds=deadline.elapsed)
 
 
-def _confirm(
-    claim: Claim[Game], solve: Callable[[Claim[Any]], Solution], options: Mapping[str, Any]
-) -> Solution:
+def _confirm(claim: Claim[Any], solve: Callable[[Claim[Any]], Solution], method: str) -> Solution:
     """Solve, and of a linear game return only what is confirmed."""
     if not isinstance(claim.game, LinearGame):
         return solve(claim)
     from fedaccord.equilibria.confirm import confirm, solve_exactly
 
-    found = solve_exactly(claim.game, claim.concept, options, claim.deadline)
-    return found or confirm(solve(claim), options, claim.deadline)
+    found = solve_exactly(claim) if method == "auto" else None
+    return found or confirm(claim, solve(claim), method)
 
 
 def _temper(solution: Solution) -> Solution:

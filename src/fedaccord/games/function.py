@@ -126,22 +126,16 @@ class FunctionGame(Game):
 
     def _response(self, agent: int, contributions: Vector) -> float:
         high, low = self._bracket(agent, contributions)
-        if self.is_integer:
-            while high - low > 1 and np.isfinite(high):
-                middle = np.floor((low + high) / 2)
-                if self._enough(agent, middle, contributions):
-                    high = middle
-                else:
-                    low = middle
-            return high
         # Stop at neighbouring doubles, or below the least contribution worth telling from zero.
-        while np.isfinite(high) and high - low > max(np.spacing(high), 1e-300):
+        while np.isfinite(high) and high - low > self._step_at(high):
             middle = low + (high - low) / 2
-            if self._enough(agent, middle, contributions):
-                high = middle
-            else:
-                low = middle
+            middle = np.floor(middle) if self.is_integer else middle
+            enough = self._enough(agent, middle, contributions)
+            low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def _step_at(self, amount: float) -> float:
+        return 1.0 if self.is_integer else max(float(np.spacing(amount)), 1e-300)
 
     def _bracket(self, agent: int, contributions: Vector) -> tuple[float, float]:
         """Return an own amount that is enough (infinite if none is) and one that is not."""

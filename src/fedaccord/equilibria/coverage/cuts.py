@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
-from fedaccord.equilibria.programs import linear_program, mixed_program
+from fedaccord.equilibria.programs import bound_by_prices, linear_program, mixed_program
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.coverage import CoverageGame
 
@@ -131,7 +131,7 @@ def smooth_bound(
         rounds += 1
         if answer.x is None:
             break
-        found = _dual_bound(game, matrix, least, -answer.duals, most)
+        found = bound_by_prices(game.costs, matrix, least, -answer.duals, game.minimums, most)
         stalled = stalled + 1 if found <= best * (1 + 1e-9) else 0
         best = max(best, found)
         point = np.clip(np.asarray(answer.x), game.minimums, most)
@@ -148,18 +148,6 @@ def _most(game: CoverageGame, upper: float) -> Vector:
 def _stacked(cuts: Sequence[Cut]) -> tuple[Any, Vector]:
     matrix = sparse.csr_array(sparse.vstack([c.rows for c in cuts], format="csr"))
     return matrix, np.concatenate([c.least for c in cuts])
-
-
-def _dual_bound(
-    game: CoverageGame, matrix: Any, least: Vector, prices: Vector, most: Vector
-) -> float:
-    """Bound the linear program by prices y >= 0, right whatever the solver's tolerance.
-
-    c theta >= r y + sum_j min over [minimum_j, most_j] of (c - A' y)_j theta_j
-    """
-    prices = np.maximum(prices, 0.0)
-    reduced = game.costs - matrix.T @ prices
-    return float(least @ prices + np.minimum(reduced * game.minimums, reduced * most).sum())
 
 
 def integer_optimum(

@@ -17,19 +17,8 @@ from fedaccord.equilibria.coverage.optimal import (
     optimal_coverage,
 )
 from fedaccord.equilibria.coverage.stable import fits_exhaustive, stable_coverage
-from fedaccord.equilibria.coverage.symmetry import (
-    Symmetry,
-    find_symmetry,
-    least_by_class,
-    quotient,
-)
-from fedaccord.equilibria.result import (
-    Claim,
-    Deadline,
-    Solution,
-    Status,
-    equal_allocation,
-)
+from fedaccord.equilibria.coverage.symmetry import Symmetry, find_symmetry, least_by_class, quotient
+from fedaccord.equilibria.result import Claim, Deadline, Solution, Status, equal_allocation
 from fedaccord.games.coverage import CoverageGame
 
 # Boxes of class amounts are divided for at most this many classes and seconds.

@@ -10,11 +10,7 @@ from scipy import sparse
 from fedaccord._checks import Vector
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound
-from fedaccord.equilibria.coverage.optimal import (
-    cut_work_fits,
-    fits_scip,
-    lower_bound,
-)
+from fedaccord.equilibria.coverage.optimal import cut_work_fits, fits_scip, lower_bound
 from fedaccord.equilibria.coverage.sweeps import (
     Swept,
     contributions_of,
@@ -28,13 +24,7 @@ from fedaccord.equilibria.coverage.sweeps import (
     sweep_uniform,
 )
 from fedaccord.equilibria.programs import linear_program
-from fedaccord.equilibria.result import (
-    Claim,
-    Deadline,
-    Interval,
-    Solution,
-    Status,
-)
+from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.games.coverage import CoverageGame
 
 # Exhaustive search is tried in integer games with at most e^12 = 160,000 candidates.

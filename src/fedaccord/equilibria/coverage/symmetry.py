@@ -19,7 +19,7 @@ from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.coverage.cuts import Cut
-from fedaccord.equilibria.programs import linear_program
+from fedaccord.equilibria.programs import difference_rows, linear_program
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.coverage import CoverageGame
 
@@ -57,12 +57,8 @@ class Symmetry:
         pairs += [(first[a], first[b]) for a, b in self.orders]
         if not pairs:
             return []
-        low, high = np.array(pairs).T
-        count = np.arange(len(pairs))
-        entries = np.concatenate([np.ones(len(pairs)), -np.ones(len(pairs))])
-        places = (np.concatenate([count, count]), np.concatenate([high, low]))
-        shape = (len(pairs), len(self.labels))
-        return [Cut(sparse.csr_array((entries, places), shape=shape), np.zeros(len(pairs)))]
+        rows = difference_rows([(high, low) for low, high in pairs], len(self.labels))
+        return [Cut(rows, np.zeros(len(pairs)))]
 
 
 def find_symmetry(game: CoverageGame) -> Symmetry:
@@ -100,11 +96,7 @@ def _points(game: CoverageGame, agent: int) -> Indices:
 
 
 def _frame_key(game: CoverageGame, agent: int) -> tuple[float, float, float]:
-    return (
-        float(game.requirements[agent]),
-        float(game.limits[agent]),
-        float(game.minimums[agent]),
-    )
+    return (float(game.requirements[agent]), float(game.limits[agent]), float(game.minimums[agent]))
 
 
 def _twin_key(game: CoverageGame, agent: int) -> Hashable:
@@ -316,9 +308,6 @@ def _least_amount(classes: Quotient, number: int, low: Vector, high: Vector) -> 
     if classes.satisfied(trial):
         return below
     for _ in range(45):
-        trial[number] = (below + above) / 2
-        if classes.satisfied(trial):
-            above = float(trial[number])
-        else:
-            below = float(trial[number])
+        trial[number] = middle = (below + above) / 2
+        below, above = (below, middle) if classes.satisfied(trial) else (middle, above)
     return below

@@ -21,15 +21,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-from fedaccord.equilibria.result import (
-    Box,
-    Claim,
-    Deadline,
-    Interval,
-    Solution,
-    Status,
-    stable_box,
-)
+from fedaccord.equilibria.result import Box, Claim, Deadline, Interval, Solution, Status, stable_box
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 

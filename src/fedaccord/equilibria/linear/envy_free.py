@@ -17,7 +17,7 @@ from scipy import sparse
 from fedaccord._checks import Vector
 from fedaccord.audit import find_envy, has_no_envy
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
-from fedaccord.equilibria.programs import linear_program, mixed_program
+from fedaccord.equilibria.programs import difference_rows, linear_program, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.games.linear import LinearGame
 
@@ -215,50 +215,43 @@ def _frozen_states(game: LinearGame, theta: Vector, forced: set[tuple[int, int]]
 
 def pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
     """Rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
-    k = scaled.needs.size
-    first = np.array([i for i, _ in pairs], dtype=np.intp)
-    second = np.array([j for _, j in pairs], dtype=np.intp)
-    count = np.arange(len(pairs))
-    ones = np.ones(len(pairs))
-    difference = sparse.csr_array(
-        (np.concatenate([ones, -ones]), (np.tile(count, 2), np.concatenate([first, second]))),
-        shape=(len(pairs), k),
-    )
+    difference = difference_rows(pairs, scaled.needs.size)
     if kind == "order":
         return difference
+    first = np.array([i for i, _ in pairs], dtype=np.intp)
+    second = np.array([j for _, j in pairs], dtype=np.intp)
     share = np.asarray(scaled.benefits[first, second]).ravel() - 1.0
     return sparse.csr_array(scaled.benefits[first] + sparse.diags_array(share) @ difference)
 
 
-def _strict_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector]:
-    """Rows over theta and the right-hand sides they must stay strictly below."""
+def _fixed_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector, Vector]:
+    """Return rows over theta, what they may be at most, and one where strictly less."""
     k = scaled.needs.size
-    rows, right = [sparse.csr_array((0, k))], [np.zeros(0)]
+    rows, right = [-scaled.benefits], [-scaled.needs]
     if states.apart:
         rows.append(pair_rows(scaled, states.apart, "swap"))
         right.append(scaled.needs[[i for i, _ in states.apart]])
     for sign, bounds in ((-1.0, states.more), (1.0, states.less)):
         if bounds:
-            agents = np.array([agent for agent, _ in bounds])
-            places = (np.arange(len(bounds)), agents)
-            rows.append(
-                sparse.csr_array((np.full(len(bounds), sign), places), shape=(len(bounds), k))
-            )
+            places = (np.arange(len(bounds)), np.array([agent for agent, _ in bounds]))
+            shape = (len(bounds), k)
+            rows.append(sparse.csr_array((np.full(len(bounds), sign), places), shape=shape))
             right.append(sign * np.array([amount for _, amount in bounds]) / scaled.unit)
-    return sparse.csr_array(sparse.vstack(rows)), np.concatenate(right)
+    strict = np.concatenate([np.zeros(k), np.ones(sum(map(len, right)) - k)])
+    if states.below:
+        rows.append(pair_rows(scaled, states.below, "order"))
+        right.append(np.zeros(len(states.below)))
+        strict = np.append(strict, right[-1])
+    return sparse.vstack(rows), np.concatenate(right), strict
 
 
 def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
     """Minimise the total with every pair's state fixed."""
     scaled = normalise(game)
-    strict, least = _strict_rows(scaled, states)
-    rows, right = [-scaled.benefits, strict], [-scaled.needs, least - margin]
-    if states.below:
-        rows.append(pair_rows(scaled, states.below, "order"))
-        right.append(np.zeros(len(states.below)))
+    rows, most, strict = _fixed_rows(scaled, states)
     result = linear_program(
-        scaled.costs, scaled.low, scaled.high, rows=sparse.vstack(rows),
-        most=np.concatenate(right), tolerance=1e-10,
+        scaled.costs, scaled.low, scaled.high, rows=rows, most=most - margin * strict,
+        tolerance=1e-10,
     )  # fmt: skip
     return None if result.x is None else np.clip(result.x * scaled.unit, game.minimums, game.limits)
 
@@ -266,36 +259,20 @@ def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
 def _with_margin(game: LinearGame, states: _States, total: float) -> Vector | None:
     """Return an allocation of a total that keeps all swaps strictly short, or None."""
     scaled = normalise(game)
-    k = game.size
-    strict, least = _strict_rows(scaled, states)
-    below = states.below
-    blocks = [
-        sparse.hstack([-scaled.benefits, sparse.csr_array((k, 1))]),
-        sparse.hstack([sparse.csr_array(scaled.costs[None, :]), sparse.csr_array((1, 1))]),
-        sparse.hstack([strict, sparse.csr_array(np.ones((least.size, 1)))]),
-    ]
-    scale = float(game.costs.max()) * scaled.unit
-    right = [
-        -scaled.needs,
-        np.array([total / scale * (1 + 1e-9)]),
-        least,
-    ]
-    if below:
-        blocks.append(
-            sparse.hstack([pair_rows(scaled, below, "order"), sparse.csr_array((len(below), 1))])
-        )
-        right.append(np.zeros(len(below)))
+    rows, most, strict = _fixed_rows(scaled, states)
+    column, cost = sparse.csr_array(strict[:, None]), np.append(scaled.costs, 0.0)
+    budget = total / (float(game.costs.max()) * scaled.unit) * (1 + 1e-9)
     result = linear_program(
-        np.concatenate([np.zeros(k), [-1.0]]),
-        np.concatenate([scaled.low, [0.0]]),
-        np.concatenate([scaled.high, [1.0]]),
-        rows=sparse.vstack(blocks),
-        most=np.concatenate(right),
+        np.append(np.zeros(game.size), -1.0),
+        np.append(scaled.low, 0.0),
+        np.append(scaled.high, 1.0),
+        rows=sparse.vstack([sparse.hstack([rows, column]), sparse.csr_array(cost[None, :])]),
+        most=np.append(most, budget),
         tolerance=1e-10,
     )
     if result.x is None or result.x[-1] < 1e-7:
         return None
-    return np.clip(result.x[:k] * scaled.unit, game.minimums, game.limits)
+    return np.clip(result.x[: game.size] * scaled.unit, game.minimums, game.limits)
 
 
 def _solve_pattern(

@@ -105,11 +105,7 @@ def milp_stable(claim: Claim[LinearGame]) -> Solution:
             -np.inf,
             scaled.needs + surplus,
         ),
-        (
-            sparse.hstack([eye, -sparse.diags_array(most - scaled.low)]),
-            -np.inf,
-            scaled.low,
-        ),
+        (sparse.hstack([eye, -sparse.diags_array(most - scaled.low)]), -np.inf, scaled.low),
     ]
     sign = -1.0 if claim.costliest else 1.0
     result = mixed_program(

@@ -331,13 +331,11 @@ class WorstPosteriors(Posteriors):
     def _merge(
         self, masks: Objects, possible: NDArray[np.bool_]
     ) -> tuple[States, NDArray[np.intp], NDArray[np.intp]]:
-        order = np.argsort(masks, kind="stable")
-        ordered = masks[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        order, starts = _group(masks)
         either = np.logical_or.reduceat(possible[order], starts, axis=0)
         # The same masks can come with different possible worlds only in tables of different
         # agents; the union is safe for both, as impossible pairs have weight zero.
-        return self._keep(States(ordered[starts], either)), order, starts
+        return self._keep(States(masks[order[starts]], either)), order, starts
 
     def _expected(self, agent: int, table: Table) -> int:
         scores = np.array([self._score(agent, mask) for mask in table.states.knowledge])
