@@ -71,7 +71,7 @@ class Allocation:
         return self.agents[agent] if self.agents is not None else f"agent {agent}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the allocation as ALLOCATION.json holds it."""
+        """Return the allocation as ALLOCATION.json holds it."""
         result: dict[str, Any] = {"contributions": self.contributions.tolist()}
         if self.agents is not None:
             result["agents"] = list(self.agents)
@@ -146,7 +146,7 @@ class Allocation:
         return found
 
     def ordered_for(self, agents: Sequence[str] | None) -> Allocation:
-        """Give the allocation in a game's order of agents, matched by name if both have names."""
+        """Return the allocation in a game's order of agents, matched by name if both have names."""
         if self.agents is None or agents is None or self.agents == tuple(agents):
             return self
         place = {name: n for n, name in enumerate(self.agents)}

@@ -112,7 +112,7 @@ class Audit:
         )
 
     def sentence(self) -> str:
-        """Give the verdict in one sentence."""
+        """Return the verdict in one sentence."""
         if self.feasible is Answer.FALSE:
             agent = int(np.argmax(self.short))
             allowed = self.tolerance * self.scale
@@ -183,7 +183,7 @@ class Audit:
         return reason
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the audit for machines."""
+        """Return the audit for machines."""
         return {
             "feasible": self.feasible.json,
             "stable": self.stable.json,
@@ -285,7 +285,7 @@ def _index(game: Game, agent: int | str) -> int:
 
 
 def _teller(*values: float, tie: float) -> Callable[[float], str]:
-    """Give a way to write these numbers with digits enough that those that differ read so."""
+    """Return a way to write these numbers with digits enough that those that differ read so."""
     known = sorted({value for value in values if math.isfinite(value)})
     apart = [(a, b) for a, b in pairwise(known) if b - a > tie]
     for digits in range(DIGITS):

@@ -389,7 +389,10 @@ def _reach(
 def _rest(
     writer: _Writer, agent: int, benefits: Sequence[int], need: Fraction, low: Fraction
 ) -> tuple[Alternative, ...]:
-    """Give the least, or more with nothing to spare: in whole numbers, less than one own sample."""
+    """Return the ways to be at rest: give the least, or more with nothing to spare.
+
+    In whole numbers nothing is less than one own sample.
+    """
     idle = writer.row([(agent, -1)], -low)
     weights = [(j, -w) for j, w in enumerate(benefits)]
     if not writer.whole:
@@ -402,7 +405,7 @@ def _no_envy(
     writer: _Writer, i: int, j: int, benefits: Sequence[int], need: Fraction,
     low: Sequence[Fraction], high: Sequence[Fraction | None],
 ) -> tuple[Alternative, ...]:  # fmt: skip
-    """Give no more than j; or be short after a swap; or be unable to swap.
+    """Return the ways not to envy j: give no more, be short after a swap, or be unable to swap.
 
     They are if i gives more than j's limit, or j less than i's minimum.
     """

@@ -16,7 +16,7 @@ from fedaccord.games.linear import LinearGame
 
 
 def requirement_prices(solution: Solution, *, tolerance: float = 1e-6) -> Vector:
-    """Give what one more unit of each agent's requirement adds to the total.
+    """Return what one more unit of each agent's requirement adds to the total.
 
     At the optimum these are the duals of LP 1. At a stable equilibrium with contributors S they are
     the solution of W_SS' p = c_S, zero for everybody else.
@@ -53,7 +53,7 @@ class Payments:
 
 
 def support_payments(solution: Solution) -> Payments:
-    """Give the least payments that make nobody want to cut back from an allocation.
+    """Return the least payments that make nobody want to cut back from an allocation.
 
     An agent would cut back to its best response f_i; what that saves it, c_i (theta_i - f_i), is
     the least payment, conditional on giving theta_i, that makes it indifferent.
@@ -109,7 +109,7 @@ def leave_one_out(game: Game, *, concept: str = "stable", time_limit: float = 60
 
 
 def carried_over(solution: Solution, game: Game) -> Vector:
-    """Give a start for a game that somebody joined or left: old contributions by name, else zero.
+    """Return a start for a game that somebody joined or left: old contributions by name, else zero.
 
     Use it as solve_stable(game, start=carried_over(old, game)).
     """

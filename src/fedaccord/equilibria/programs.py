@@ -300,7 +300,7 @@ class Corner:
         over = row.over(self.at, self.unit)
         return int(over > 0) - int(over < 0)
 
-    def lacking(self, rows: Alternative) -> Fraction:
+    def shortfall(self, rows: Alternative) -> Fraction:
         """Return what the corner exceeds the least by in the row that it obeys least."""
         return min(
             Fraction(row.over(self.at, self.unit), max(abs(w) for _, w in row.terms))
@@ -461,7 +461,7 @@ def _open_choice(program: Program, node: _Node) -> tuple[int, tuple[Alternative,
             return -1, ((Row(((j, -1),), -floor),), (Row(((j, 1),), floor + 1),))
     ties = node.has_ties
     open_choices = (
-        (max(corner.lacking(a) for a in choice), place)
+        (max(corner.shortfall(a) for a in choice), place)
         for place, choice in enumerate(program.choices)
         if place not in node.decided and not any(node.obeys(a, robustly=ties) for a in choice)
     )

@@ -182,7 +182,7 @@ class RoundedCorner:
             raise Undecided
         return 0
 
-    def lacking(self, rows: Alternative) -> float:
+    def shortfall(self, rows: Alternative) -> float:
         """Return what the corner exceeds the least by in the row it obeys least."""
         return min(float(self.over[self.table.place[id(row)]]) for row in rows)
 

@@ -57,7 +57,7 @@ class TestThePaperCycle:
     )
     def test_cells_are_excluded_for_the_right_agent(self, cell, agent, excluded):
         sides = tuple((Fraction(low), Fraction(high)) for low, high in cell)
-        assert enclosures._excluded(cycle(1), sides, agent) is excluded
+        assert enclosures._is_excluded(cycle(1), sides, agent) is excluded
 
     @pytest.mark.parametrize("requirement", [0.5, 0.6, 0.75, 0.9, 0.99, 0.9999])
     def test_below_certainty_there_is_exactly_one(self, requirement):

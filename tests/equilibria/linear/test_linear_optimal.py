@@ -13,7 +13,7 @@ from strategies import discovery_games
 from fedaccord.audit import Answer, audit
 from fedaccord.equilibria.linear import multiplicative_weights, optimal
 from fedaccord.equilibria.linear.multiplicative_weights import _Best, _Players
-from fedaccord.equilibria.linear.optimal import certified, dual_bound, repaired
+from fedaccord.equilibria.linear.optimal import certify, dual_bound, repair
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.errors import InputError
@@ -129,12 +129,12 @@ def test_repaired_contributions_are_feasible(seed):
     game = drawn_game(seed)
     truth = float(game.costs @ optimum(game))
     for theta in (rng.random(4), 0.999 * optimum(game), np.zeros(4), optimum(game)):
-        found, bounds = certified(game, theta, rng.random(4))
+        found, bounds = certify(game, theta, rng.random(4))
         if found is not None:
             assert audit(game, found).feasible is Answer.TRUE
             assert bounds.upper >= truth * (1 - 1e-9)
             assert bounds.lower <= truth * (1 + 1e-9)
-    near = repaired(game, np.clip(optimum(game) * (1 - 1e-9), game.minimums, game.limits))
+    near = repair(game, np.clip(optimum(game) * (1 - 1e-9), game.minimums, game.limits))
     assert near is not None
     assert game.total(near) == pytest.approx(truth, rel=1e-6, abs=1e-9)
 

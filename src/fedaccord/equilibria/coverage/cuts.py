@@ -85,7 +85,7 @@ class SmoothForm:
         scale = ROW_SCALE / rows.max(axis=1).toarray().ravel()
         return Cut(sparse.csr_array(sparse.diags_array(scale) @ rows), scale * least)
 
-    def violated(self, contributions: Vector, slack: float) -> Indices:
+    def find_violated(self, contributions: Vector, slack: float) -> Indices:
         """Return the agents whose constraint is broken by more than slack, in logarithms."""
         losses, _ = self.losses(contributions)
         over = losses[self.needy] > self.goals[self.needy] * np.exp(slack)
@@ -118,12 +118,12 @@ def smooth_bound(
     form = SmoothForm(game)
     best, point = game.total(game.minimums), np.array(game.minimums)
     cuts, rounds, stalled = [*extra], 0, 0
-    agents = form.violated(point, slack)
+    agents = form.find_violated(point, slack)
     # The solver's tolerance may hold the last violations up for ever: three rounds that add
     # nothing to the bound are the end too.
     while agents.size and stalled < 3 and not deadline.passed:
         cuts.append(form.cut(point, agents))
-        matrix, least = _stacked(cuts)
+        matrix, least = _stack(cuts)
         most = _most(game, upper)
         answer = linear_program(
             game.costs, game.minimums, most, seconds=deadline.left, rows=-matrix, most=-least
@@ -135,7 +135,7 @@ def smooth_bound(
         stalled = stalled + 1 if found <= best * (1 + 1e-9) else 0
         best = max(best, found)
         point = np.clip(np.asarray(answer.x), game.minimums, most)
-        agents = form.violated(point, slack)
+        agents = form.find_violated(point, slack)
     return Bound(min(best, upper), point, rounds, not agents.size or stalled >= 3)
 
 
@@ -145,7 +145,7 @@ def _most(game: CoverageGame, upper: float) -> Vector:
     return np.minimum(game.limits, game.minimums + rest / game.costs)
 
 
-def _stacked(cuts: Sequence[Cut]) -> tuple[Any, Vector]:
+def _stack(cuts: Sequence[Cut]) -> tuple[Any, Vector]:
     matrix = sparse.csr_array(sparse.vstack([c.rows for c in cuts], format="csr"))
     return matrix, np.concatenate([c.least for c in cuts])
 
@@ -173,7 +173,7 @@ def integer_optimum(
             if (cut.least - cut.rows @ point).max() < 1e-5:
                 break  # Too close for the solver to see: it would give the same point again.
             cuts.append(cut)
-        matrix, least = _stacked(cuts) if cuts else (None, np.zeros(0))
+        matrix, least = _stack(cuts) if cuts else (None, np.zeros(0))
         answer = mixed_program(
             game.costs,
             game.minimums,

@@ -55,7 +55,7 @@ def envy_free_coverage(claim: Claim[CoverageGame], method: str = "auto") -> Solu
         found = exhaustive_envy_free(game, deadline=Deadline(claim.deadline.left / 2))
         if found.status is Status.OPTIMAL:
             return found
-    return _bounded(claim, best, method)
+    return _bound(claim, best, method)
 
 
 def _searchable(game: CoverageGame, best: Vector) -> bool:
@@ -63,7 +63,7 @@ def _searchable(game: CoverageGame, best: Vector) -> bool:
     return game.size <= 10 and fits_exhaustive(game) and float(np.log(steps).sum()) <= 25
 
 
-def _bounded(claim: Claim[CoverageGame], best: Vector, method: str) -> Solution:
+def _bound(claim: Claim[CoverageGame], best: Vector, method: str) -> Solution:
     game, deadline = claim.game, claim.deadline
     symmetry = find_symmetry(game)
     lower, name = game.total(game.minimums), "equal"
@@ -74,7 +74,7 @@ def _bounded(claim: Claim[CoverageGame], best: Vector, method: str) -> Solution:
             best, name = amounts, "equal by class"
         if claim.is_closed(lower, best):
             return claim.bounded(name, lower, best)
-    lower = max(lower, _relaxed(game, symmetry, best, Deadline(deadline.left / 3)))
+    lower = max(lower, _bound_by_smooth_form(game, symmetry, best, Deadline(deadline.left / 3)))
     if not claim.is_closed(lower, best):
         for title, candidate, bound in _candidates(claim, method):
             lower = max(lower, bound)
@@ -98,7 +98,9 @@ def _class_bound(
     return lower, None if amounts is None else amounts[symmetry.labels]
 
 
-def _relaxed(game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Deadline) -> float:
+def _bound_by_smooth_form(
+    game: CoverageGame, symmetry: Symmetry, best: Vector, deadline: Deadline
+) -> float:
     """Bound from below by the smooth form with the rows that envy-freeness adds."""
     if not cut_work_fits(game):
         return quick_bound(game, best)[0]

@@ -100,7 +100,7 @@ def _left(logs: Any, rest: Any, amount: float) -> float:
 
 @njit(cache=True)
 def _least(logs: Any, rest: Any, goal: float) -> float:
-    """Give the least t with S(t) <= goal, as games.coverage finds it, for one agent."""
+    """Return the least t with S(t) <= goal, as games.coverage finds it, for one agent."""
     at_zero, at_one = _left(logs, rest, 0.0), _left(logs, rest, 1.0)
     if at_zero <= goal:
         return 0.0

@@ -164,7 +164,7 @@ def is_determined(game: CoverageGame, contributions: Vector, margin: float) -> b
     """
     slack = game.utilities(contributions) - game.requirements
     fixed = (contributions <= game.minimums) & (slack > margin)
-    left = _peeled(game, np.flatnonzero(~fixed))
+    left = _peel(game, np.flatnonzero(~fixed))
     if left.size == 0:
         return True
     if left.size > RANK_LIMIT:
@@ -172,7 +172,7 @@ def is_determined(game: CoverageGame, contributions: Vector, margin: float) -> b
     return _independent(game.distributions[left])
 
 
-def _peeled(game: CoverageGame, agents: Indices) -> Indices:
+def _peel(game: CoverageGame, agents: Indices) -> Indices:
     while agents.size:
         rows = game.distributions[agents]
         covered = np.bincount(rows.indices, minlength=game.points)
@@ -242,15 +242,15 @@ class _State:
     def sweep(self, damping: float, aim: float, deadline: Deadline) -> int:
         enough = aim * (float(self.given.max()) or 1.0)
         if len(self.game.rows) <= SMALL or self.game.is_integer:
-            return self._plain(damping, enough, deadline)
-        return self._compiled(damping, enough)
+            return self._sweep_plain(damping, enough, deadline)
+        return self._sweep_compiled(damping, enough)
 
-    def _plain(self, damping: float, enough: float, deadline: Deadline) -> int:
+    def _sweep_plain(self, damping: float, enough: float, deadline: Deadline) -> int:
         """Sweep in plain Python; whole numbers decided exactly."""
         game = self.game
         if game.is_integer and len(game.rows) > SMALL:
             # The compiled loop decides near ties in floating point; the exact sweep settles them.
-            self._compiled(1.0, 0.5)
+            self._sweep_compiled(1.0, 0.5)
         for sweep in range(BATCH):
             furthest = 0.0
             everyone = list(range(game.size))
@@ -268,7 +268,7 @@ class _State:
                 return sweep + 1
         return BATCH
 
-    def _compiled(self, damping: float, enough: float) -> int:
+    def _sweep_compiled(self, damping: float, enough: float) -> int:
         from fedaccord.equilibria.coverage.kernels import response_sweeps
 
         game = self.game

@@ -63,14 +63,14 @@ class Symmetry:
 
 def find_symmetry(game: CoverageGame) -> Symmetry:
     """Find agents who must give alike, or no more than others, in every envy-free allocation."""
-    labels = _grouped([_twin_key(game, i) for i in range(game.size)])
+    labels = _number_keys([_twin_key(game, i) for i in range(game.size)])
     degrees = np.bincount(game.distributions.indices, minlength=game.points)
     while True:
         first = np.unique(labels, return_index=True)[1]
         work = sum(int(degrees[_points(game, int(i))].sum()) for i in first)
         if work > ENTRIES_LIMIT:
             return Symmetry(labels, ())
-        merged = _grouped([_class_key(game, labels, int(i)) for i in first])
+        merged = _number_keys([_class_key(game, labels, int(i)) for i in first])
         if merged.max() + 1 == len(first):
             break
         labels = merged[labels]
@@ -85,7 +85,7 @@ def find_symmetry(game: CoverageGame) -> Symmetry:
     return Symmetry(labels, tuple(orders))
 
 
-def _grouped(keys: Sequence[Hashable]) -> Indices:
+def _number_keys(keys: Sequence[Hashable]) -> Indices:
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
@@ -267,7 +267,7 @@ def least_by_class(
         if not heap or heap[0][0] >= best - gap or deadline.passed:
             break
         _, _, low, high = heapq.heappop(heap)
-        narrow = _narrowed(classes, low, high, best)
+        narrow = _narrow(classes, low, high, best)
         if narrow is None:
             continue
         low, high = narrow
@@ -284,7 +284,7 @@ def least_by_class(
     return bound, point
 
 
-def _narrowed(
+def _narrow(
     classes: Quotient, low: Vector, high: Vector, best: float
 ) -> tuple[Vector, Vector] | None:
     low, high = low.copy(), high.copy()

@@ -92,7 +92,7 @@ def small_real_equilibria(
         if math.prod(map(len, cells)) <= MOST_CELLS:
             exact, boxes, examined = _split_by_cells(game, cells, deadline)
     leaves, complete, more = _divide(game, boxes, tolerance * scale, deadline)
-    grouped = [_enclosure(game, group, tolerance * scale) for group in _touching(leaves)]
+    grouped = [_enclosure(game, group, tolerance * scale) for group in _group_touching(leaves)]
     found = tuple(exact + [e for e in grouped if not _holds_only(e, exact)])
     return Enclosures(found, complete, examined + more)
 
@@ -203,7 +203,7 @@ def _split_by_cells(
     examined = 0
     for cell in product(*cells):
         examined += 1
-        if not deadline.passed and any(_excluded(game, cell, i) for i in range(game.size)):
+        if not deadline.passed and any(_is_excluded(game, cell, i) for i in range(game.size)):
             continue
         lower = np.array([float(a) for a, _ in cell])
         upper = np.array([float(b) for _, b in cell])
@@ -214,7 +214,7 @@ def _split_by_cells(
     return exact, boxes, examined
 
 
-def _excluded(game: Game, cell: Cell, agent: int) -> bool:
+def _is_excluded(game: Game, cell: Cell, agent: int) -> bool:
     """Say whether a cell, without its boundary, has no allocation with which the agent is settled.
 
     Inside, u_i is a mean of its values at the corners with every weight positive. So it is below
@@ -255,7 +255,7 @@ def _divide(
         if deadline.passed or examined >= MOST_BOXES:
             return leaves + stack, False, examined
         examined += 1
-        box = _narrowed(game, *stack.pop())
+        box = _narrow(game, *stack.pop())
         if box is None:
             continue
         if (box[1] - box[0]).max() <= smallest:
@@ -265,7 +265,7 @@ def _divide(
     return leaves, True, examined
 
 
-def _narrowed(game: Game, lo: Vector, hi: Vector) -> Box | None:
+def _narrow(game: Game, lo: Vector, hi: Vector) -> Box | None:
     """Narrow a box to the responses that it allows, as long as that pays."""
     slack = ROUNDING * max(1.0, float(hi.max()))
     while True:
@@ -291,7 +291,7 @@ def _halves(lo: Vector, hi: Vector) -> Iterator[Box]:
     yield right, hi
 
 
-def _touching(boxes: list[Box]) -> Iterator[list[Box]]:
+def _group_touching(boxes: list[Box]) -> Iterator[list[Box]]:
     """Group boxes that touch, directly or through others; all together where they are many."""
     if len(boxes) > MOST_GROUPED:
         yield list(boxes)
@@ -313,12 +313,12 @@ def _enclosure(game: Game, group: list[Box], allowed: float) -> Enclosure:
     lower = np.min([lo for lo, _ in group], axis=0)
     upper = np.max([hi for _, hi in group], axis=0)
     points = [(lower + upper) / 2, *((lo + hi) / 2 for lo, hi in group)]
-    witness = _polished(game, min(points, key=lambda point: _regret(game, point)), lower, upper)
+    witness = _polish(game, min(points, key=lambda point: _regret(game, point)), lower, upper)
     settled = _regret(game, witness) <= 4 * allowed
     return Enclosure(frozen(lower), frozen(upper), witness if settled else None)
 
 
-def _polished(game: Game, point: Vector, lower: Vector, upper: Vector) -> Vector:
+def _polish(game: Game, point: Vector, lower: Vector, upper: Vector) -> Vector:
     """Move half way to the best responses, inside the box, while that brings them nearer."""
     regret = _regret(game, point)
     while regret > 0:

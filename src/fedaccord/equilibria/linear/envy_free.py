@@ -88,7 +88,7 @@ def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
     return {(int(i), int(j)) for i, j in np.argwhere(forced)}
 
 
-def _nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
+def _has_nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
     """Say whether for some pair that is not forced W_ij is just below W_ii."""
     share = game.dense_benefits / game.own_benefits[:, None]
     near = (share > 1 - NEARLY_FORCED) & (share < 1)
@@ -135,7 +135,7 @@ def envy_free_linear(
         theta, bound, proved = answer
         if game.is_integer and np.ptp(game.minimums) == 0:
             lower = max(lower, min(bound, game.total(best)))
-        found = _violated(game, theta, 0.5 * SEARCH_MARGIN * unit)
+        found = _find_violated(game, theta, 0.5 * SEARCH_MARGIN * unit)
         violated = [pair for pair in found if pair not in pairs.either]
         if found and not violated:
             # The solver's tolerance let through what the program forbids: no proof from here.
@@ -143,7 +143,7 @@ def envy_free_linear(
         if not violated:
             # Minimums that differ may forbid swaps that the program counts as envy.
             exact = proved and bool(np.ptp(game.minimums) == 0)
-            exact = exact and (game.is_integer or not _nearly_forced(game, forced))
+            exact = exact and (game.is_integer or not _has_nearly_forced(game, forced))
             if game.total(theta) < game.total(best):
                 best = theta
             break
@@ -158,7 +158,7 @@ def envy_free_linear(
     )  # fmt: skip
 
 
-def _violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
+def _find_violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
     """List the pairs an answer of the program still violates, exactly so over the integers."""
     if not game.is_integer:
         return envious_pairs(game, theta, margin)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
-from fedaccord.equilibria.linear.optimal import certified
+from fedaccord.equilibria.linear.optimal import certify
 from fedaccord.equilibria.result import Claim, Interval, Solution, Status
 from fedaccord.games.base import ROUNDING
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -32,7 +32,9 @@ def multiplicative_weights_optimal(claim: Claim[LinearGame]) -> Solution:
     boxed = np.isfinite(game.limits).any() or game.minimums.any()
     methods: list[_Growing | _Players] = [growing] if boxed else [_Players(game), growing]
     while (
-        not claim.deadline.passed and not best.closed(tolerance) and any(m.moves for m in methods)
+        not claim.deadline.passed
+        and not best.is_closed(tolerance)
+        and any(m.moves for m in methods)
     ):
         for method in methods:
             for _ in range(16 + method.rounds // 8):
@@ -40,7 +42,7 @@ def multiplicative_weights_optimal(claim: Claim[LinearGame]) -> Solution:
             for given, prices in method.proposals():
                 best.offer(given, prices)
             method.adapt(best)
-    return best.solution(claim, best.closed(tolerance), sum(m.rounds for m in methods))
+    return best.solution(claim, best.is_closed(tolerance), sum(m.rounds for m in methods))
 
 
 class _Best:
@@ -53,13 +55,13 @@ class _Best:
         self.lower, self.upper = 0.0, np.inf
 
     def offer(self, given: Vector, prices: Vector) -> None:
-        feasible, bounds = certified(self.game, given, prices)
+        feasible, bounds = certify(self.game, given, prices)
         if bounds.lower > self.lower:
             self.lower, self.prices = bounds.lower, prices
         if feasible is not None and bounds.upper < self.upper:
             self.given, self.upper = feasible, bounds.upper
 
-    def closed(self, tolerance: float) -> bool:
+    def is_closed(self, tolerance: float) -> bool:
         return self.given is not None and self.upper - self.lower <= tolerance * self.upper
 
     def solution(self, claim: Claim[LinearGame], closed: bool, rounds: int) -> Solution:
@@ -122,18 +124,18 @@ class _Players:
 
     def step(self) -> None:
         cover, worth = self._cover(), self._worth()
-        self.p = _weighted(self.p, self.rate * (2 * worth - self.worth))
-        self.w = _weighted(self.w, -self.rate * (2 * cover - self.cover))
+        self.p = _reweight(self.p, self.rate * (2 * worth - self.worth))
+        self.w = _reweight(self.w, -self.rate * (2 * cover - self.cover))
         self.cover, self.worth = cover, worth
         self.sums = self.sums[0] + self.p, self.sums[1] + self.w
         self.rounds += 1
 
     def proposals(self) -> list[tuple[Vector, Vector]]:
-        """Give contributions and prices: those of this round, and of an average one."""
+        """Return contributions and prices: those of this round, and of an average one."""
         pairs = (self.p, self.w), self.sums
-        return [(self._scaled(p / self.game.costs), self._prices(w)) for p, w in pairs]
+        return [(self._scale_up(p / self.game.costs), self._prices(w)) for p, w in pairs]
 
-    def _scaled(self, theta: Vector) -> Vector:
+    def _scale_up(self, theta: Vector) -> Vector:
         return theta / float((self.game.apply(theta)[self.wanted] / self.need).min())
 
     def adapt(self, best: _Best) -> None:
@@ -155,7 +157,7 @@ class _Players:
 
 
 def _largest_entry(game: LinearGame, wanted: Indices) -> float:
-    """Give the largest B_ij, or a bound on it."""
+    """Return the largest B_ij, or a bound on it."""
     need = game.requirements[wanted]
     if isinstance(game, DiscoveryGame):
         # q_i q_j is at most the product of their lengths, and Q Q' itself may be large.
@@ -172,7 +174,7 @@ def _shares(weights: Vector) -> Vector:
     return np.asarray(raised / raised.sum())
 
 
-def _weighted(weights: Vector, exponents: Vector) -> Vector:
+def _reweight(weights: Vector, exponents: Vector) -> Vector:
     grown = weights * np.exp(exponents - exponents.max())
     # No weight ever vanishes for good.
     grown = np.maximum(grown, 1e-200)
@@ -221,7 +223,7 @@ class _Growing:
         self.theta = np.minimum(self.theta + step, game.limits)
 
     def proposals(self) -> list[tuple[Vector, Vector]]:
-        """Give contributions, scaled until they suffice, and the average prices."""
+        """Return contributions, scaled until they suffice, and the average prices."""
         cover = (self.game.apply(self.theta) / self.need)[self.wanted]
         level = max(float(cover.min()), 1e-300)
         return [(self.theta / level, self.sum / max(self.rounds, 1))]

@@ -96,7 +96,7 @@ def is_tame(game: LinearGame) -> bool:
     return float(normalise(game).benefits.max()) <= 1e4
 
 
-def repaired(game: LinearGame, theta: Vector) -> Vector | None:
+def repair(game: LinearGame, theta: Vector) -> Vector | None:
     """Turn nearly feasible contributions into feasible ones at little cost.
 
     Raising everybody to its best response suffices, as the others' samples only help; so does
@@ -113,10 +113,10 @@ def repaired(game: LinearGame, theta: Vector) -> Vector | None:
         inside = bool((trial <= game.limits).all())
         if inside and (best is None or game.total(trial) < game.total(best)):
             best = trial
-    return _raised(game, theta) if best is None else best
+    return _raise_within_limits(game, theta) if best is None else best
 
 
-def _raised(game: LinearGame, theta: Vector) -> Vector | None:
+def _raise_within_limits(game: LinearGame, theta: Vector) -> Vector | None:
     """Raise contributions within limits until nobody is short: own ones, then the best helpers'.
 
     None where somebody stays short by more than rounding.
@@ -156,9 +156,9 @@ def dual_bound(game: LinearGame, prices: Vector) -> float:
     return max(best, float(game.costs @ game.minimums))
 
 
-def certified(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector | None, Interval]:
-    """Give a feasible allocation near theta and proved bounds on the least total."""
-    feasible = repaired(game, np.clip(theta, game.minimums, game.limits))
+def certify(game: LinearGame, theta: Vector, prices: Vector) -> tuple[Vector | None, Interval]:
+    """Return a feasible allocation near theta and proved bounds on the least total."""
+    feasible = repair(game, np.clip(theta, game.minimums, game.limits))
     upper = np.inf if feasible is None else game.total(feasible)
     return feasible, Interval(min(dual_bound(game, prices), upper), upper)
 
@@ -186,12 +186,12 @@ def highs_optimal(claim: Claim[LinearGame]) -> Solution | None:
     theta = result.x[: game.size] * scaled.unit
     duals = np.maximum(-result.duals[: game.size], 0.0)
     prices = duals * game.costs.max() / game.own_benefits
-    feasible, bounds = certified(game, theta, prices)
+    feasible, bounds = certify(game, theta, prices)
     return claim.enclosed("highs", bounds, feasible, certificate={"prices": prices})
 
 
 def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any, Vector]:
-    """Give LP 1 as cost, rows and right-hand side; lifted by r <= Q' theta where n > 0."""
+    """Return LP 1 as cost, rows and right-hand side; lifted by r <= Q' theta where n > 0."""
     if n == 0 or not isinstance(game, DiscoveryGame):
         return scaled.costs, -scaled.benefits, -scaled.needs
     share = sparse.diags_array(1 / game.own_benefits) @ game.distributions
@@ -273,7 +273,7 @@ def first_order_optimal(claim: Claim[LinearGame]) -> Solution:
             state.step()
         rounds += 40
         trial = program.prices(state.y)
-        feasible, bounds = certified(game, program.gifts(state.x), trial)
+        feasible, bounds = certify(game, program.gifts(state.x), trial)
         if bounds.lower > lower:
             lower, prices = bounds.lower, trial
         if feasible is not None and (best is None or bounds.upper < game.total(best)):
