@@ -274,8 +274,8 @@ class FixedPoint:
 
 def relative_regret(game: LinearGame, contributions: Vector) -> float:
     """Return the largest distance from a clipped best response, relative to the largest gift."""
-    scale = contributions.max() or game.alone.max() or 1.0
-    return float(np.abs(game.responses_within(contributions) - contributions).max() / scale)
+    apart = np.abs(game.responses_within(contributions) - contributions).max()
+    return float(apart / game.scale_of(contributions))
 
 
 def find_fixed_point(
@@ -297,7 +297,7 @@ def find_fixed_point(
         sweeps += 1
         if full:
             # What anyone moved in a sweep bounds nobody's regret after it: measure that.
-            if moved <= tolerance * mover.scale:
+            if moved <= tolerance * game.scale_of(mover.theta):
                 regret = relative_regret(game, mover.theta)
                 if regret <= tolerance:
                     break
@@ -320,11 +320,7 @@ class _Mover:
         self.theta = np.clip(begin, game.minimums, game.limits).astype(np.float64)
         self.found: Vector | None = None
         self.idle = np.zeros(game.size, dtype=np.bool_)
-        self._kernel = self._choose_kernel()
-
-    @property
-    def scale(self) -> float:
-        return float(self.theta.max() or self.game.alone.max() or 1.0)
+        self.sweep = self._choose_kernel()
 
     def _choose_kernel(self) -> Callable[[bool], float]:
         from fedaccord.equilibria.linear import kernels
@@ -341,9 +337,6 @@ class _Mover:
             parts = (rows.indptr, rows.indices, rows.data)
             return lambda full: kernels.sweep_explicit(*parts, *shared, idle, full)
         return lambda full: kernels.sweep_dense(game.benefits, *shared, idle, full)
-
-    def sweep(self, full: bool) -> float:
-        return float(self._kernel(full))
 
     def move(self, theta: Vector) -> None:
         """Go somewhere else."""
