@@ -13,6 +13,7 @@ from fedaccord._checks import (
     check_known,
     check_real,
     check_whole,
+    fill_in,
     find_closest,
     suggest,
 )
@@ -74,3 +75,11 @@ def test_capitals_do_not_count_in_what_is_close() -> None:
     assert find_closest("xyz", ["Rural", "City"]) is None
     assert suggest("citty", ["Rural", "City"]) == "; did you mean City?"
     assert suggest("xyz", ["Rural", "City"]) == ""
+
+
+def test_numbers_by_name_are_filled_in_and_strangers_named() -> None:
+    assert fill_in({"b": 5}, ["a", "b"], [1, 2], "the agents").tolist() == [1, 5]
+    with pytest.raises(InputError, match=r"^Citty is not among the agents; did you mean City\?$"):
+        fill_in({"Citty": 5}, ["City"], [1], "the agents")
+    with pytest.raises(InputError, match=r"they are: 0, 1, .*, 19\.\.\.$"):
+        fill_in({"x": 5}, [str(n) for n in range(30)], [1] * 30, "the agents")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.app import app, check_folder, check_report, command_line, present
+from fedaccord.cli.app import app, check_folder, check_report, command_line, complain_of, present
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -99,7 +99,9 @@ def _load_plan(asked: AuditOptions) -> AuditOptions:
     from fedaccord.allocation import Allocation
 
     if isinstance(asked.plan, str):
-        return dataclasses.replace(asked, plan=Allocation.load(asked.plan))
+        plan = Allocation.load(asked.plan)
+        complain_of(plan.notes)
+        return dataclasses.replace(asked, plan=plan)
     return asked
 
 
