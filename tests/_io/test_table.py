@@ -77,6 +77,7 @@ def test_the_usual_encodings_are_recognised(tmp_path, encoding):
     ("content", "said"),
     [
         (b"\x00\x01\xff", "is not a text file in UTF-8; save it as one"),
+        ("agent,x\na,1\n".encode("utf-16-le"), "is not a text file in UTF-8"),
         (b"\x81\xff", "is not a text file in UTF-8"),
         (b"\xff\xfea", "is cut short"),
         (b"\xd0\xcf\x11\xe0\xa1", "workbook of an old Excel; save it as .xlsx or as CSV"),

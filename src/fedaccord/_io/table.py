@@ -6,6 +6,7 @@ in two ways is refused.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -657,10 +658,10 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
             return data.decode("utf-16"), ()
         except UnicodeDecodeError:
             raise InputError(f"{path} is cut short; save it as CSV in UTF-8") from None
-    try:
-        return data.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        pass
+    # A zero byte is valid UTF-8, and the mark of UTF-16 that does not say so.
+    if b"\x00" not in data:
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode("utf-8-sig"), ()
     # No text has control characters; and without them it is what Windows writes in Europe.
     try:
         if strict or re.search(rb"[\x00-\x08\x0e-\x1f]", data):

@@ -20,7 +20,7 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord._io.columns import TOTALS
-from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, Rows, Sheet, read_rows
+from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, Rows, Sheet, find_middle, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.pilots import read_own
@@ -246,12 +246,12 @@ class Histograms:
 def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
     """Return columns of counts, with a note where some were withheld; an empty one is none."""
     cells = [cell for name in columns for cell in sheet.column(name)]
-    withheld = [cell for cell in cells if SUPPRESSED.fullmatch(cell)]
+    withheld = [bound for cell in cells if (bound := SUPPRESSED.fullmatch(cell))]
     if withheld:
         sheet.notes.append(
             f"{count(len(withheld), 'count')} in {sheet.path} "
-            f"{pluralize(len(withheld), 'is', 'are')} withheld, as {withheld[0]!r}, and ASSUMED to "
-            "be the middle of what can be meant: 5 for <11"
+            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED to be the middle of "
+            f"what can be meant: {find_middle(withheld[0]):g} for {withheld[0][0]}"
         )
     read = [sheet.numbers(name, suppressed=True) for name in columns]
     return np.asarray(np.nan_to_num(np.array(read).T, nan=0.0))
