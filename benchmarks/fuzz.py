@@ -32,13 +32,13 @@ from fedaccord import (
     LinearGame,
     Solution,
     Status,
-    audit,
+    check,
     solve_envy_free,
     solve_optimal,
     solve_stable,
 )
 from fedaccord._checks import exact_numbers, simplest_fraction
-from fedaccord.audit import Answer
+from fedaccord.check import Answer
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.reproduce.oracle import (
@@ -444,12 +444,12 @@ def find_faults(game: Game, solution: Solution, truth: Truth, select: str) -> li
     if status in (Status.NONE_EXISTS, Status.INFEASIBLE):
         return [f"claims {status.key}, but {value:.9g} exists"] if value is not None else []
     if solution.contributions is not None:
-        report = audit(game, solution.contributions, tolerance=TOLERANCE)
+        report = check(game, solution.contributions, tolerance=TOLERANCE)
         verdict = {
             "optimal": report.feasible, "stable": report.stable, "envy-free": report.envy_free,
         }[solution.concept]  # fmt: skip
         if verdict is Answer.FALSE:
-            faults.append("the audit refutes the allocation")
+            faults.append("the check refutes the allocation")
     if value is None:
         excused = _is_knife_edge(game) or _is_at_rest(solution)
         if truth.exact and status is not Status.FAILED and not excused:

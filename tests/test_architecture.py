@@ -15,19 +15,19 @@ PACKAGE = SOURCE / "fedaccord"
 # What each part of the package may import, beside itself. A part is a folder or a module right
 # under fedaccord; every one needs a rule. This is the order, from below:
 #
-#     errors < foundation < allocation < games < audit < equilibria;   games < measurement;
+#     errors < foundation < allocation < games < check < equilibria;   games < measurement;
 #     {equilibria, measurement} < planning;   {allocation, measurement} < federation;
 #     {planning, federation} < frontier < reproduce < report < cli
 FOUNDATION = {"errors", "_checks", "_io", "_lazy", "_machine", "charts", "wording"}
 GAMES = FOUNDATION | {"allocation", "games"}
-SOLVED = GAMES | {"audit", "equilibria"}
+SOLVED = GAMES | {"check", "equilibria"}
 COMPARED = SOLVED | {"measurement", "planning", "federation", "frontier"}
 MAY_IMPORT = {
     "errors": set(),
     **dict.fromkeys(FOUNDATION - {"errors"}, FOUNDATION),
     "allocation": FOUNDATION,
     "games": GAMES,
-    "audit": GAMES,
+    "check": GAMES,
     "equilibria": SOLVED,
     "measurement": GAMES,
     "planning": SOLVED | {"measurement"},
@@ -203,13 +203,13 @@ def test_every_exception_is_still_needed() -> None:
     ("source", "module"),
     [
         # Directly, by name, relatively and in a function.
-        ("from fedaccord.equilibria.result import Solution", "fedaccord.audit"),
+        ("from fedaccord.equilibria.result import Solution", "fedaccord.check"),
         ("import fedaccord.report.games", "fedaccord.equilibria.stable"),
-        ("from fedaccord import equilibria", "fedaccord.audit"),
-        ("from . import equilibria", "fedaccord.audit"),
+        ("from fedaccord import equilibria", "fedaccord.check"),
+        ("from . import equilibria", "fedaccord.check"),
         ("from ..equilibria import base", "fedaccord.games.linear"),
         ("from ...report import page", "fedaccord.equilibria.linear.stable"),
-        ("def f():\n    import fedaccord.equilibria.stable", "fedaccord.audit"),
+        ("def f():\n    import fedaccord.equilibria.stable", "fedaccord.check"),
         ("if TYPE_CHECKING:\n    from fedaccord.cli import app", "fedaccord.report.games"),
         ("import numpy, fedaccord.cli", "fedaccord.reproduce.claims"),
         # By a string, whole or in parts.
@@ -226,7 +226,7 @@ def test_every_exception_is_still_needed() -> None:
         ("from fedaccord._checks import Vector", "fedaccord.errors"),
         ("from fedaccord.allocation import Allocation", "fedaccord._io.table"),
         ("from fedaccord.games.base import Game", "fedaccord.allocation"),
-        ("from fedaccord.audit import audit", "fedaccord.games.linear"),
+        ("from fedaccord.check import check", "fedaccord.games.linear"),
         ("from fedaccord.measurement.fit import fit_curves", "fedaccord.equilibria.stable"),
         ("from fedaccord.equilibria.solve import solve_stable", "fedaccord.measurement.fit"),
         ("from fedaccord.equilibria.solve import solve_stable", "fedaccord.federation.clients"),
@@ -264,7 +264,7 @@ def test_a_stub_and_a_package_are_read_as_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("source", "module"),
     [
-        ("from fedaccord.games.base import Game", "fedaccord.audit"),
+        ("from fedaccord.games.base import Game", "fedaccord.check"),
         ("from fedaccord.cli import main", "fedaccord.__main__"),
         ("from fedaccord import __version__", "fedaccord._machine"),
         ("import torch", "fedaccord.federation.models.networks"),

@@ -1,9 +1,12 @@
 """The public names, each with the module that it is imported from when first asked for."""
 
+from . import federation as federation
 from .allocation import Allocation as Allocation
-from .audit import Answer as Answer
-from .audit import Audit as Audit
-from .audit import audit as audit
+from .check import Answer as Answer
+from .check import Audit as Audit
+from .check import Check as Check
+from .check import audit as audit
+from .check import check as check
 from .equilibria.dynamics import Path as Path
 from .equilibria.dynamics import best_response_dynamics as best_response_dynamics
 from .equilibria.economics import LeaveOneOut as LeaveOneOut

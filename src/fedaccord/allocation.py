@@ -1,4 +1,4 @@
-"""Who gives how much: the object that solvers make, audits check and training follows."""
+"""Who gives how much: the object that solvers make, `check` judges and training follows."""
 
 from __future__ import annotations
 

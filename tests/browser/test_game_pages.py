@@ -5,7 +5,7 @@ import pytest
 from report.plans import HOSTILE, ring, solved
 from selenium.common.exceptions import NoAlertPresentException
 
-from fedaccord.audit import audit
+from fedaccord.check import check
 from fedaccord.equilibria.result import Interval
 from fedaccord.games.linear import LinearGame
 from fedaccord.report.games_page import check_page, solve_page
@@ -33,7 +33,7 @@ def checked():
     game, *_ = ring(20)
     given = np.full(20, 0.625)
     given[[2, 7, 11]] = (0.1, 1.0, 2.0)
-    return check_page(audit(game, given))
+    return check_page(check(game, given))
 
 
 @pytest.fixture(scope="module")

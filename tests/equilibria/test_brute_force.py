@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import discovery_games, framed_games, linear_games, psd_games, strict_psd_games
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status, equal_allocation
 from fedaccord.equilibria.solve import (
     solve_envy_free,
@@ -156,7 +156,7 @@ def test_envy_free_totals_agree_with_one_program_per_pattern(game):
     assert found.bounds.lower == pytest.approx(infimum, rel=1e-5, abs=1e-6)
     # Just above an infimum that is not attained stands an allocation that is envy-free.
     assert found.total == pytest.approx(infimum, rel=1e-4, abs=1e-6)
-    assert audit(game, found.allocation).envy_free is not Answer.FALSE
+    assert check(game, found.allocation).envy_free is not Answer.FALSE
 
 
 # Limits, minimums and costs.
@@ -189,7 +189,7 @@ def test_real_games_with_limits_minimums_and_costs_agree_with_corners(game):
     if totals:
         assert_found(cheapest, float(min(totals)))
         assert_found(costliest, float(max(totals)))
-        assert audit(game, cheapest.allocation).stable is Answer.TRUE
+        assert check(game, cheapest.allocation).stable is Answer.TRUE
     else:
         assert cheapest.status in NOTHING
         assert costliest.status in NOTHING
@@ -204,7 +204,7 @@ def test_equal_shares_are_always_envy_free(game):
     # Theorem 1.
     equal = equal_allocation(game)
     assert equal is not None
-    assert audit(game, equal).envy_free is Answer.TRUE
+    assert check(game, equal).envy_free is Answer.TRUE
 
 
 @SOME
@@ -212,7 +212,7 @@ def test_equal_shares_are_always_envy_free(game):
 def test_symmetric_psd_games_always_have_a_stable_equilibrium(game):
     found = solve_stable(game)
     assert found.status is Status.OPTIMAL
-    assert audit(game, found.allocation).stable is Answer.TRUE
+    assert check(game, found.allocation).stable is Answer.TRUE
     assert found.total >= solve_optimal(game).bounds.lower * (1 - 1e-6)
 
 
@@ -222,7 +222,7 @@ def test_symmetric_integer_games_always_have_a_stable_equilibrium(game):
     # An exact potential falls with every move, even where benefits are not PSD.
     found = solve_stable(game)
     assert found.status is Status.OPTIMAL
-    assert audit(game, found.allocation).stable is Answer.TRUE
+    assert check(game, found.allocation).stable is Answer.TRUE
 
 
 @FEW
@@ -231,7 +231,7 @@ def test_stable_means_envy_free_where_own_samples_help_most(game):
     # Theorem 6.
     assert strictly_dominant_own_benefits(game)
     found = solve_stable(game)
-    assert audit(game, found.allocation).envy_free is Answer.TRUE
+    assert check(game, found.allocation).envy_free is Answer.TRUE
 
 
 @SOME

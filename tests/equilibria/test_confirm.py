@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedaccord import CoverageGame, LinearGame, audit
+from fedaccord import CoverageGame, LinearGame, check
 from fedaccord._checks import simplest_fraction
-from fedaccord.audit import Answer
+from fedaccord.check import Answer
 from fedaccord.equilibria import confirm as confirming
 from fedaccord.equilibria.confirm import confirm, is_refuted
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Status
@@ -25,7 +25,7 @@ def verify(solution, status, value):
     """Check a status, a total or infimum, and that the audit does not refute the allocation."""
     assert solution.status is status
     assert solution.bounds.lower == pytest.approx(value, rel=1e-9)
-    report = audit(solution.game, solution.allocation)
+    report = check(solution.game, solution.allocation)
     verdicts = {"optimal": report.feasible, "stable": report.stable, "envy-free": report.envy_free}
     assert verdicts[solution.concept] is not Answer.FALSE
 
@@ -246,7 +246,7 @@ def test_a_real_coverage_game_may_have_no_whole_numbers_between_minimum_and_limi
         [[0.5, 0.5], [2 / 3, 1 / 3]], [5 / 6, 0.7], limits=[None, 0.5], minimums=[0, 0.25]
     )
     solution = solve_envy_free(game)
-    assert audit(game, solution.allocation).envy_free is not Answer.FALSE
+    assert check(game, solution.allocation).envy_free is not Answer.FALSE
 
 
 @pytest.mark.filterwarnings("error")
@@ -255,4 +255,4 @@ def test_a_real_coverage_game_may_be_infeasible_over_whole_numbers():
         [[1 / 6, 1 / 6, 1 / 2, 1 / 6], [1, 0, 0, 0]], [2 / 3, 2 / 3], limits=[0.75, None]
     )
     solution = solve_envy_free(game)
-    assert audit(game, solution.allocation).envy_free is not Answer.FALSE
+    assert check(game, solution.allocation).envy_free is not Answer.FALSE

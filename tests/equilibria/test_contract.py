@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Interval, Status
 from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
 from fedaccord.games import catalog
@@ -75,7 +75,7 @@ def assert_kept(solution, known=None):
         assert solution.bounds == Interval(np.inf, np.inf)
         assert known is None
         return
-    found = audit(game, solution.allocation)
+    found = check(game, solution.allocation)
     assert found.feasible is Answer.TRUE
     if concept == "stable":
         assert found.stable is Answer.TRUE
@@ -149,9 +149,9 @@ def test_every_method_keeps_its_word_on_linear_games(name, concept, method, tole
     known = getattr(catalog.answers(name, **({"petals": 4} if name == "flower" else {})), concept)
     found = SOLVERS[concept](game, method=method, tolerance=tolerance, time_limit=10)
     assert found.status in (Status.OPTIMAL, Status.LIMIT)
-    assert audit(game, found.allocation, tolerance=tolerance).feasible is Answer.TRUE
+    assert check(game, found.allocation, tolerance=tolerance).feasible is Answer.TRUE
     if concept == "stable":
-        assert audit(game, found.allocation, tolerance=tolerance).stable is Answer.TRUE
+        assert check(game, found.allocation, tolerance=tolerance).stable is Answer.TRUE
     allowed = tolerance * known
     assert found.bounds.lower - allowed <= known <= found.bounds.upper + allowed
     assert found.total == pytest.approx(known, rel=2 * tolerance)
@@ -257,7 +257,7 @@ def test_the_contract_objects_to_too_little(name, chosen, concept):
         return  # nothing exists, so there is nothing to spoil
     # Somebody has nothing to spare in a cheapest allocation: with less, it is short.
     spoilt = dataclasses.replace(solution, contributions=0.99 * solution.contributions)
-    assert audit(solution.game, spoilt.allocation).feasible is Answer.FALSE
+    assert check(solution.game, spoilt.allocation).feasible is Answer.FALSE
     with pytest.raises(AssertionError):
         assert_kept(spoilt)
 
@@ -272,7 +272,7 @@ def test_the_contract_objects_to_too_much(name, chosen, concept):
     more = np.minimum(1.01 * solution.contributions, game.limits)
     if np.array_equal(more, solution.contributions):
         return  # everybody gives its limit already
-    assert audit(game, more).stable is Answer.FALSE
+    assert check(game, more).stable is Answer.FALSE
     spoilt = dataclasses.replace(solution, contributions=more)
     with pytest.raises(AssertionError):
         assert_kept(spoilt)
@@ -323,7 +323,7 @@ def test_the_audit_objects_to_two_agents_swapped(name, first, second):
     swapped = np.array(solution.contributions)
     assert swapped[first] != swapped[second]
     swapped[[first, second]] = swapped[[second, first]]
-    assert audit(solution.game, swapped).stable is Answer.FALSE
+    assert check(solution.game, swapped).stable is Answer.FALSE
     with pytest.raises(AssertionError):
         assert_kept(dataclasses.replace(solution, contributions=swapped))
 
@@ -332,7 +332,7 @@ def test_the_audit_objects_to_envy():
     # Stable, and yet one agent would rather have the other's burden.
     for name, theta in (("twins", [0.75, 0.25]), ("envious-equilibrium", [25 / 26, 0])):
         game = game_of(name, ())
-        found = audit(game, theta)
+        found = check(game, theta)
         assert found.stable is Answer.TRUE
         assert found.envy == ((0, 1),)
         claimed = dataclasses.replace(
@@ -354,5 +354,5 @@ def test_the_audit_of_integers_objects_to_a_single_sample():
             less, more = np.array(solution.contributions), np.array(solution.contributions)
             less[agent] -= 1
             more[agent] += 1
-            assert audit(game, less).feasible is Answer.FALSE
-            assert audit(game, more).stable is Answer.FALSE
+            assert check(game, less).feasible is Answer.FALSE
+            assert check(game, more).stable is Answer.FALSE

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pac_worlds import cycle_worlds
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.errors import InputError
 from fedaccord.games.function import FunctionGame
@@ -48,7 +48,7 @@ class TestWhatThePaperSays:
         game = flower(16)
         path = run(game, order, damping=damping)
         assert path.ending is Ending.CONVERGED
-        assert audit(game, path.last).stable is Answer.TRUE
+        assert check(game, path.last).stable is Answer.TRUE
         # The core gives nothing, each petal 1 / (2 - 1/sqrt(b)).
         np.testing.assert_allclose(path.last, [0] + [4 / 7] * 16, atol=1e-7)
 
@@ -58,7 +58,7 @@ class TestWhatThePaperSays:
         for order in ("simultaneous", "sequential"):
             path = run(game, order, damping=0.5)
             assert path.ending is Ending.CONVERGED
-            assert audit(game, path.last).stable is Answer.TRUE
+            assert check(game, path.last).stable is Answer.TRUE
 
     def test_half_steps_find_the_equilibrium_of_the_ring(self):
         np.testing.assert_allclose(run(ASYMMETRIC, damping=0.5).last, 0.5, atol=1e-9)
@@ -85,7 +85,7 @@ class TestWhatThePaperSays:
         game = LinearGame(benefits, needs, strategies="integer")
         path = run(game, "sequential")
         assert path.ending is Ending.CONVERGED
-        assert audit(game, path.last).stable is Answer.TRUE
+        assert check(game, path.last).stable is Answer.TRUE
 
 
 class TestPaths:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from linear_games import PAPER_LIKE, flower, random_game
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.economics import (
     carried_over,
     leave_one_out,
@@ -139,7 +139,7 @@ def test_a_warm_start_reaches_the_same_equilibrium_in_no_more_sweeps():
     assert np.delete(start, 7) == pytest.approx(before.contributions)
     cold, warm = solve_stable(game), solve_stable(game, start=start)
     assert warm.contributions == pytest.approx(cold.contributions, abs=1e-6)
-    assert audit(game, warm.allocation).stable is Answer.TRUE
+    assert check(game, warm.allocation).stable is Answer.TRUE
     sweeps = [
         find_fixed_point(game, tolerance=1e-6, deadline=Deadline(20), start=begin).sweeps
         for begin in (None, start, cold.contributions)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from commands import run, write
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.coverage.cuts import smooth_bound
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.economics import support_payments
@@ -130,8 +130,8 @@ def test_the_linear_flower(petals, optimal, stable, envy_free, solve):
 
 def test_all_halves_are_envy_free_on_the_linear_flower():
     game = catalog.build("flower", petals=16)
-    assert audit(game, [0.5] * 17).envy_free is Answer.TRUE
-    assert audit(game, [0.49] * 17).envy_free is Answer.FALSE
+    assert check(game, [0.5] * 17).envy_free is Answer.TRUE
+    assert check(game, [0.49] * 17).envy_free is Answer.FALSE
 
 
 def test_simultaneous_best_response_on_the_flower_cycles_and_other_orders_settle():
@@ -198,7 +198,7 @@ def test_the_coverage_flower_with_ten_thousand_petals():
     envy_free = solve_envy_free(game)
     assert envy_free.total == pytest.approx(5006.818652536, rel=EXACT)
     assert envy_free.bounds.lower <= 5006.818652536
-    assert audit(game, envy_free.allocation).envy_free is Answer.TRUE
+    assert check(game, envy_free.allocation).envy_free is Answer.TRUE
 
 
 @pytest.mark.parametrize("petals", [4, 9, 16])
@@ -259,14 +259,14 @@ def test_the_equilibria_of_two_agents_are_a_curve():
     game = catalog.build("two-agents")
     for first in (0.0, 0.2, 2 - math.sqrt(2), 0.8, 1.0):
         second = 2 * (1 - 0.5 / (1 - first / 2))
-        on_the_curve = audit(game, [first, second])
+        on_the_curve = check(game, [first, second])
         assert on_the_curve.stable is Answer.TRUE
         even = abs(first - second) < 1e-9
         assert (on_the_curve.envy_free is Answer.TRUE) == even
         for off in (0.999, 1.001):
-            assert audit(game, [first * off, second * off]).stable is Answer.FALSE
-    assert audit(game, [1, 0]).stable is Answer.TRUE
-    assert audit(game, [1, 0]).envy == ((0, 1),)
+            assert check(game, [first * off, second * off]).stable is Answer.FALSE
+    assert check(game, [1, 0]).stable is Answer.TRUE
+    assert check(game, [1, 0]).envy == ((0, 1),)
 
 
 def test_the_integer_equilibria_of_two_agents():
@@ -291,7 +291,7 @@ def test_the_matching_on_k4_has_the_papers_utilities():
     ]
     swapped = [0, 1, 1, 0, 0, 0]
     assert exact(game, 0, swapped) == Fraction(5, 9)
-    assert audit(game, matching).envy_free is Answer.TRUE
+    assert check(game, matching).envy_free is Answer.TRUE
 
 
 def test_a_mixture_of_two_matchings_on_k4_is_envious():
@@ -301,7 +301,7 @@ def test_a_mixture_of_two_matchings_on_k4_is_envious():
     swapped = list(mixed)
     swapped[1], swapped[5] = swapped[5], swapped[1]
     assert exact(game, 1, swapped) == Fraction(1087, 1800)
-    found = audit(game, [float(m) for m in mixed])
+    found = check(game, [float(m) for m in mixed])
     # Edges 2 and 4, counted from 1, envy 5 and 6; nobody else envies anybody.
     assert set(found.envy) == {(1, 4), (1, 5), (3, 4), (3, 5)}
     assert found.envy_free is Answer.FALSE
@@ -351,7 +351,7 @@ def test_the_simple_cycles_sets():
     assert all_equilibria(game) == []
     assert [tuple(e) for e in all_envy_free(game, up_to=3)] == [(1, 1, 1)]
     for theta in product((0, 1), repeat=3):
-        assert audit(game, theta).stable is Answer.FALSE
+        assert check(game, theta).stable is Answer.FALSE
 
 
 def test_the_cycle_over_the_unit_cube_has_no_equilibrium_but_nearly_one(solve):
@@ -417,8 +417,8 @@ def test_a_continuum_of_equilibria_with_different_totals(solve):
     game = catalog.build("continuum")
     for share in (0.0, 0.3, 1.0):
         theta = share * np.array([1, 1, 0]) + (1 - share) * np.array([0, 0, math.sqrt(2)])
-        assert audit(game, theta).stable is Answer.TRUE
-    assert audit(game, [1, 0, 0]).stable is Answer.FALSE
+        assert check(game, theta).stable is Answer.TRUE
+    assert check(game, [1, 0, 0]).stable is Answer.FALSE
     assert solve_stable(game, select="costliest").total == pytest.approx(2, rel=EXACT)
 
 
@@ -455,8 +455,8 @@ def test_a_dominant_diagonal_needs_to_be_of_ones(solve):
 def test_indefinite_benefits_have_equilibria_of_different_totals(solve):
     assert_totals(solve("indefinite"), 1, 1, 1.5)
     game = catalog.build("indefinite")
-    assert audit(game, [0, 1, 0]).stable is Answer.TRUE
-    assert audit(game, [1, 0, 1]).stable is Answer.TRUE
+    assert check(game, [0, 1, 0]).stable is Answer.TRUE
+    assert check(game, [1, 0, 1]).stable is Answer.TRUE
     assert solve_stable(game, select="costliest").total == pytest.approx(2, rel=EXACT)
 
 
@@ -481,7 +481,7 @@ def test_twins_split_the_work_as_they_like_but_only_evenly_without_envy(solve):
     assert answers["solutions"]["envy-free"]["contributions"] == pytest.approx([0.5, 0.5])
     game = catalog.build("twins")
     for first in (0, 0.25, 0.5, 0.75, 1):
-        found = audit(game, [first, 1 - first])
+        found = check(game, [first, 1 - first])
         assert found.stable is Answer.TRUE
         assert found.envy_free is (Answer.TRUE if first == 0.5 else Answer.FALSE)
 
@@ -502,7 +502,7 @@ def test_the_star(solve):
     envy_free = answers["solutions"]["envy-free"]["contributions"]
     assert envy_free == pytest.approx([2 / 3] * 5, rel=1e-6)
     # At 2, where closing the envy-free set would stop, the hub is indifferent, and that is envy.
-    at_the_optimum = audit(catalog.build("star"), [2, 0, 0, 0, 0])
+    at_the_optimum = check(catalog.build("star"), [2, 0, 0, 0, 0])
     assert at_the_optimum.feasible is Answer.TRUE
     assert at_the_optimum.envy == ((0, 1), (0, 2), (0, 3), (0, 4))
 

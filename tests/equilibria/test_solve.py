@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedaccord import LinearGame, audit, solve_envy_free, solve_optimal, solve_stable
+from fedaccord import LinearGame, check, solve_envy_free, solve_optimal, solve_stable
 from fedaccord.equilibria import solve
 from fedaccord.equilibria.result import CONCEPTS
 from fedaccord.equilibria.solve import solve_all, solve_envy_free_given
@@ -32,7 +32,7 @@ def solves(monkeypatch):
 def test_each_concept_is_solved_once(solves):
     solved = solve_all(HOSPITALS)
     assert sorted(solves) == ["solve_optimal", "solve_stable"]
-    assert [*solved.solutions] == [*CONCEPTS] == [*solved.audits]
+    assert [*solved.solutions] == [*CONCEPTS] == [*solved.checks]
 
 
 def test_an_envy_free_plan_alone_still_needs_the_other_two(solves):
@@ -74,5 +74,5 @@ def test_an_audit_computes_best_responses_once(monkeypatch):
         return plain(game, contributions)
 
     monkeypatch.setattr(Game, "best_responses", counted)
-    audit(HOSPITALS, [300, 1200, 600])
+    check(HOSPITALS, [300, 1200, 600])
     assert len(calls) == 1

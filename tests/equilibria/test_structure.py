@@ -7,7 +7,7 @@ from linear_games import PAPER_LIKE, flower
 from scipy import sparse
 from strategies import discovery_games, psd_games, strict_psd_games
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.equilibria.structure import (
@@ -143,7 +143,7 @@ def test_dominance_promises_nothing_beyond_its_proof(frame):
 @given(strict_psd_games())
 def test_stable_is_envy_free_where_own_samples_help_most(game):
     assert strictly_dominant_own_benefits(game)
-    found = audit(game, solve_stable(game, tolerance=1e-9).allocation)
+    found = check(game, solve_stable(game, tolerance=1e-9).allocation)
     assert found.stable is Answer.TRUE
     assert found.envy_free is not Answer.FALSE
 
@@ -151,7 +151,7 @@ def test_stable_is_envy_free_where_own_samples_help_most(game):
 def test_theorem_6_needs_its_condition():
     game = LinearGame([[0.52, 0.6], [0.6, 1]], [0.5, 0.2])
     assert not strictly_dominant_own_benefits(game)
-    found = audit(game, [0.5 / 0.52, 0])
+    found = check(game, [0.5 / 0.52, 0])
     assert (found.stable, found.envy_free) == (Answer.TRUE, Answer.FALSE)
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Certified, Game, Refuted
 from fedaccord.games.coverage import CoverageGame
@@ -114,9 +114,9 @@ def test_the_complete_graph_has_the_paper_s_utilities():
 
 
 def test_the_complete_graph_s_mixture_is_envied_by_exactly_four_pairs():
-    found = audit(complete_graph(), [0.9, 0.1, 0.9, 0.1, 0, 0])
+    found = check(complete_graph(), [0.9, 0.1, 0.9, 0.1, 0, 0])
     assert sorted(found.envy) == [(1, 4), (1, 5), (3, 4), (3, 5)]
-    assert audit(complete_graph(), [1, 0, 1, 0, 0, 0]).envy_free is Answer.TRUE
+    assert check(complete_graph(), [1, 0, 1, 0, 0, 0]).envy_free is Answer.TRUE
 
 
 # Responses.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.errors import ExactnessError, FedaccordError, InputError, UnreachableError
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
@@ -61,14 +61,14 @@ def test_exact_utilities_settle_ties_that_floats_get_wrong():
     exactly = FunctionGame(tenths, [0.8], exact=exact, strategies="integer")
     assert by_floats.alone[0] == 9
     assert exactly.alone[0] == 8
-    assert audit(exactly, [8]).stable is Answer.TRUE
+    assert check(exactly, [8]).stable is Answer.TRUE
 
 
 def test_a_learning_curve_is_a_game():
     # u = 1 - 1/sqrt(1 + n) reaches 0.9 at n = 99 effective samples.
     game = FunctionGame(lambda t: 1 - 1 / np.sqrt(1 + linear(t)), [0.9, 0.9, 0.9])
     np.testing.assert_allclose(game.alone, [99, 99, 49.5], rtol=1e-9)
-    assert audit(game, game.alone).feasible is Answer.TRUE
+    assert check(game, game.alone).feasible is Answer.TRUE
 
 
 def test_restricting_leaves_the_others_at_zero():

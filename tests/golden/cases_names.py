@@ -29,7 +29,17 @@ MODULES = {
 }
 # What is only ever given, never made by a user: how it is made is nobody's business.
 RESULTS = {
-    *("Answer", "Audit", "Certified", "Contender", "CoreSet", "Doubt", "Frontier", "Interval"),
+    *(
+        "Answer",
+        "Audit",
+        "Check",
+        "Certified",
+        "Contender",
+        "CoreSet",
+        "Doubt",
+        "Frontier",
+        "Interval",
+    ),
     *("LeaveOneOut", "Measurement", "Path", "Payments", "Plan", "Price", "Refuted", "Solution"),
     *("Status", "Unknown", "Config", "DefectionAudit", "DefectionCurve", "DefectionLevel", "Draw"),
     *("History", "Known", "PretrainedWeights", "Progress", "Satisfaction", "Scores", "Seeking"),

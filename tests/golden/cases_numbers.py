@@ -99,9 +99,9 @@ def economics(folder: Path) -> dict[str, Any]:
         "envy-free": [_numbers(e) for e in fedaccord.all_envy_free(whole, up_to=8)],
         "path": [path.sentence(), path.ending.value, path.rounds, _numbers(path.last)],
         "core": [core.sentence(), core.agents.tolist(), core.total, core.optimal_total],
-        "audit": fedaccord.audit(game, [200, 1200, 600]).to_dict(),
+        "audit": fedaccord.check(game, [200, 1200, 600]).to_dict(),
         "explained": [
-            fedaccord.audit(game, optimal.allocation).explain(agent) for agent in range(3)
+            fedaccord.check(game, optimal.allocation).explain(agent) for agent in range(3)
         ],
     }
 

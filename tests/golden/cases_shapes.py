@@ -32,7 +32,7 @@ def of_games(folder: Path) -> dict[str, Any]:
     curve = fedaccord.LearningCurve(floor=0.05, height=2.6, head=50, pace=0.52)
     found["LearningCurve"] = _shape(curve)
     found["Allocation"] = _shape(fedaccord.Allocation([1, 2], ["a", "b"]))
-    found["Audit"] = _shape(fedaccord.audit(hospitals, [200, 1200, 600]))
+    found["Audit"] = _shape(fedaccord.check(hospitals, [200, 1200, 600]))
     found["Interval"] = _shape(fedaccord.Interval(1, 2))
     price = fedaccord.price_of_stability(
         fedaccord.solve_stable(hospitals), fedaccord.solve_optimal(hospitals)

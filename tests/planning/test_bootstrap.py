@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from linear_games import random_game
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.games.linear import LinearGame
@@ -43,7 +43,7 @@ def test_in_other_worlds_it_is_an_equilibrium_of_theirs():
     start = np.array(solve_stable(games[0]).contributions)
     rows = follow_equilibria(benefits, needs, np.zeros(4), np.full(4, np.inf), start)
     for game, row in zip(games, rows, strict=True):
-        assert audit(game, row, tolerance=1e-4).stable is Answer.TRUE
+        assert check(game, row, tolerance=1e-4).stable is Answer.TRUE
 
 
 def test_who_is_short_at_its_limit_gives_its_limit():

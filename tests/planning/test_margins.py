@@ -5,7 +5,7 @@ from math import erf, sqrt
 import numpy as np
 import pytest
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.probabilities import FINE, NEAR, Aim, find_margin, lower_to_limits
@@ -112,7 +112,7 @@ def test_who_gives_all_it_can_aims_at_what_it_reaches():
     assert given[0] == pytest.approx(40, rel=1e-6)
     assert lowered.margins[1] == 0.1 and 0 < lowered.margins[0] < 0.1
     assert lowered.accuracies(given)[0] == pytest.approx(0.7 + lowered.margins[0], abs=1e-6)
-    assert audit(lowered, given).stable is Answer.TRUE
+    assert check(lowered, given).stable is Answer.TRUE
 
 
 def test_margins_that_all_can_reach_are_kept():

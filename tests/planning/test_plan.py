@@ -10,7 +10,7 @@ import pytest
 from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 
 from fedaccord._io.files import json_text
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
@@ -50,7 +50,7 @@ def test_the_plan_is_an_equilibrium_in_whole_samples_by_the_audit():
     whole = plan.game.replace(strategies="integer")
     assert plan.whole
     assert (plan.contributions == np.round(plan.contributions)).all()
-    assert audit(whole, plan.allocation).stable is Answer.TRUE
+    assert check(whole, plan.allocation).stable is Answer.TRUE
 
 
 def test_the_plan_costs_about_what_the_true_curves_ask_for_at_the_same_aims():
@@ -168,7 +168,7 @@ def test_tradeoffs_are_equilibria_with_the_numbers_of_their_own():
     chances = Chances.of(plan.measurement)
     for tradeoff in plan.tradeoffs:
         given = tradeoff.contributions
-        found = audit(plan.game, given)
+        found = check(plan.game, given)
         assert found.stable is Answer.TRUE
         assert tradeoff.envious == tuple(sorted({i for i, _ in found.envy}))
         assert tradeoff.everyone == pytest.approx(chances.everyone(given).mean())

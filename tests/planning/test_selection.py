@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_games import TWINS, flower, random_game, stable_range
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.games.linear import LinearGame
 from fedaccord.planning.selection import find_equilibria, list_equilibria
 
@@ -34,7 +34,7 @@ def test_the_cheapest_and_the_costliest_are_those_of_all_linear_programs(seed, k
 def test_the_audit_finds_every_listed_equilibrium_stable(seed, k, kind):
     game = random_game(np.random.default_rng(seed), k, kind=kind, boxed=True)
     for row in listed(game):
-        assert audit(game, row).stable is Answer.TRUE
+        assert check(game, row).stable is Answer.TRUE
 
 
 @settings(max_examples=40)
@@ -81,7 +81,7 @@ def test_of_a_larger_game_some_are_found_and_all_of_them_are_stable():
     game = flower(16)
     found = find_equilibria(game)
     assert not found.complete and len(found) >= 1
-    assert all(audit(game, row).stable is Answer.TRUE for row in found.contributions)
+    assert all(check(game, row).stable is Answer.TRUE for row in found.contributions)
 
 
 def test_of_many_twins_several_equilibria_are_found():

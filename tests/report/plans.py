@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from fedaccord.audit import audit
+from fedaccord.check import check
 from fedaccord.equilibria.result import Interval, Price, Solution, Status
 from fedaccord.games.catalog.entries import build
 from fedaccord.games.linear import LinearGame
@@ -23,8 +23,8 @@ def solved(game, **plans):
     """Claim plans by concept (envy_free for envy-free), and audit them."""
     named = {name.replace("_", "-"): given for name, given in plans.items()}
     claims = {name: solution(game, name, given) for name, given in named.items()}
-    audits = {name: audit(game, given) for name, given in named.items() if given is not None}
-    return claims, audits
+    checks = {name: check(game, given) for name, given in named.items() if given is not None}
+    return claims, checks
 
 
 def hospitals(names=("University", "City", "Rural")):
@@ -39,7 +39,7 @@ def hospitals(names=("University", "City", "Rural")):
     game = LinearGame(benefits, [1440, 1440, 930], agents=list(names))
     first = (930 - 144) / (0.7 - 0.06)
     alike = (1440 - 93) / (1.6 - 0.08)
-    claims, audits = solved(
+    claims, checks = solved(
         game,
         optimal=[first, 1440 - 0.6 * first, 0],
         stable=[300, 1200, 600],
@@ -50,16 +50,16 @@ def hospitals(names=("University", "City", "Rural")):
         "price_of_stability": Price(2100 / total, 2100 / total),
         "price_of_fairness": Price(claims["envy-free"].total / total, np.inf),
     }
-    return game, claims, audits, prices
+    return game, claims, checks, prices
 
 
 def flower(model="linear"):
     """Give the flower of 16 petals: optimal 4, stable 64/7, envy-free 8.5."""
     game = build("flower", model=model)
-    claims, audits = solved(
+    claims, checks = solved(
         game, optimal=[4, *[0] * 16], stable=[0, *[4 / 7] * 16], envy_free=[0.5] * 17
     )
-    return game, claims, audits
+    return game, claims, checks
 
 
 def ring(size, **frame):
@@ -70,5 +70,5 @@ def ring(size, **frame):
     values = np.repeat([1.0, 0.3, 0.3], size)
     matrix = sparse.csr_array((values, (rows, columns)), shape=(size, size))
     game = LinearGame(matrix, np.ones(size), **frame)
-    claims, audits = solved(game, stable=np.full(size, 1 / 1.6), envy_free=np.ones(size))
-    return game, claims, audits
+    claims, checks = solved(game, stable=np.full(size, 1 / 1.6), envy_free=np.ones(size))
+    return game, claims, checks

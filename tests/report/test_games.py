@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fedaccord.audit import Audit, audit
+from fedaccord.check import Check, check
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.linear import LinearGame
 from fedaccord.report import games
@@ -43,7 +43,7 @@ def totals_sheet(found: dict[str, Solution]) -> Sheet:
     return Sheet(games.list_totals(found).table("terminal"))
 
 
-def audit_sheet(found: Audit) -> Sheet:
+def check_sheet(found: Check) -> Sheet:
     return Sheet(games.list_needs(found).table("terminal"))
 
 
@@ -88,12 +88,12 @@ def test_totals_come_with_their_bounds_and_status() -> None:
 
 def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     found = solution(GAME, "stable", [1, 1], Status.LIMIT, note="Try [b]longer[/b].")
-    lines = list(games.describe_solution(found, audit(GAME, [1, 1])))
+    lines = list(games.describe_solution(found, check(GAME, [1, 1])))
     assert lines[0].startswith("stable: Feasible, not stable: site A could give 0.5 less")
     assert lines[1] == f"stable: {Status.LIMIT.value}"
     assert lines[2] == "stable: Try [b]longer[/b]."
     fair = solution(GAME, "envy-free", [1, 1], Status.OPTIMAL)
-    lines = list(games.describe_solution(fair, audit(GAME, [1, 1])))
+    lines = list(games.describe_solution(fair, check(GAME, [1, 1])))
     assert lines[1:] == ["envy-free: Nobody envies anybody."]
     none = solution(GAME, "stable", None, Status.NONE_EXISTS)
     assert list(games.describe_solution(none, None)) == [f"stable: {Status.NONE_EXISTS.value}"]
@@ -114,7 +114,7 @@ def test_prices_are_told_as_intervals(price: Price, text: str) -> None:
 
 
 def test_an_audit_shows_who_is_off_and_whom_an_agent_envies() -> None:
-    rows = [line.split() for line in shown(audit_sheet(audit(GAME, [1, 0.5]))).splitlines()]
+    rows = [line.split() for line in shown(check_sheet(check(GAME, [1, 0.5]))).splitlines()]
     assert ["site", "A", "1", "0.75", "0", "0.25", "1", "[red]B[/red]"] in rows
     assert ["[red]B[/red]", "0.5", "0.5", "0", "0", "1", "-"] in rows
 
@@ -122,14 +122,14 @@ def test_an_audit_shows_who_is_off_and_whom_an_agent_envies() -> None:
 def test_long_names_keep_the_table_in_its_width() -> None:
     game = GAME.replace(agents=["a" * 500, "病" * 300])
     for width in (40, 80, 120):
-        text = shown(audit_sheet(audit(game, [1, 0.5])), width=width)
+        text = shown(check_sheet(check(game, [1, 0.5])), width=width)
         assert all(len(line) <= width for line in text.splitlines())
 
 
 def test_explanations_are_kept_to_games_that_can_be_read() -> None:
-    assert len(games.explain_agents(audit(GAME, [1, 1]))) == 2
+    assert len(games.explain_agents(check(GAME, [1, 1]))) == 2
     many = LinearGame(np.eye(50), np.ones(50))
-    assert games.explain_agents(audit(many, np.ones(50))) == []
+    assert games.explain_agents(check(many, np.ones(50))) == []
 
 
 def test_the_catalogue_is_listed_without_markup() -> None:
@@ -152,7 +152,7 @@ def test_the_catalogue_is_listed_without_markup() -> None:
 def test_with_costs_samples_and_costs_have_rows_of_their_own() -> None:
     dear = GAME.replace(costs=[3, 1])
     found = {"stable": solution(dear, "stable", [0.5, 0.75], Status.OPTIMAL)}
-    text = shown(solutions_sheet(dear, found), audit_sheet(audit(dear, [0.5, 0.75])))
+    text = shown(solutions_sheet(dear, found), check_sheet(check(dear, [0.5, 0.75])))
     rows = [line.split() for line in text.splitlines()]
     assert ["all", "(samples)", "2", "1.25"] in rows
     assert ["total", "cost", "4", "2.25"] in rows
@@ -172,12 +172,12 @@ def test_numbers_are_never_cut(width: int) -> None:
     given = [123456.7, 1999999.5]
     concepts = ("optimal", "stable", "envy-free")
     found = {c: solution(game, c, given, Status.NOT_ATTAINED) for c in concepts}
-    report = audit(game, given)
+    report = check(game, given)
     wide = "best-response+solution-set-lp"
     claimed = {"stable": dataclasses.replace(found["stable"], method=wide)}
     for sheet in (
         solutions_sheet(game, found),
-        audit_sheet(report),
+        check_sheet(report),
         totals_sheet(claimed if width >= 60 else found),
     ):
         text = shown(sheet, width=width)
@@ -189,6 +189,6 @@ def test_numbers_are_never_cut(width: int) -> None:
 
 
 def test_columns_stay_together_where_they_fit() -> None:
-    sheet = audit_sheet(audit(GAME, [1, 0.5]))
+    sheet = check_sheet(check(GAME, [1, 0.5]))
     assert len(sheet.parts(100)) == 1
     assert len(sheet.parts(40)) > 1

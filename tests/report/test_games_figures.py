@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 from scipy import sparse
 
-from fedaccord.audit import audit
+from fedaccord.check import check
 from fedaccord.equilibria.result import Interval, Status
 from fedaccord.errors import InputError
 from fedaccord.games.catalog.entries import build
@@ -20,7 +20,7 @@ from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.report import style
-from fedaccord.report.audit_figures import plot_envy, plot_spare
+from fedaccord.report.check_figures import plot_envy, plot_spare
 from fedaccord.report.drawing import new_axes
 from fedaccord.report.games_figures import BANDS, plot_allocations, plot_prices
 from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, find_overlap, plot_overlap
@@ -183,7 +183,7 @@ def test_needs_that_are_orders_apart_have_a_logarithmic_axis_with_room_for_zero(
 
 def test_bars_say_who_is_short_and_who_has_to_spare():
     game, *_ = hospitals()
-    ax = plot_spare(audit(game, [700, 700, 700]))
+    ax = plot_spare(check(game, [700, 700, 700]))
     assert lengths(ax, "given and needed") == pytest.approx([530, 700, 370])
     assert bars(ax, "spare") == pytest.approx(np.array([(530, 170), (370, 330)]))
     assert bars(ax, "short") == pytest.approx(np.array([(700, 250)]))
@@ -191,8 +191,8 @@ def test_bars_say_who_is_short_and_who_has_to_spare():
 
 
 def test_a_stable_plan_has_neither_short_nor_spare_bars():
-    _, _, audits, _ = hospitals()
-    ax = plot_spare(audits["stable"])
+    _, _, checks, _ = hospitals()
+    ax = plot_spare(checks["stable"])
     assert [c.get_label() for c in ax.containers] == ["given and needed"]
     assert drawn(ax).count("exact") == 3
 
@@ -203,13 +203,13 @@ def test_who_gives_nothing_and_needs_nothing_more_is_said_to_give_nothing():
 
 def test_an_agent_that_must_give_its_minimum_has_nothing_to_spare():
     game, *_ = hospitals()
-    ax = plot_spare(audit(game.replace(minimums=[700, 0, 0]), [700, 950, 400]))
+    ax = plot_spare(check(game.replace(minimums=[700, 0, 0]), [700, 950, 400]))
     assert lengths(ax, "given and needed")[0] == pytest.approx(700)
 
 
 def test_an_agent_that_no_amount_satisfies_is_short_to_the_edge():
     game, *_ = hospitals()
-    found = audit(game, [700, 700, 700])
+    found = check(game, [700, 700, 700])
     object.__setattr__(found, "short", np.array([0.0, np.inf, 0.0]))
     ax = plot_spare(found)
     ((start, length),) = bars(ax, "short")
@@ -222,16 +222,16 @@ def test_of_many_agents_the_worst_are_shown_first():
     game = LinearGame(np.eye(size), np.ones(size))
     given = np.ones(size)
     given[[7, 123, 250]] = (1.5, 3.0, 0.25)
-    ax = plot_spare(audit(game, given))
+    ax = plot_spare(check(game, given))
     assert row_names(ax) == ["agent 123", "agent 250", "agent 7"]
     assert bars(ax, "spare") == pytest.approx(np.array([(1, 2.0), (1, 0.5)]))
     assert bars(ax, "short") == pytest.approx(np.array([(0.25, 0.75)]))
-    assert len(row_names(plot_spare(audit(game, 2 * np.ones(size))))) == 25
+    assert len(row_names(plot_spare(check(game, 2 * np.ones(size))))) == 25
 
 
 def test_where_nobody_of_many_is_off_the_figure_says_so():
-    _, _, audits = ring(60)
-    assert "nobody could give less, and nobody is short" in drawn(plot_spare(audits["stable"]))
+    _, _, checks = ring(60)
+    assert "nobody could give less, and nobody is short" in drawn(plot_spare(checks["stable"]))
 
 
 # Who envies whom.
@@ -248,7 +248,7 @@ def arrows(ax):
 
 def test_arrows_lead_from_those_who_envy_to_those_they_envy():
     game = LinearGame([[1, 0.5], [0.5, 1]], [1, 1], agents=["A", "B"])
-    ax = plot_envy(audit(game, [1, 0.5]))
+    ax = plot_envy(check(game, [1, 0.5]))
     ((start, end, colour, _),) = arrows(ax)
     assert (start, end) == ((1.0, 0), (0.5, 1))
     assert colour == style.BAD
@@ -256,8 +256,8 @@ def test_arrows_lead_from_those_who_envy_to_those_they_envy():
 
 
 def test_pairs_too_close_to_call_are_dashed_and_say_so():
-    _, _, audits, _ = hospitals()
-    found = audits["optimal"]
+    _, _, checks, _ = hospitals()
+    found = checks["optimal"]
     assert (found.envy, found.borderline) == ((), ((0, 1),))
     ax = plot_envy(found)
     ((_, _, colour, patch),) = arrows(ax)
@@ -266,8 +266,8 @@ def test_pairs_too_close_to_call_are_dashed_and_say_so():
 
 
 def test_more_pairs_are_a_matrix_of_those_who_envy_and_those_envied():
-    _, _, audits = flower()
-    ax = plot_envy(audits["optimal"])
+    _, _, checks = flower()
+    ax = plot_envy(checks["optimal"])
     across, down = line(ax, "the row's agent envies the column's")
     assert sorted(across) == list(range(16)) and set(down) == {0}
     assert row_names(ax) == ["core: 4"]
@@ -278,7 +278,7 @@ def test_marks_of_the_matrix_stand_where_the_pairs_are():
     game = LinearGame(np.eye(20), [0.5] * 20)
     given = np.full(20, 0.5)
     given[[4, 9]] = (1.0, 2.0)
-    ax = plot_envy(audit(game, given))
+    ax = plot_envy(check(game, given))
     assert row_names(ax) == ["agent 9: 2", "agent 4: 1"]
     columns = [label.get_text() for label in ax.get_xticklabels()]
     assert columns[0] == "agent 4: 1" and len(columns) == 19
@@ -292,7 +292,7 @@ def test_of_many_the_most_envious_are_shown_with_what_they_envy():
     game = LinearGame(np.eye(size), np.full(size, 0.5))
     given = np.full(size, 0.5)
     given[[3, 9]] = (2.0, 1.0)
-    ax = plot_envy(audit(game, given))
+    ax = plot_envy(check(game, given))
     assert row_names(ax) == ["agent 3", "agent 9"]
     assert list(line(ax, "gives")[0]) == [2.0, 1.0]
     assert list(line(ax, "the smallest burden it envies")[0]) == [0.5, 0.5]
@@ -301,15 +301,15 @@ def test_of_many_the_most_envious_are_shown_with_what_they_envy():
 
 @pytest.mark.parametrize("size", [3, 20, 100])
 def test_where_nobody_envies_anybody_the_figure_says_so(size):
-    _, _, audits = ring(size)
-    ax = plot_envy(audits["stable"])
+    _, _, checks = ring(size)
+    ax = plot_envy(checks["stable"])
     assert "nobody envies anybody" in drawn(ax)
     assert arrows(ax) == []
 
 
 def test_pairs_of_many_agents_that_are_too_close_to_call_are_counted():
-    _, _, audits = ring(100)
-    found = audits["stable"]
+    _, _, checks = ring(100)
+    found = checks["stable"]
     object.__setattr__(found, "borderline", ((0, 1), (2, 3)))
     assert "2 pairs too close to call" in drawn(plot_envy(found))
 
@@ -477,13 +477,13 @@ def test_asking_whom_agents_share_with_stops_where_they_name_too_many(monkeypatc
 
 def figures(names):
     """Give every kind of figure of three agents with names."""
-    game, claims, audits, _ = hospitals(names)
+    game, claims, checks, _ = hospitals(names)
     coverage = CoverageGame([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]], [0.6] * 3, agents=names)
-    off = audit(game, [1228.125, 700, 10])
+    off = check(game, [1228.125, 700, 10])
     return {
         "allocations": lambda ax=None: plot_allocations(game, claims, ax=ax),
         "spare": lambda ax=None: plot_spare(off, ax),
-        "envy": lambda ax=None: plot_envy(audits["optimal"], ax),
+        "envy": lambda ax=None: plot_envy(checks["optimal"], ax),
         "overlap": lambda ax=None: plot_overlap(game, ax),
         "points": lambda ax=None: plot_overlap(coverage, ax),
     }

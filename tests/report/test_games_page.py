@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Interval, Price, Status
 from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.function import FunctionGame
@@ -61,7 +61,7 @@ def verdict(concept, given, status=Status.OPTIMAL, game=None, **rest):
     """Say what comes of one plan of the hospitals."""
     game = game or hospitals()[0]
     claim = solution(game, concept, given, status, **rest)
-    found = {} if given is None else {concept: audit(game, given)}
+    found = {} if given is None else {concept: check(game, given)}
     return judge_solutions(game, {concept: claim}, found)
 
 
@@ -114,10 +114,10 @@ def test_a_least_total_that_is_not_attained_is_not_claimed():
 
 
 def test_a_proof_that_there_is_none_says_so_and_what_there_is():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     claims["stable"] = solution(game, "stable", None, Status.NONE_EXISTS)
-    del audits["stable"]
-    said, tone = judge_solutions(game, claims, audits)
+    del checks["stable"]
+    said, tone = judge_solutions(game, claims, checks)
     assert said == (
         "It is proved that no stable plan exists: whatever the plan, somebody is short or could "
         "give less; the cheapest plan asks 1,931.3 samples in all."
@@ -151,9 +151,9 @@ def test_a_plan_that_the_audit_refutes_is_bad_news():
 
 
 def test_what_is_too_close_to_call_is_not_called():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     unsure = dataclasses.replace(
-        audits["stable"], stable=Answer.BORDERLINE, envy_free=Answer.BORDERLINE
+        checks["stable"], stable=Answer.BORDERLINE, envy_free=Answer.BORDERLINE
     )
     said, tone = judge_solutions(game, {"stable": claims["stable"]}, {"stable": unsure})
     assert said.endswith(
@@ -192,16 +192,16 @@ def test_going_alone_may_be_as_good_or_better(given, words):
 
 
 def test_where_somebody_cannot_go_alone_that_is_said_instead():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     game.__dict__["alone"] = np.array([1440.0, np.inf, 930.0])
-    said, _ = judge_solutions(game, {"stable": claims["stable"]}, {"stable": audits["stable"]})
+    said, _ = judge_solutions(game, {"stable": claims["stable"]}, {"stable": checks["stable"]})
     assert "in all, and alone no amount would suffice for one agent; nobody" in said
 
 
 def test_without_a_stable_concept_the_first_one_is_told():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     del claims["stable"]
-    assert judge_solutions(game, claims, audits)[0].startswith("The cheapest plan asks")
+    assert judge_solutions(game, claims, checks)[0].startswith("The cheapest plan asks")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_the_largest_are_found_in_order_among_few_and_many():
 
 def test_the_most_envious_come_first_with_the_least_burden_they_envy():
     game = LinearGame(np.eye(4), [0.5] * 4)
-    found = find_worst_envy(audit(game, [1, 3, 0.5, 0.75]), 2)
+    found = find_worst_envy(check(game, [1, 3, 0.5, 0.75]), 2)
     assert [(e.agent, e.other, e.pairs) for e in found] == [(1, 2, 3), (0, 2, 2)]
 
 
@@ -278,13 +278,13 @@ def test_the_page_shows_what_is_proved_of_each_plan(page):
 
 
 def test_bounds_that_differ_from_the_total_by_rounding_read_like_it():
-    game, claims, audits, prices = hospitals()
+    game, claims, checks, prices = hospitals()
     total = claims["stable"].total
     near = Interval(total * (1 - 1e-15), total)
     claims["stable"] = dataclasses.replace(claims["stable"], bounds=near)
     far = Interval(total * 0.9, total)
     claims["optimal"] = dataclasses.replace(claims["optimal"], bounds=far)
-    rows = table(solve_page(game, claims, audits, prices), "Totals").rows
+    rows = table(solve_page(game, claims, checks, prices), "Totals").rows
     assert rows[1][1] == rows[1][2] == rows[1][3]
     assert rows[0][2] == far.lower
 
@@ -340,15 +340,15 @@ def test_every_picture_comes_with_its_numbers_and_words_for_those_who_do_not_see
 
 
 def test_prices_of_plans_that_cost_the_same_or_do_not_exist_are_told_so():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     prices = {
         "price_of_stability": Price(np.inf, np.inf, Status.NONE_EXISTS.value),
         "price_of_fairness": Price(1.0, 1.0 + 1e-9),
     }
-    said = words(solve_page(game, claims, audits, prices))
+    said = words(solve_page(game, claims, checks, prices))
     assert "Price of stability: none (Proved: no allocation of this kind exists)." in said
     assert "Price of fairness: 1, so the envy-free plan costs as much as the optimal one." in said
-    nothing = solve_page(game, claims, audits, dict.fromkeys(prices))
+    nothing = solve_page(game, claims, checks, dict.fromkeys(prices))
     assert "What stability and fairness cost" not in [s.heading for s in nothing.sections]
 
 
@@ -390,14 +390,14 @@ def test_a_game_given_as_a_function_says_why_it_has_no_picture():
 def test_estimates_come_with_their_seed():
     worlds = [{"prior": "1/2", "samples": [[["x", y, 1]]]} for y in ("plus", "minus")]
     game = SampledPacGame(worlds, [0.9], draws=50, seed=7)
-    facts = dict(check_page(audit(game, [1])).facts)
+    facts = dict(check_page(check(game, [1])).facts)
     assert facts["Seed"] == "Utilities are estimates from 50 draws, seed 7"
 
 
 def test_the_flower_page_tells_of_its_core():
-    game, claims, audits = flower()
+    game, claims, checks = flower()
     prices = {"price_of_stability": Price(16 / 7, 16 / 7)}
-    page = solve_page(game, claims, audits, prices)
+    page = solve_page(game, claims, checks, prices)
     assert page.verdict.startswith("The stable plan asks 9.143 samples in all, 7.857 fewer")
     said = words(page)
     assert "Optimal: Feasible, not stable: core could give 3 less" in said
@@ -411,16 +411,16 @@ def test_the_flower_page_tells_of_its_core():
 
 
 def test_four_hundred_agents_are_all_listed():
-    game, claims, audits = ring(400)
-    page = solve_page(game, claims, audits, {})
+    game, claims, checks = ring(400)
+    page = solve_page(game, claims, checks, {})
     assert len(table(page, "Samples").rows) == 400
     assert len(table(page, "Those who are off").rows) == 400
     assert "The 12 who give most" in words(page)
 
 
 def test_a_million_agents_make_a_page_of_bounded_size():
-    game, claims, audits = ring(1_000_000)
-    page = solve_page(game, claims, audits, {})
+    game, claims, checks = ring(1_000_000)
+    page = solve_page(game, claims, checks, {})
     tables = [*parts(page, Table), *(picture.data for picture in parts(page, Picture))]
     assert max(len(t.rows) for t in tables) <= ROWS
     assert len(table(page, "Samples").rows) == SHOWN
@@ -428,7 +428,7 @@ def test_a_million_agents_make_a_page_of_bounded_size():
     assert sum(map(len, words(page))) < 10_000
     assert words(page).count("--json prints every number, and --save writes the plan") == 2
     assert "999,999 others could too" in words(page)
-    checked = check_page(audits["envy-free"])
+    checked = check_page(checks["envy-free"])
     assert len(table(checked, "What each gives, needs and reaches").rows) == SHOWN
 
 
@@ -437,7 +437,7 @@ def test_a_million_agents_make_a_page_of_bounded_size():
 
 def test_a_checked_plan_is_judged_and_listed():
     game, *_ = hospitals()
-    page = check_page(audit(game, [700, 700, 700]), command="fedaccord check g.json p.csv")
+    page = check_page(check(game, [700, 700, 700]), command="fedaccord check g.json p.csv")
     assert page.verdict == (
         "The plan does not hold: City falls 250 samples short of what it needs, while Rural could "
         "give 330 less and University 170 less."
@@ -469,7 +469,7 @@ def test_a_checked_plan_is_judged_and_listed():
 
 
 def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
-    page = check_page(audit(hospitals()[0], [900, 900, 900]))
+    page = check_page(check(hospitals()[0], [900, 900, 900]))
     assert page.verdict == (
         "The plan does not hold: everybody reaches its requirement, but Rural could give 690 less, "
         "University 630 less and City 90 less and still reach it."
@@ -497,11 +497,11 @@ def test_a_stable_plan_passes_the_check():
 
 def test_of_many_who_are_off_a_check_names_three():
     game = ring(40)[0]
-    said, _ = judge_plan(audit(game, np.ones(40)))
+    said, _ = judge_plan(check(game, np.ones(40)))
     assert said.endswith(
         "agent 2 could give 0.6 less and 37 others could give less too and still reach it."
     )
-    said, _ = judge_plan(audit(game, np.zeros(40)))
+    said, _ = judge_plan(check(game, np.zeros(40)))
     assert said == (
         "The plan does not hold: agent 0 falls 1 sample short of what it needs, agent 1 by 1, "
         "agent 2 by 1 and 37 others fall short too."
@@ -510,19 +510,19 @@ def test_of_many_who_are_off_a_check_names_three():
 
 def test_a_check_says_who_breaks_a_limit_or_a_minimum():
     game = LinearGame(np.eye(2), [0.5, 0.5], limits=[1, None], minimums=[0, 0.75])
-    said, tone = judge_plan(audit(game, [1.5, 0.5]))
+    said, tone = judge_plan(check(game, [1.5, 0.5]))
     assert said == (
         "The plan does not hold: agent 0 gives 0.5 more than its limit, agent 1 gives 0.25 less "
         "than it must, while agent 0 could give 1 less."
     )
     assert tone == "bad"
-    question, answer, _ = next(answer_questions(audit(game, [0.5, 0.5])))
+    question, answer, _ = next(answer_questions(check(game, [0.5, 0.5])))
     assert question == "Does everybody reach its requirement, within limits and minimums?"
     assert answer == Mark("no: agent 1 gives 0.25 less than it must", "bad")
 
 
 def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
-    found = audit(build("twins"), [1, 0])
+    found = check(build("twins"), [1, 0])
     said, tone = judge_plan(found)
     assert said.endswith("nobody could give less, but agent 0 envies agent 1.")
     assert tone == "plain"
@@ -534,18 +534,18 @@ def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
 
 
 def test_a_verdict_tells_what_is_not_proved_of_the_other_plans():
-    game, claims, audits, _ = hospitals()
+    game, claims, checks, _ = hospitals()
     claims["envy-free"] = dataclasses.replace(claims["envy-free"], status=Status.LIMIT)
-    said, tone = judge_solutions(game, claims, audits)
+    said, tone = judge_solutions(game, claims, checks)
     assert said.endswith(
         " That the total of the envy-free plan is the least of its kind is not proved."
     )
     assert tone == "plain"
     claims["envy-free"] = solution(game, "envy-free", None, Status.NONE_EXISTS)
-    said, _ = judge_solutions(game, claims, audits)
+    said, _ = judge_solutions(game, claims, checks)
     assert said.endswith(" It is proved that there is no envy-free plan.")
     claims["envy-free"] = solution(game, "envy-free", None, Status.FAILED)
-    assert judge_solutions(game, claims, audits)[0].endswith(" No envy-free plan was found.")
+    assert judge_solutions(game, claims, checks)[0].endswith(" No envy-free plan was found.")
 
 
 # The catalogue.
@@ -582,8 +582,8 @@ def test_one_game_of_the_catalogue_is_shown_with_the_parameters_chosen():
 
 def test_names_that_mean_harm_stand_on_the_page_as_text():
     names = (HOSTILE[0], HOSTILE[1], HOSTILE[3])
-    game, claims, audits, _ = hospitals(names)
-    kept = {"optimal": audits["optimal"]}
+    game, claims, checks, _ = hospitals(names)
+    kept = {"optimal": checks["optimal"]}
     text = solve_page(game, {"optimal": claims["optimal"]}, kept, {}).html()
     assert "<script>alert" not in text
     assert html.escape(HOSTILE[0]) in text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, run_process, write
 
-from fedaccord import LinearGame, audit
+from fedaccord import LinearGame, check
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.federation.config.load import Config
@@ -73,7 +73,7 @@ def test_maths_on_other_axes_of_a_figure_stays_maths():
 
     ours, theirs = Figure().subplots(1, 2)
     theirs.set_title(r"$\alpha^2$")
-    plot_spare(audit(LinearGame([[1, 0.5], [0.5, 1]], [1, 1]), [1, 1]), ax=ours)
+    plot_spare(check(LinearGame([[1, 0.5], [0.5, 1]], [1, 1]), [1, 1]), ax=ours)
     assert theirs.title.get_parse_math()
 
 

@@ -111,13 +111,13 @@ def test_a_price_that_the_paper_does_not_have_is_noticed_and_told(few) -> None:
 
 
 def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(few) -> None:
-    audit = definitions.audit
+    check = definitions.check
 
     def lenient(game, theta):
-        report = audit(game, theta)
+        report = check(game, theta)
         return report if game.is_integer else dataclasses.replace(report, stable=report.feasible)
 
-    few.setattr(definitions, "audit", lenient)
+    few.setattr(definitions, "check", lenient)
     found = row("definition-stable").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the audit finds the optimal allocation unstable.")
@@ -144,13 +144,13 @@ def test_a_response_that_rounds_ties_up_is_noticed(few) -> None:
 
 
 def test_an_audit_that_overlooks_what_an_agent_could_spare_is_noticed(few) -> None:
-    audit = definitions.audit
+    check = definitions.check
 
     def lenient(game, theta):
-        report = audit(game, theta)
+        report = check(game, theta)
         return dataclasses.replace(report, stable=report.feasible)
 
-    few.setattr(definitions, "audit", lenient)
+    few.setattr(definitions, "check", lenient)
     assert verdict("definition-stable") is FAILS
 
 

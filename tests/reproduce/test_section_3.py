@@ -231,13 +231,13 @@ def test_a_search_that_gives_up_has_not_proved_that_none_exists(few) -> None:
 
 
 def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
-    audit = existence.audit
+    check = existence.check
 
     def lenient(game, theta):
-        report = audit(game, theta)
+        report = check(game, theta)
         return dataclasses.replace(report, stable=report.feasible)
 
-    few.setattr(existence, "audit", lenient)
+    few.setattr(existence, "check", lenient)
     found = row("theorem-3").finding
     assert found.verdict is FAILS
     assert found.measured.endswith(" Not so: the audit agrees.")

@@ -154,13 +154,13 @@ def test_theorem_8_is_not_confirmed_by_swaps_in_which_the_other_keeps_its_amount
 
 
 def test_theorem_8_hears_an_audit_that_sees_other_envy(few) -> None:
-    real = coverage.audit
+    real = coverage.check
 
     def blind(game, theta):
         found = real(game, theta)
         return dataclasses.replace(found, envy=found.envy[1:])
 
-    few.setattr(coverage, "audit", blind)
+    few.setattr(coverage, "check", blind)
     assert verdict("theorem-8") is FAILS
 
 

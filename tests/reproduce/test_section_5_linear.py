@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from claim_rows import assert_comes_out, quick_row, row
 
-from fedaccord.audit import Answer
+from fedaccord.check import Answer
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.reproduce import appendix_weights as weights
@@ -292,7 +292,7 @@ def test_theorem_6_is_not_confirmed_by_an_audit_that_sees_envy(few) -> None:
     class Envious:
         envy_free = Answer.BORDERLINE
 
-    few.setattr(structure, "audit", lambda game, theta: Envious())
+    few.setattr(structure, "check", lambda game, theta: Envious())
     assert verdict("theorem-6") is FAILS
 
 

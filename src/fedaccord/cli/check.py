@@ -27,7 +27,7 @@ def check(
         str,
         typer.Option(
             metavar="VERDICTS",
-            help="What the audit must say yes to, of: feasible,stable,envy-free.",
+            help="What the check must say yes to, of: feasible,stable,envy-free.",
         ),
     ] = "feasible,stable",
     tolerance: Annotated[
@@ -40,12 +40,12 @@ def check(
 ) -> int:
     """Check an allocation against a game: feasible, stable, envy-free, and why.
 
-    Exits 0 when the audit says yes to all that --require lists, 1 when it says no or cannot tell.
+    Exits 0 when the check says yes to all that --require lists, 1 when it says no or cannot tell.
     """
     from fedaccord.allocation import Allocation
-    from fedaccord.audit import Answer, audit
+    from fedaccord.check import Answer, check
     from fedaccord.games.files import read_game
-    from fedaccord.report.games import show_audit
+    from fedaccord.report.games import show_check
 
     required = _read_verdicts(require)
     for file in (game_file, allocation_file):
@@ -53,7 +53,7 @@ def check(
     with progress("checking the allocation"):
         game = read_game(game_file)
         allocation = Allocation.load(allocation_file, sheet=sheet)
-        found = audit(game, allocation, tolerance=tolerance)
+        found = check(game, allocation, tolerance=tolerance)
     complain_of(allocation.notes)
     files = describe_files(report, {"Game file": game_file, "Plan file": allocation_file})
     answers = {"feasible": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
@@ -65,7 +65,7 @@ def check(
 
     return present(
         record=found.to_dict,
-        parts=lambda: show_audit(found),
+        parts=lambda: show_check(found),
         page=make_page,
         report=report,
         as_json=as_json,

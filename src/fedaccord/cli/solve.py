@@ -52,7 +52,7 @@ def solve(
 ) -> int:
     """Find the cheapest, the cheapest stable and the cheapest envy-free allocation of a game.
 
-    Exits 0 when every concept got an answer that the audit does not refute, and a proof that no
+    Exits 0 when every concept got an answer that the check does not refute, and a proof that no
     such allocation exists is an answer; 1 when one got none.
     """
     # Solvers bring much along, which other commands do without.
@@ -82,7 +82,7 @@ def solve(
     def make_page() -> Page:
         from fedaccord.report.games_page import solve_page
 
-        results = found.solutions, found.audits, found.prices
+        results = found.solutions, found.checks, found.prices
         return solve_page(game, *results, command=command_line(), files=files)
 
     code = present(
@@ -101,7 +101,7 @@ def solve(
 @contextmanager
 def _show_stage(time_limit: float, name: str) -> Iterator[None]:
     """Show what is under way; Ctrl-C ends a solver at once."""
-    if name == "audit":
+    if name == "check":
         with progress("checking the allocations"):
             yield
         return

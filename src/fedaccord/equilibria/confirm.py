@@ -1,7 +1,7 @@
 """Claims about linear games, confirmed in exact arithmetic or taken back.
 
 Solvers work in doubles and within tolerances. What they claim of a small game is compared with what
-branch and bound finds in fractions: the claim stands where both agree and the audit does not refute
+branch and bound finds in fractions: the claim stands where both agree and the check does not refute
 the allocation; where they differ, what was found exactly is returned instead; where the search does
 not end in time, the claim becomes bounds that are proved.
 
@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector, exact_numbers, simplest_fraction
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.linear.envy_free import forced_pairs, pair_rows
 from fedaccord.equilibria.linear.optimal import is_tame, normalise
 from fedaccord.equilibria.programs import (
@@ -117,10 +117,10 @@ def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
 
 
 def is_refuted(solution: Solution, tolerance: float) -> bool:
-    """Say whether the audit refutes that the allocation found is of the kind that was asked for."""
+    """Say whether the check refutes that the allocation found is of the kind that was asked for."""
     if solution.contributions is None:
         return False
-    found = audit(solution.game, solution.contributions, tolerance=tolerance)
+    found = check(solution.game, solution.contributions, tolerance=tolerance)
     return found.verdicts[solution.concept] is Answer.FALSE
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
-from fedaccord.audit import Answer, Audit
+from fedaccord.check import Answer, Check
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.base import Game
 
@@ -77,7 +77,7 @@ class Price(Interval):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver claims; audit(solution.game, solution.allocation) proves or refutes it.
+    """What a solver claims; check(solution.game, solution.allocation) proves or refutes it.
 
     game, concept, method, options: what was asked.
     status: how it ended.
@@ -157,13 +157,13 @@ class SolvedGame:
 
     game: what was solved.
     solutions: by concept, in the order of CONCEPTS.
-    audits: by concept, where an allocation was found.
+    checks: by concept, where an allocation was found.
     price_of_stability, price_of_fairness: None where a solution they need was not asked for.
     """
 
     game: Game
     solutions: Mapping[str, Solution]
-    audits: Mapping[str, Audit]
+    checks: Mapping[str, Check]
     price_of_stability: Price | None
     price_of_fairness: Price | None
 
@@ -181,10 +181,10 @@ class SolvedGame:
         }
 
     def is_answered(self, concept: str) -> bool:
-        """Whether a concept got an answer that the audit does not refute."""
-        if concept not in self.audits:
+        """Whether a concept got an answer that the check does not refute."""
+        if concept not in self.checks:
             return self.solutions[concept].status is not Status.FAILED
-        return self.audits[concept].verdicts[concept] is not Answer.FALSE
+        return self.checks[concept].verdicts[concept] is not Answer.FALSE
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found, for machines."""
@@ -192,7 +192,7 @@ class SolvedGame:
             "solutions": {
                 concept: {
                     **solution.to_dict(),
-                    "audit": self.audits[concept].to_dict() if concept in self.audits else None,
+                    "audit": self.checks[concept].to_dict() if concept in self.checks else None,
                 }
                 for concept, solution in self.solutions.items()
             },

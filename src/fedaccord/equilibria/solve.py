@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
-from fedaccord.audit import audit, has_no_envy
+from fedaccord.check import check, has_no_envy
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.linear.optimal import optimal_linear
 from fedaccord.equilibria.linear.stable import stable_linear
@@ -215,11 +215,11 @@ def solve_all(
     time_limit: float = 60.0,
     stage: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> SolvedGame:
-    """Solve a game for several concepts, and audit what was found.
+    """Solve a game for several concepts, and check what was found.
 
     concepts: which of optimal, stable and envy-free.
     time_limit: the most seconds for each.
-    stage: a context to solve each concept in, given its name, and "audit" to audit in.
+    stage: a context to solve each concept in, given its name, and "check" to check in.
     """
     solutions: dict[str, Solution] = {}
     if "optimal" in concepts:
@@ -232,9 +232,9 @@ def solve_all(
         with stage("envy-free"):
             known = tuple(solutions.values())
             solutions["envy-free"] = solve_envy_free_given(known, game, time_limit=time_limit)
-    with stage("audit"):
-        audits = {
-            concept: audit(game, solution.allocation)
+    with stage("check"):
+        checks = {
+            concept: check(game, solution.allocation)
             for concept, solution in solutions.items()
             if solution.contributions is not None
         }
@@ -243,7 +243,7 @@ def solve_all(
     return SolvedGame(
         game,
         solutions,
-        audits,
+        checks,
         price_of_stability(stable, optimal) if optimal and stable else None,
         price_of_fairness(envy_free, optimal) if optimal and envy_free else None,
     )

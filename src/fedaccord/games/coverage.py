@@ -242,7 +242,7 @@ class CoverageGame(Game):
         misses[self.rows[entries] == agent] = 1.0
         return misses
 
-    # Swaps, neighbours and rates, for the audit.
+    # Swaps, neighbours and rates, for the check.
 
     def helpers(self, agent: int) -> Indices:
         """Return the agents who share a point with one agent, itself included."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
-from fedaccord.audit import audit
+from fedaccord.check import check
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
@@ -358,7 +358,7 @@ class _Planner:
 
     def _make_tradeoff(self, game: LinearGame, given: Vector, *, chosen: bool) -> Tradeoff:
         everyone = None if self.chances is None else float(self.chances.everyone(given).mean())
-        envious = {i for i, _ in audit(game, given).envy}
+        envious = {i for i, _ in check(game, given).envy}
         return Tradeoff(
             frozen(np.array(given)),
             game.total(given),

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.allocation import Allocation
-from fedaccord.audit import Audit, audit
+from fedaccord.check import Check, check
 from fedaccord.equilibria.result import Price, Solution
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
@@ -217,9 +217,9 @@ class Plan:
         return (*known, *(doubt for doubt in above if doubt.agent not in named))
 
     @cached_property
-    def found(self) -> Audit | None:
-        """What the audit, which trusts no solver, says of the plan before it was rounded."""
-        return None if self.real is None else audit(self.game, self.real.values)
+    def found(self) -> Check | None:
+        """What the check, which trusts no solver, says of the plan before it was rounded."""
+        return None if self.real is None else check(self.game, self.real.values)
 
     @property
     def verdict(self) -> str:

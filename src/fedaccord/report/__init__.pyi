@@ -1,8 +1,8 @@
 """The public names, each with the module that it is imported from when first asked for."""
 
-from .audit_figures import plot_envy as plot_envy
-from .audit_figures import plot_spare as plot_spare
 from .catalog import catalog_page as catalog_page
+from .check_figures import plot_envy as plot_envy
+from .check_figures import plot_spare as plot_spare
 from .defection import audit_page as audit_page
 from .defection import plot_defection as plot_defection
 from .drawing import picture_of as picture_of

@@ -1,4 +1,4 @@
-"""Solutions and audits of games as tables and sentences, for a terminal and for pages."""
+"""Solutions and checks of games as tables and sentences, for a terminal and for pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedaccord._checks import Indices, Vector
-from fedaccord.audit import Answer, Audit
+from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.model import (
@@ -36,7 +36,7 @@ SHOWN = 500
 
 ENVY = {
     Answer.TRUE: "Nobody envies anybody.",
-    Answer.FALSE: "The audit does not find it envy-free.",
+    Answer.FALSE: "The check does not find it envy-free.",
     Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
 }
 TONES: Mapping[Answer, Tone] = {
@@ -63,28 +63,28 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
     yield list_allocations(found.game, found.solutions, main).table("terminal")
     yield list_totals(found.solutions).table("terminal")
     for name, solution in found.solutions.items():
-        yield from describe_solution(solution, found.audits.get(name))
+        yield from describe_solution(solution, found.checks.get(name))
     for name, price in found.prices.items():
         if price is not None:
             yield describe_price(name.replace("_", " "), price)
-    if main in found.audits and (reasons := explain_agents(found.audits[main])):
+    if main in found.checks and (reasons := explain_agents(found.checks[main])):
         yield ""
         yield f"The {main} allocation, agent by agent:"
         yield from reasons
 
 
-def show_audit(found: Audit) -> Iterator[str | Mark | Table]:
-    """Return what a terminal shows of an audit: the verdict, agent by agent, and why."""
+def show_check(found: Check) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of a check: the verdict, agent by agent, and why."""
     yield Mark(found.sentence(), TONES[found.stable])
     yield list_needs(found).table("terminal")
     yield from explain_agents(found)
 
 
-def describe_solution(solution: Solution, found: Audit | None) -> Iterator[str]:
-    """Say what the audit makes of a solution, or why there is nothing to audit.
+def describe_solution(solution: Solution, found: Check | None) -> Iterator[str]:
+    """Say what the check makes of a solution, or why there is nothing to check.
 
     solution: what the solver claims.
-    found: the audit of its allocation, if it has one.
+    found: the check of its allocation, if it has one.
     """
     if found is not None:
         yield f"{solution.concept}: {found.sentence()}"
@@ -109,7 +109,7 @@ def describe_price(name: str, price: Interval) -> str:
     return f"{name}: {value}" + (f" ({note})" if note else "")
 
 
-def explain_agents(found: Audit) -> list[str]:
+def explain_agents(found: Check) -> list[str]:
     """Explain each agent's number, where there are few enough to read."""
     few = found.game.size <= FEW
     return [f"{found.explain(agent)}." for agent in range(found.game.size * few)]
@@ -219,7 +219,7 @@ def list_totals(solutions: Mapping[str, Solution]) -> Records:
     )
 
 
-def list_needs(found: Audit) -> Records:
+def list_needs(found: Check) -> Records:
     """List what each gives, needs and reaches; of many agents, the furthest off."""
     game = found.game
     envied = dict(reversed(found.envy))
@@ -248,7 +248,7 @@ def list_needs(found: Audit) -> Records:
     )
 
 
-def _needs_columns(found: Audit) -> Iterator[Column]:
+def _needs_columns(found: Check) -> Iterator[Column]:
     yield _amounts(found.game, "gives", found.contributions)
     yield _numbers("needs", found.needed)
     yield _numbers("short", found.short)
@@ -256,7 +256,7 @@ def _needs_columns(found: Audit) -> Iterator[Column]:
     yield _numbers("alone", found.alone)
 
 
-def tabulate_needs(found: Audit, agents: Indices, caption: str) -> Table:
+def tabulate_needs(found: Check, agents: Indices, caption: str) -> Table:
     """Return a page's table of what some agents give and need.
 
     found: what was found.
@@ -290,7 +290,7 @@ def list_game_facts(game: Game) -> Iterator[tuple[str, str]]:
         yield "Seed", "none: nothing here is drawn at random"
 
 
-def list_audit_facts(found: Audit | None) -> Iterator[tuple[str, str]]:
+def list_check_facts(found: Check | None) -> Iterator[tuple[str, str]]:
     """Say how finely plans were checked."""
     if found is not None:
         fine = (
@@ -298,4 +298,4 @@ def list_audit_facts(found: Audit | None) -> Iterator[tuple[str, str]]:
             if found.tolerance == 0
             else f"what is below {found.tolerance:g} of the largest contribution counts as nothing"
         )
-        yield "Checked by", f"the audit, which trusts no solver; {fine}"
+        yield "Checked by", f"the check, which trusts no solver; {fine}"

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fedaccord.audit import Answer, Audit
+from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
-from fedaccord.report.audit_figures import picture_envy, picture_spare, tabulate_envy
+from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
 from fedaccord.report.games import (
     ENVY,
     ROWS,
     SHOWN,
     format_price,
     list_allocations,
-    list_audit_facts,
+    list_check_facts,
     list_game_facts,
     list_needs,
     list_totals,
@@ -55,7 +55,7 @@ REST = "--json prints every number, and --save writes the plan for all agents."
 def solve_page(
     game: Game,
     solutions: Mapping[str, Solution],
-    audits: Mapping[str, Audit],
+    checks: Mapping[str, Check],
     prices: Mapping[str, Interval | None],
     *,
     command: str = "",
@@ -65,22 +65,22 @@ def solve_page(
 
     game: what was solved.
     solutions: what was found, by concept.
-    audits: what the audit says of each plan, by concept.
+    checks: what the check says of each plan, by concept.
     prices: the prices of stability and fairness by name, None where one was not asked for.
     command: what was typed.
     files: facts about the files that were read.
     """
-    verdict, tone = judge_solutions(game, solutions, audits)
+    verdict, tone = judge_solutions(game, solutions, checks)
     chosen = choose_concept(solutions)
     methods = (f"{c} by {s.method} in {s.seconds:.2g} s" for c, s in solutions.items())
     sections = [
         _allocations_section(game, solutions, chosen),
-        _reasons_section(audits.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
+        _reasons_section(checks.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
         _proofs_section(solutions),
-        _audits_section(
-            "Who would give less, and by how much", DEFECTION, audits, Audit.sentence, _spare_parts
+        _checks_section(
+            "Who would give less, and by how much", DEFECTION, checks, Check.sentence, _spare_parts
         ),
-        _audits_section("Who envies whom", ENVIES, audits, _envy_sentence, _envy_parts),
+        _checks_section("Who envies whom", ENVIES, checks, _envy_sentence, _envy_parts),
         _prices_section(game, prices),
         _overlap_section(game),
     ]
@@ -93,7 +93,7 @@ def solve_page(
             *files,
             *list_game_facts(game),
             ("Solved by", "; ".join(methods)),
-            *list_audit_facts(next(iter(audits.values()), None)),
+            *list_check_facts(next(iter(checks.values()), None)),
             *list_run_facts(),
         ),
         command=command,
@@ -118,7 +118,7 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
     return Section("Who gives how much", tuple(parts))
 
 
-def _reasons_section(found: Audit | None, heading: str) -> Section | None:
+def _reasons_section(found: Check | None, heading: str) -> Section | None:
     """Explain each agent's number to its data manager."""
     if found is None:
         return None
@@ -129,7 +129,7 @@ def _reasons_section(found: Audit | None, heading: str) -> Section | None:
     if few:
         return Section(heading, (sentences,))
     rest = (
-        f"The {TOLD} who give most; in Python, audit(game, plan).explain(name) gives the sentence "
+        f"The {TOLD} who give most; in Python, check(game, plan).explain(name) gives the sentence "
         "of any other."
     )
     return Section(heading, (rest, sentences))
@@ -150,22 +150,22 @@ def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
     )
 
 
-def _audits_section(
+def _checks_section(
     heading: str,
     intro: str,
-    audits: Mapping[str, Audit],
-    say: Callable[[Audit], str],
-    show: Callable[[Audit, str], Iterator[Part]],
+    checks: Mapping[str, Check],
+    say: Callable[[Check], str],
+    show: Callable[[Check, str], Iterator[Part]],
 ) -> Section | None:
-    """Say of each plan what the audit found, and show it; nothing where there is no plan."""
-    if not audits:
+    """Say of each plan what the check found, and show it; nothing where there is no plan."""
+    if not checks:
         return None
-    said = tuple(f"{capitalize_first(plan)}: {say(found)}" for plan, found in audits.items())
-    parts = (part for plan, found in audits.items() for part in show(found, plan))
+    said = tuple(f"{capitalize_first(plan)}: {say(found)}" for plan, found in checks.items())
+    parts = (part for plan, found in checks.items() for part in show(found, plan))
     return Section(heading, (intro, Listing(said), *parts))
 
 
-def _spare_parts(found: Audit, plan: str) -> Iterator[Part]:
+def _spare_parts(found: Check, plan: str) -> Iterator[Part]:
     picture = picture_spare(found, plan)
     if picture is None:
         return
@@ -181,7 +181,7 @@ def _spare_parts(found: Audit, plan: str) -> Iterator[Part]:
         )
 
 
-def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
+def _envy_parts(found: Check, plan: str) -> Iterator[Part]:
     picture = picture_envy(found, plan)
     if picture is not None:
         yield picture
@@ -189,7 +189,7 @@ def _envy_parts(found: Audit, plan: str) -> Iterator[Part]:
         yield tabulate_envy(found)
 
 
-def _envy_sentence(found: Audit) -> str:
+def _envy_sentence(found: Check) -> str:
     doubt = Answer.BORDERLINE if found.borderline else Answer.TRUE
     who = f"{describe_envy(found)}." if found.envy else ENVY[doubt]
     if found.feasible is Answer.FALSE:
@@ -235,21 +235,21 @@ def _overlap_section(game: Game) -> Section:
 # A plan that was checked.
 
 
-def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, str]] = ()) -> Page:
-    """Make a page of what an audit found of a plan.
+def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, str]] = ()) -> Page:
+    """Make a page of what a check found of a plan.
 
-    audit: what was found.
+    found: what was found.
     command: what was typed.
     files: facts about the files that were read.
     """
-    game = audit.game
-    verdict, tone = judge_plan(audit)
-    heads, answers = ("question", "answer", "so the plan is"), tuple(answer_questions(audit))
+    game = found.game
+    verdict, tone = judge_plan(found)
+    heads, answers = ("question", "answer", "so the plan is"), tuple(answer_questions(found))
     sections = (
         Section("What was asked", (Table("The three questions", heads, answers),)),
-        Section("What each gives and needs", tuple(_check_parts(audit))),
-        _reasons_section(audit, "Agent by agent"),
-        Section("Who envies whom", (_envy_sentence(audit), *_envy_parts(audit, "checked"))),
+        Section("What each gives and needs", tuple(_check_parts(found))),
+        _reasons_section(found, "Agent by agent"),
+        Section("Who envies whom", (_envy_sentence(found), *_envy_parts(found, "checked"))),
         _overlap_section(game),
     )
     return Page(
@@ -257,18 +257,18 @@ def check_page(audit: Audit, *, command: str = "", files: Sequence[tuple[str, st
         verdict=verdict,
         tone=tone,
         sections=tuple(section for section in sections if section is not None),
-        facts=(*files, *list_game_facts(game), *list_audit_facts(audit), *list_run_facts()),
+        facts=(*files, *list_game_facts(game), *list_check_facts(found), *list_run_facts()),
         command=command,
     )
 
 
-def _check_parts(audit: Audit) -> Iterator[Part]:
-    game = audit.game
-    picture = picture_spare(audit, "checked")
+def _check_parts(found: Check) -> Iterator[Part]:
+    game = found.game
+    picture = picture_spare(found, "checked")
     if picture is None:
         yield "Nobody is short, and nobody could give less."
-        picture = picture_burdens(game, {"alone": audit.alone, "this plan": audit.contributions})
+        picture = picture_burdens(game, {"alone": found.alone, "this plan": found.contributions})
     yield picture
     if game.size > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off. --json prints the numbers of all."
-    yield list_needs(audit).table("page")
+    yield list_needs(found).table("page")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.audit import Answer, Audit
+from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.games import TONES, has_costs
@@ -44,12 +44,12 @@ class Envy:
     pairs: int
 
 
-def find_worst_envy(audit: Audit, most: int) -> list[Envy]:
+def find_worst_envy(found: Check, most: int) -> list[Envy]:
     """Return the agents with the most to gain from another's burden, the most first."""
-    if not audit.envy:
+    if not found.envy:
         return []
-    first, second = np.array(audit.envy, dtype=np.intp).T
-    given = audit.contributions
+    first, second = np.array(found.envy, dtype=np.intp).T
+    given = found.contributions
     # Within each agent the smallest burden comes first.
     order = np.lexsort((given[second], first))
     first, second = first[order], second[order]
@@ -59,21 +59,21 @@ def find_worst_envy(audit: Audit, most: int) -> list[Envy]:
     return [Envy(int(agents[n]), int(others[n]), int(pairs[n])) for n in worst.tolist()]
 
 
-def is_off(audit: Audit, amounts: Vector) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say of each agent whether an amount of its counts at the audit's tolerance."""
-    return np.asarray(amounts > audit.tolerance * audit.scale)
+def is_off(found: Check, amounts: Vector) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Say of each agent whether an amount of its counts at the check's tolerance."""
+    return np.asarray(amounts > found.tolerance * found.scale)
 
 
-def mark_off(audit: Audit, agent: int) -> Mark:
+def mark_off(found: Check, agent: int) -> Mark:
     """Say how far an agent is from what it needs."""
-    allowed = audit.tolerance * audit.scale
-    if audit.short[agent] > allowed:
-        if not np.isfinite(audit.short[agent]):
+    allowed = found.tolerance * found.scale
+    if found.short[agent] > allowed:
+        if not np.isfinite(found.short[agent]):
             return Mark("no amount suffices", "bad")
-        return Mark(f"{format_amount(audit.short[agent])} short", "bad")
-    if audit.spare[agent] > allowed:
-        return Mark(f"{format_amount(audit.spare[agent])} spare", "unsure")
-    return Mark("exact" if audit.contributions[agent] else "gives 0", "good")
+        return Mark(f"{format_amount(found.short[agent])} short", "bad")
+    if found.spare[agent] > allowed:
+        return Mark(f"{format_amount(found.spare[agent])} spare", "unsure")
+    return Mark("exact" if found.contributions[agent] else "gives 0", "good")
 
 
 # Verdicts.
@@ -90,11 +90,11 @@ def name_plan(concept: str) -> str:
 
 
 def judge_solutions(
-    game: Game, solutions: Mapping[str, Solution], audits: Mapping[str, Audit]
+    game: Game, solutions: Mapping[str, Solution], checks: Mapping[str, Check]
 ) -> tuple[str, Tone]:
     """Say in a sentence what came of solving, by concept, and whether that is good news."""
     concept = choose_concept(solutions)
-    solution, found = solutions[concept], audits.get(concept)
+    solution, found = solutions[concept], checks.get(concept)
     if solution.contributions is None or found is None:
         return _explain_no_plan(concept, solution, solutions)
     claimed = {"optimal": found.feasible, "stable": found.stable, "envy-free": found.envy_free}
@@ -121,7 +121,7 @@ def judge_solutions(
     return " ".join(filter(None, [said, *doubts])), tone
 
 
-def judge_tone(found: Audit, *, good: bool = True) -> Tone:
+def judge_tone(found: Check, *, good: bool = True) -> Tone:
     """All is well only where nobody could give less and nobody envies anybody."""
     flawed = Answer.FALSE in (found.stable, found.envy_free)
     return "good" if good and not flawed else "plain"
@@ -160,7 +160,7 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
     return f", {format_amount(abs(saved))} {word} than going alone"
 
 
-def _describe_stability(concept: str, found: Audit) -> str:
+def _describe_stability(concept: str, found: Check) -> str:
     """Return whether anybody could give less, and whether anybody envies anybody."""
     stable = {
         Answer.TRUE: "nobody could give less",
@@ -228,7 +228,7 @@ def _describe_instead(solutions: Mapping[str, Solution]) -> str:
 # A plan that was checked.
 
 
-def judge_plan(found: Audit) -> tuple[str, Tone]:
+def judge_plan(found: Check) -> tuple[str, Tone]:
     """Say in a sentence whether a plan holds, or because of whom not; and whether that is good."""
     if found.stable is Answer.TRUE:
         envy = {
@@ -247,7 +247,7 @@ def judge_plan(found: Audit) -> tuple[str, Tone]:
     return f"The plan does not hold: {', '.join(reasons)}.", "bad"
 
 
-def _describe_excess(found: Audit) -> Iterator[str]:
+def _describe_excess(found: Check) -> Iterator[str]:
     """Name the first who gives more than its limit, and the first who gives less than it must."""
     game, given = found.game, found.contributions
     for amounts, words in (
@@ -258,7 +258,7 @@ def _describe_excess(found: Audit) -> Iterator[str]:
             yield f"{game.name(agent)} gives {format_amount(amounts[agent])} {words}"
 
 
-def _describe_lack(found: Audit) -> Iterator[str]:
+def _describe_lack(found: Check) -> Iterator[str]:
     """Name those who fall short, the furthest first."""
     many = int(is_off(found, found.short).sum())
     said = []
@@ -276,7 +276,7 @@ def _describe_lack(found: Audit) -> Iterator[str]:
         yield join_with_and(said)
 
 
-def _describe_cuts(found: Audit) -> str:
+def _describe_cuts(found: Check) -> str:
     """Name those who could give less, the most first."""
     many = int(is_off(found, found.spare).sum())
     fewer = "fewer" if found.game.is_integer else "less"
@@ -292,7 +292,7 @@ def _describe_cuts(found: Audit) -> str:
     return join_with_and(said)
 
 
-def answer_questions(found: Audit) -> Iterator[tuple[str, Mark, str]]:
+def answer_questions(found: Check) -> Iterator[tuple[str, Mark, str]]:
     """Return the three questions of a check, their answers with who it is, and the verdicts."""
     bounded = bool(np.isfinite(found.game.limits).any() or found.game.minimums.any())
     reach = f"Does everybody reach its requirement{', within limits and minimums' * bounded}?"
@@ -305,7 +305,7 @@ def answer_questions(found: Audit) -> Iterator[tuple[str, Mark, str]]:
         yield question, mark, verdicts.get(answer, WORDS[answer])
 
 
-def _answer_reach(found: Audit) -> Mark:
+def _answer_reach(found: Check) -> Mark:
     said = WORDS[found.feasible]
     if found.feasible is Answer.FALSE:
         off = is_off(found, found.short)
@@ -314,7 +314,7 @@ def _answer_reach(found: Audit) -> Mark:
     return Mark(said, TONES[found.feasible])
 
 
-def _answer_less(found: Audit) -> Mark:
+def _answer_less(found: Check) -> Mark:
     if is_off(found, found.spare).any():
         return Mark(f"yes: {_name_worst(found, found.spare, 'by')}", "bad")
     if found.stable is Answer.BORDERLINE:
@@ -324,7 +324,7 @@ def _answer_less(found: Audit) -> Mark:
     return Mark("no", "good")
 
 
-def _answer_envy(found: Audit) -> Mark:
+def _answer_envy(found: Check) -> Mark:
     if found.envy:
         return Mark(f"yes: {describe_envy(found)}", "bad")
     if found.borderline:
@@ -334,7 +334,7 @@ def _answer_envy(found: Audit) -> Mark:
     return Mark("no", "good")
 
 
-def _name_worst(found: Audit, amounts: Vector, verb: str) -> str:
+def _name_worst(found: Check, amounts: Vector, verb: str) -> str:
     """Name those with the largest amounts, and count the others."""
     many = int(is_off(found, amounts).sum())
     shown = rank(amounts, min(many, NAMES)).tolist()
@@ -344,7 +344,7 @@ def _name_worst(found: Audit, amounts: Vector, verb: str) -> str:
     return ", ".join(said)
 
 
-def describe_envy(found: Audit) -> str:
+def describe_envy(found: Check) -> str:
     """Say who envies whom, or how many do."""
     agents = {i for i, _ in found.envy}
     if len(agents) != 1:

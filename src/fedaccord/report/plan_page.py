@@ -27,7 +27,7 @@ from fedaccord.report.drawing import (
     styled,
     write_beside,
 )
-from fedaccord.report.games import has_costs, list_audit_facts, list_game_facts
+from fedaccord.report.games import has_costs, list_check_facts, list_game_facts
 from fedaccord.report.games_figures import (
     WIDTH,
     is_narrow,
@@ -335,7 +335,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "Pilots", f"{pilots}, {count(len(measurement.resamples), 'resample')}"
     yield "Seed", str(plan.options["seed"])
     yield "Asked for", f"probability {plan.options['probability']:g}, {plan.options['prefer']}"
-    yield from list_audit_facts(plan.found)
+    yield from list_check_facts(plan.found)
     yield from list_run_facts()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.general.exhaustive import all_envy_free, all_equilibria
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import (
@@ -33,7 +33,7 @@ CLAIMS = Claims()
 SEED = 20210304
 # How many random games, quick and full.
 GAMES = (12, 150)
-# Of each game at most this many allocations are audited, quick and full.
+# Of each game at most this many allocations are checked, quick and full.
 AUDITED = (25, 400)
 TOTALS = (
     "{pac-cycle:or none} in the cycle of Theorem 3, {two-agents:or none} for the two agents of "
@@ -167,7 +167,7 @@ def definition_optimal(setting: Setting) -> Measured:
 
 @CLAIMS.measure("definition-stable")
 def definition_stable(setting: Setting) -> Measured:
-    """Compare audit and search with every lower contribution tried."""
+    """Compare check and search with every lower contribution tried."""
     examples, evidence, words = _compare_totals(setting, solve_stable, "stable")
     audited, wrong, listed = 0, [], 0
     for one in examples:
@@ -178,7 +178,7 @@ def definition_stable(setting: Setting) -> Measured:
             wrong.append(one.name)
         for theta in one.some(AUDITED[setting.full]):
             audited += 1
-            verdict = audit(one.game, theta).stable
+            verdict = check(one.game, theta).stable
             if verdict is not (Answer.TRUE if one.listing.is_stable(theta) else Answer.FALSE):
                 wrong.append(f"{one.name} at {theta}")
     real, cuts = _real_flower_is_stable()
@@ -206,10 +206,10 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
         for agent in range(1, 5)
         for cut in cuts
     ]
-    optimal = audit(game, [2, 0, 0, 0, 0])
+    optimal = check(game, [2, 0, 0, 0, 0])
     parts = {
         "2/3 from each petal satisfies everybody": all(utility(i, theta) >= 1 for i in range(5)),
-        "the audit finds that stable": audit(game, [float(t) for t in theta]).stable is Answer.TRUE,
+        "the audit finds that stable": check(game, [float(t) for t in theta]).stable is Answer.TRUE,
         "every cut leaves somebody short": max(left) < 1,
         "the audit finds the optimal allocation unstable": optimal.stable is Answer.FALSE,
         "the core can cut just 1 of 2": bool(np.isclose(optimal.spare[0], 1))
@@ -220,7 +220,7 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
 
 @CLAIMS.measure("definition-envy-free")
 def definition_envy_free(setting: Setting) -> Measured:
-    """Compare audit and search with every swap tried."""
+    """Compare check and search with every swap tried."""
     examples, evidence, words = _compare_totals(setting, solve_envy_free, "envy_free")
     audited, pairs, wrong, listed = 0, 0, [], 0
     for one in examples:
@@ -231,7 +231,7 @@ def definition_envy_free(setting: Setting) -> Measured:
             wrong.append(one.name)
         for theta in one.some(AUDITED[setting.full]):
             audited += 1
-            report, envy = audit(one.game, theta), one.listing.envy(theta)
+            report, envy = check(one.game, theta), one.listing.envy(theta)
             pairs += len(envy)
             verdict = Answer.TRUE if one.listing.is_envy_free(theta) else Answer.FALSE
             if report.envy_free is not verdict or report.envy != envy:
@@ -292,7 +292,7 @@ def definition_price_of_fairness(setting: Setting) -> Measured:
     grids = {str(step): float(_least_on_grid(step)) for step in steps}
     nearer = [total - bound for total in grids.values()]
     game = catalog.build("not-attained")
-    solution, limit = solve_envy_free(game), audit(game, [1, 0.5, 0.5, 0.5, 0.5])
+    solution, limit = solve_envy_free(game), check(game, [1, 0.5, 0.5, 0.5, 0.5])
     words |= {
         "first": steps[0],
         "finest": steps[-1],

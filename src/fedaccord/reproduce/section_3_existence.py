@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.general.exhaustive import all_equilibria
 from fedaccord.equilibria.result import Status
@@ -92,7 +92,7 @@ def _level_games(count: int) -> list[int]:
         game: Game = draw(random, agents, strategies="integer" if whole else "real")
         theta = _draw_feasible(game, random)
         given = level(theta, game.limits)
-        report = audit(game, given)
+        report = check(game, given)
         right = report.feasible is Answer.TRUE and report.envy_free is Answer.TRUE
         # Whoever was lifted could go back to what it gave.
         lifted = given > theta
@@ -178,7 +178,7 @@ def theorem_2(setting: Setting) -> Measured:
             continue
         last = next(reversed(ends.values()))
         worst = max(worst, _find_regret(game, last))
-        stable = audit(game, last, tolerance=1e-8).stable is Answer.TRUE
+        stable = check(game, last, tolerance=1e-8).stable is Answer.TRUE
         if not stable or (last > verdict.box + 1e-9).any():
             failures.append(name)
         if isinstance(game, LinearGame) and game.size <= 6:
@@ -257,7 +257,7 @@ def _is_exact(game: LinearGame, theta: Vector) -> bool:
 
 @CLAIMS.measure("theorem-3")
 def theorem_3(setting: Setting) -> Measured:
-    """Go through all eight allocations, by the construction, the printed utility and the audit."""
+    """Go through all eight allocations, by the construction, the printed utility and the check."""
     game = catalog.build("pac-cycle")
     learnt = Listing.of(game, learnt_utility(cycle_worlds(1)))
     printed = Listing.of(game, _printed_cycle)
@@ -267,7 +267,7 @@ def theorem_3(setting: Setting) -> Measured:
         and (report.stable is Answer.TRUE) == learnt.is_stable(theta)
         and (report.envy_free is Answer.TRUE) == learnt.is_envy_free(theta)
         for theta in learnt.allocations
-        for report in [audit(game, theta)]
+        for report in [check(game, theta)]
     )
     found: dict[str, Any] = {
         "feasible": len(learnt.list_all(learnt.is_feasible)),

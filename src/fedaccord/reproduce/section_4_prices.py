@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
-from fedaccord.audit import Answer, audit
 from fedaccord.charts import Chart, Line
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.equilibria.solve import (
     PAIRS_LIMIT,
@@ -48,7 +48,7 @@ class Flower:
     petals: b, one less than there are agents.
     totals: what was found, by concept.
     stability, fairness: the two prices, as proved intervals.
-    sound: whether the audit and the definition of the game bear it out, and no bound is above
+    sound: whether the check and the definition of the game bear it out, and no bound is above
         what was found.
     """
 
@@ -102,7 +102,7 @@ class Exponent:
 
 
 def measure_flower(model: str, root: int) -> Flower:
-    """Solve a flower for all three concepts, and have the answers audited."""
+    """Solve a flower for all three concepts, and have the answers checked."""
     game = catalog.build("flower", petals=root * root, model=model)
     optimal = solve_optimal(game, time_limit=300)
     stable = solve_stable(game, time_limit=300)
@@ -129,14 +129,14 @@ def measure_flower(model: str, root: int) -> Flower:
 
 def _is_sound(game: Game, root: int, optimal: Solution, stable: Solution, fair: Solution) -> bool:
     """Say whether the game is as Theorem 4 says, and the allocations of the kinds claimed."""
-    # Of the optimum and the equilibrium an audit would also look for envy, which takes long where
+    # Of the optimum and the equilibrium a check would also look for envy, which takes long where
     # many swaps are ties, and does not matter here.
     slack = game.utilities(optimal.allocation.contributions) - game.requirements
     given = stable.allocation.contributions
     return (
         bool(slack.min() >= -1e-9)
         and bool(np.abs(game.best_responses(given) - given).max() <= 1e-6)
-        and audit(game, fair.allocation).envy_free is Answer.TRUE
+        and check(game, fair.allocation).envy_free is Answer.TRUE
         and isinstance(game.well_behaved(), Certified)
         and _as_described(game, root)
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import Matrix, Vector
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games import catalog
@@ -107,7 +107,7 @@ def theorem_7(setting: Setting) -> Measured:
     printed = [ends - a * (1 - a) * drop for a in shares]
     stable = [is_stable_when_rounded(plain, (need, need), (a, 1 - a)) for a in shares]
     mixtures = [to_floats((a, 1 - a)) for a in shares]
-    audited = [audit(game, theta).stable is Answer.TRUE for theta in mixtures]
+    audited = [check(game, theta).stable is Answer.TRUE for theta in mixtures]
     level = max(float(np.abs(game.smooth_utilities(t) - float(need)).max()) for t in mixtures)
     return Measured(
         mixtures=len(shares),
@@ -149,7 +149,7 @@ def theorem_8(setting: Setting) -> Measured:
         all(plain(i, theta) >= need for i in range(6)) and not list_envy(plain, needs, theta)
         for theta in map(matching, MATCHINGS)
     ]
-    audits = [audit(game, to_floats(theta)) for theta in (*map(matching, MATCHINGS), mixture)]
+    audits = [check(game, to_floats(theta)) for theta in (*map(matching, MATCHINGS), mixture)]
     *matched, report = audits
     return Measured(
         numbers=numbers,
@@ -217,17 +217,17 @@ def coverage_hardness(setting: Setting) -> Measured:
         worst_distance_from_solver=apart,
         agents_in_the_ring=agents,
         ring_total=large.total,
-        ring_proved=proved and audit(large.game, large.allocation).stable is Answer.TRUE,
+        ring_proved=proved and check(large.game, large.allocation).stable is Answer.TRUE,
         seed=SEED,
         words={"worst_of_k4": max(found[0]), "flower": flower[1].size, "count": count},
     )
 
 
 def has_envy_between(share: Fraction) -> bool:
-    """Say whether a mixture of two envy-free matchings of K4 has envy, by the audit."""
+    """Say whether a mixture of two envy-free matchings of K4 has envy, by the check."""
     game = build_entry("k4")
     points = (*map(matching, MATCHINGS[:2]), mix_matchings(share))
-    answers = [audit(game, to_floats(theta)).envy_free for theta in points]
+    answers = [check(game, to_floats(theta)).envy_free for theta in points]
     return answers == [Answer.TRUE, Answer.TRUE, Answer.FALSE]
 
 
@@ -333,10 +333,10 @@ def linear_envy_free_set(setting: Setting) -> Measured:
 
 
 def is_gap(exact: ExactGame, first: Sequence[Fraction], second: Sequence[Fraction]) -> bool:
-    """Say whether two allocations are envy-free and their middle is not; the audit must agree."""
+    """Say whether two allocations are envy-free and their middle is not; the check must agree."""
     middle = mix(first, second, HALF)
     exactly = [exact.is_feasible(t) and not exact.envy(t) for t in (first, second, middle)]
-    audited = [audit(exact.game(), to_floats(t)).envy_free for t in (first, second, middle)]
+    audited = [check(exact.game(), to_floats(t)).envy_free for t in (first, second, middle)]
     return exactly == [a is Answer.TRUE for a in audited] == [True, True, False]
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.games.linear import DiscoveryGame, LinearGame
@@ -199,5 +199,5 @@ def draw_games_with_choice(count: int) -> list[ExactGame]:
 
 
 def is_audited_stable(exact: ExactGame, theta: Fractions) -> bool:
-    """Ask the audit."""
-    return audit(exact.game(), to_floats(theta)).stable is Answer.TRUE
+    """Ask the check."""
+    return check(exact.game(), to_floats(theta)).stable is Answer.TRUE

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.equilibria.structure import (
     core_set,
@@ -272,7 +272,7 @@ def theorem_6(setting: Setting) -> Measured:
     games = [*draw_own_games(GAMES[setting.full])]
     points = [(game, theta) for game in games for theta in list_stable_points(game)]
     envious = sum(bool(game.envy(theta)) for game, theta in points)
-    audits = (audit(game.game(), to_floats(theta)) for game, theta in points)
+    audits = (check(game.game(), to_floats(theta)) for game, theta in points)
     whole = Listing(linear_utility(HALVES.benefits), HALVES.requirements, limits=(2, 2))
     return Measured(
         games=len(games),

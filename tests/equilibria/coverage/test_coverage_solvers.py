@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from solvers import of_games
 
 from fedaccord import solve_envy_free, solve_optimal, solve_stable
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria import coverage
 from fedaccord.equilibria.coverage import scip as coverage_scip
 from fedaccord.equilibria.coverage.cuts import quick_bound, smooth_bound
@@ -73,7 +73,7 @@ def test_the_flower_s_equilibrium_is_the_petals_alone(petals):
     assert proved(solution, FLOWERS[petals][1])
     assert solution.contributions[0] == 0
     assert np.ptp(solution.contributions[1:]) < 1e-8
-    assert audit(flower(petals), solution.allocation).stable is Answer.TRUE
+    assert check(flower(petals), solution.allocation).stable is Answer.TRUE
 
 
 @pytest.mark.parametrize("petals", FLOWERS)
@@ -81,7 +81,7 @@ def test_the_flower_s_envy_free_optimum_is_the_equal_allocation(petals):
     solution = envy_free_coverage(flower(petals))
     assert proved(solution, FLOWERS[petals][2])
     assert np.ptp(solution.contributions) == 0
-    assert audit(flower(petals), solution.allocation).envy_free is Answer.TRUE
+    assert check(flower(petals), solution.allocation).envy_free is Answer.TRUE
 
 
 @pytest.mark.parametrize("petals", FLOWERS)
@@ -125,8 +125,8 @@ def test_two_agents_have_a_curve_of_equilibria():
     game = two_agents()
     for first in np.linspace(0, 1, 11):
         second = 2 * (1 - 0.5 / (1 - first / 2))
-        assert audit(game, [first, second]).stable is Answer.TRUE
-    assert audit(game, [0.5, 0.5]).stable is Answer.FALSE
+        assert check(game, [first, second]).stable is Answer.TRUE
+    assert check(game, [0.5, 0.5]).stable is Answer.FALSE
     assert proved(optimal_coverage(game), 1.0)
     assert proved(stable_coverage(game), 1.0)
     even = 2 - 2**0.5
@@ -135,7 +135,7 @@ def test_two_agents_have_a_curve_of_equilibria():
     fair = envy_free_coverage(game)
     assert proved(fair, 2 * even)
     assert fair.contributions == pytest.approx([even, even], abs=1e-9)
-    one_gives = audit(game, [1, 0])
+    one_gives = check(game, [1, 0])
     assert (one_gives.stable, one_gives.envy_free) == (Answer.TRUE, Answer.FALSE)
 
 
@@ -176,7 +176,7 @@ def test_whole_numbers_agree_with_trying_everything(game):
     most = int(game.alone.max()) + 1
     feasible, stable, fair = [], [], []
     for theta in whole_allocations(game, min(most, 7)):
-        found = audit(game, theta)
+        found = check(game, theta)
         if found.feasible is Answer.TRUE:
             feasible.append(theta.sum())
         if found.stable is Answer.TRUE:
@@ -190,12 +190,12 @@ def test_whole_numbers_agree_with_trying_everything(game):
     optimum = optimal_coverage(game)
     assert optimum.status is Status.OPTIMAL
     assert optimum.total <= min(feasible)
-    assert audit(game, optimum.allocation).feasible is Answer.TRUE
+    assert check(game, optimum.allocation).feasible is Answer.TRUE
     assert proved(stable_coverage(game), min(stable))
     assert proved(stable_coverage(game, select="costliest", method="exhaustive"), max(stable))
     envy_free = envy_free_coverage(game)
     assert envy_free.total <= min(fair)
-    assert audit(game, envy_free.allocation).envy_free is Answer.TRUE
+    assert check(game, envy_free.allocation).envy_free is Answer.TRUE
 
 
 @settings(max_examples=12)
@@ -211,7 +211,7 @@ def test_no_whole_allocation_is_below_the_optimum(game, data):
 @given(coverage_games(highest=0.8), st.data())
 def test_real_bounds_hold_for_whatever_is_drawn(game, data):
     optimum = optimal_coverage(game, method="cuts")
-    assert audit(game, optimum.allocation).feasible is Answer.TRUE
+    assert check(game, optimum.allocation).feasible is Answer.TRUE
     assert optimum.bounds.lower <= optimum.total * (1 + 1e-9)
     theta = data.draw(contributions(game.size))
     scale = 1.0
@@ -262,7 +262,7 @@ def test_real_optima_of_two_agents_agree_with_a_walk(seed):
 def test_a_real_equilibrium_is_found_and_audited(game):
     solution = stable_coverage(game, method="sweeps")
     assert solution.status in (Status.OPTIMAL, Status.LIMIT)
-    assert audit(game, solution.allocation).stable is Answer.TRUE
+    assert check(game, solution.allocation).stable is Answer.TRUE
     assert optimal_coverage(game, method="cuts").bounds.lower <= solution.total * (1 + 1e-7)
     low, high = narrow_box(game)
     assert (low <= solution.contributions + 1e-6).all()
@@ -276,8 +276,8 @@ def test_scip_finds_no_cheaper_equilibrium_than_it_says(seed):
     cheapest = stable_coverage(game, method="scip")
     costliest = stable_coverage(game, method="scip", select="costliest")
     swept = stable_coverage(game, method="sweeps")
-    assert audit(game, cheapest.allocation).stable is Answer.TRUE
-    assert audit(game, costliest.allocation).stable is Answer.TRUE
+    assert check(game, cheapest.allocation).stable is Answer.TRUE
+    assert check(game, costliest.allocation).stable is Answer.TRUE
     assert cheapest.total <= swept.total + 1e-6
     assert swept.total <= costliest.total + 1e-6
     assert cheapest.status is costliest.status is Status.OPTIMAL
@@ -304,7 +304,7 @@ def test_whole_sweeps_end_at_an_equilibrium_from_anywhere(game, data):
     start = np.floor(data.draw(contributions(game.size)))
     swept = sweep_responses(game, start, 0.0, Deadline(10))
     assert swept.regret == 0
-    assert audit(game, swept.contributions).stable is Answer.TRUE
+    assert check(game, swept.contributions).stable is Answer.TRUE
 
 
 def random_sets(agents, points, size, seed):
@@ -354,7 +354,7 @@ def test_general_sweeps_handle_certain_points_compiled():
     game = CoverageGame(matrix, rng.uniform(0.55, 0.8, 40))
     swept = sweep_responses(game, None, 1e-10, Deadline(30))
     assert swept.is_close(1e-9)
-    assert audit(game, swept.contributions).stable is Answer.TRUE
+    assert check(game, swept.contributions).stable is Answer.TRUE
 
 
 def test_a_warm_start_ends_at_the_same_equilibrium():
@@ -399,7 +399,7 @@ def test_bounds_over_all_equilibria_hold_on_the_square():
     logs = -np.log(set_misses(game, swept))
     for shift in np.linspace(-1, 1, 9) * logs.min():
         other = contributions_of(game, np.exp(-(logs + shift * np.array([1, -1, 1, -1]))))
-        assert audit(game, other).stable is Answer.TRUE
+        assert check(game, other).stable is Answer.TRUE
         assert cheapest.bounds.lower - 1e-9 <= other.sum() <= costliest.bounds.upper + 1e-9
 
 
@@ -427,13 +427,13 @@ def test_limits_can_leave_no_equilibrium():
 def test_limits_that_bind_and_minimums_are_kept():
     game = flower(4, limits=[None, 0.5, None, None, None], minimums=[0.2, 0, 0, 0, 0])
     optimum = optimal_coverage(game)
-    assert audit(game, optimum.allocation).feasible is Answer.TRUE
+    assert check(game, optimum.allocation).feasible is Answer.TRUE
     assert optimum.contributions[0] >= 0.2
     fair = envy_free_coverage(game, method="bounds")
-    assert audit(game, fair.allocation).envy_free is Answer.TRUE
+    assert check(game, fair.allocation).envy_free is Answer.TRUE
     met = two_agents(limits=[0.4, None])
     stable = stable_coverage(met)
-    assert audit(met, stable.allocation).stable is Answer.TRUE
+    assert check(met, stable.allocation).stable is Answer.TRUE
 
 
 def test_costs_choose_among_equilibria():
@@ -451,9 +451,9 @@ def test_costs_choose_among_equilibria():
 @given(coverage_games(most_agents=3, highest=0.75), st.data())
 def test_bounds_on_envy_free_totals_hold_for_whatever_is_drawn(game, data):
     solution = envy_free_coverage(game, method="bounds", deadline=Deadline(1.0))
-    assert audit(game, solution.allocation).envy_free is Answer.TRUE
+    assert check(game, solution.allocation).envy_free is Answer.TRUE
     theta = data.draw(contributions(game.size))
-    if audit(game, theta).envy_free is Answer.TRUE:
+    if check(game, theta).envy_free is Answer.TRUE:
         assert theta.sum() >= solution.bounds.lower * (1 - 1e-6)
 
 
@@ -462,7 +462,7 @@ def test_bounds_on_envy_free_totals_hold_for_whatever_is_drawn(game, data):
 def test_what_symmetry_forces_holds_in_every_whole_envy_free_allocation(game):
     symmetry = find_symmetry(game)
     for theta in whole_allocations(game, 2):
-        if audit(game, theta).envy_free is Answer.TRUE:
+        if check(game, theta).envy_free is Answer.TRUE:
             for members in symmetry.members:
                 assert np.ptp(theta[members]) == 0
             for a, b in symmetry.orders:

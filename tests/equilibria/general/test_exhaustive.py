@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pac_worlds import cycle_worlds, find_cycle_threshold
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.general import exhaustive
 from fedaccord.equilibria.general.exhaustive import (
     all_envy_free,
@@ -121,7 +121,7 @@ class TestLinearGames:
     @settings(max_examples=50)
     @given(small_games())
     def test_equilibria_agree_with_brute_force(self, game):
-        stable = [t for t in every_allocation(game) if audit(game, t).stable is Answer.TRUE]
+        stable = [t for t in every_allocation(game) if check(game, t).stable is Answer.TRUE]
         assert as_tuples(all_equilibria(game)) == as_tuples(stable)
         costly = exhaustive_stable(game, select="costliest")
         if stable:
@@ -133,7 +133,7 @@ class TestLinearGames:
     @settings(max_examples=40)
     @given(small_games())
     def test_optimal_and_envy_free_agree_with_brute_force(self, game):
-        audits = [audit(game, t) for t in every_allocation(game)]
+        audits = [check(game, t) for t in every_allocation(game)]
         feasible = [a.contributions for a in audits if a.feasible is Answer.TRUE]
         fair = [a.contributions for a in audits if a.envy_free is Answer.TRUE]
         optimal, envy_free = exhaustive_optimal(game), exhaustive_envy_free(game)
@@ -153,7 +153,7 @@ class TestLinearGames:
         right = as_tuples(all_equilibria(game))
         box = exhaustive.stable_box
         monkeypatch.setattr(exhaustive, "stable_box", lambda g: (box(g)[0], box(g)[1] - 1))
-        stable = [t for t in every_allocation(game) if audit(game, t).stable is Answer.TRUE]
+        stable = [t for t in every_allocation(game) if check(game, t).stable is Answer.TRUE]
         assert as_tuples(stable) == right
         assert as_tuples(all_equilibria(game)) != right
 
@@ -171,7 +171,7 @@ class TestLimitsAndMinimums:
         optimal = exhaustive_optimal(game)
         assert optimal.total == 3
         assert optimal.contributions[0] <= 1
-        assert audit(game, optimal.allocation).feasible is Answer.TRUE
+        assert check(game, optimal.allocation).feasible is Answer.TRUE
 
     def test_minimums_are_given_even_where_nobody_needs_them(self):
         game = LinearGame(np.ones((2, 2)), [1, 1], strategies="integer", minimums=[1, 1])
@@ -203,7 +203,7 @@ class TestHonestEndings:
             solution = solve(game, deadline=Deadline(0.0))
             assert solution.status is Status.LIMIT
             assert solution.bounds.lower <= solve(game).total <= solution.bounds.upper
-            assert audit(game, solution.allocation).feasible is Answer.TRUE
+            assert check(game, solution.allocation).feasible is Answer.TRUE
         stable = exhaustive_stable(game, deadline=Deadline(0.0))
         assert stable.status is Status.FAILED
         assert "Time ran out" in stable.note

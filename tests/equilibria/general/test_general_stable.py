@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pac_worlds import cycle_worlds
 from solvers import of_games
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.general import stable as enclosures
 from fedaccord.equilibria.general.stable import small_real_equilibria
 from fedaccord.equilibria.result import Deadline, Status
@@ -33,7 +33,7 @@ class TestThePaperCycle:
         # Near (1, 1, 1) everybody's response is 1, as near as one likes to what it gives.
         near = np.full(3, 1 - 1e-9)
         assert np.abs(game.best_responses(near) - near).max() <= 1.1e-9
-        assert audit(game, np.ones(3)).stable is Answer.FALSE
+        assert check(game, np.ones(3)).stable is Answer.FALSE
 
     def test_without_looking_at_cells_the_jump_is_not_resolved(self, monkeypatch):
         monkeypatch.setattr(enclosures, "MOST_CELLS", 0)
@@ -67,7 +67,7 @@ class TestThePaperCycle:
         expected = 1 - np.sqrt(2 * (1 - requirement))
         np.testing.assert_allclose(solution.contributions, expected, atol=1e-6)
         assert solution.total in solution.bounds
-        assert audit(solution.game, solution.allocation).stable is Answer.TRUE
+        assert check(solution.game, solution.allocation).stable is Answer.TRUE
 
     def test_a_whole_equilibrium_of_the_general_cycle_is_proved_exactly(self):
         result = small_real_equilibria(cycle(Fraction(7, 8), d=2))
@@ -113,7 +113,7 @@ class TestLinearGames:
         true = [
             c
             for c in candidates
-            if (c >= 0).all() and audit(game, c, tolerance=1e-12).stable is Answer.TRUE
+            if (c >= 0).all() and check(game, c, tolerance=1e-12).stable is Answer.TRUE
         ]
         np.testing.assert_allclose(solution.contributions, true[0], atol=1e-5)
 

@@ -12,7 +12,7 @@ from linear_games import (
     weak_orders,
 )
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.linear.envy_free import envious_pairs, forced_pairs
 from fedaccord.equilibria.result import Status, equal_allocation
 from fedaccord.equilibria.solve import solve_envy_free
@@ -33,7 +33,7 @@ def verify(solution, infimum, attained):
         assert solution.bounds.lower == pytest.approx(infimum, rel=2e-6, abs=1e-9)
     if solution.status is Status.NOT_ATTAINED:
         assert not attained
-    assert audit(solution.game, solution.allocation).envy_free is Answer.TRUE
+    assert check(solution.game, solution.allocation).envy_free is Answer.TRUE
 
 
 def test_the_enumeration_knows_what_is_known():
@@ -108,7 +108,7 @@ def test_an_infimum_that_is_not_attained_is_called_so():
     assert solution.status is Status.NOT_ATTAINED
     assert solution.bounds.lower == pytest.approx(3.0, abs=1e-6)
     assert 3.0 < solution.total < 3.01
-    assert audit(game, solution.allocation).envy_free is Answer.TRUE
+    assert check(game, solution.allocation).envy_free is Answer.TRUE
     assert "as near 3 as you like" in solution.note
 
 
@@ -131,7 +131,7 @@ def test_forced_pairs_cut_off_no_envy_free_allocation(seed):
     found = 0
     for _ in range(400):
         theta = np.clip(rng.integers(0, 9, 3) / 4, game.minimums, game.limits)
-        if audit(game, theta).envy_free is Answer.TRUE:
+        if check(game, theta).envy_free is Answer.TRUE:
             found += 1
             for i, j in forced:
                 assert theta[i] <= theta[j] + 1e-9
@@ -152,7 +152,7 @@ def test_envious_pairs_are_those_of_the_audit():
     for _ in range(60):
         game = random_game(rng, 3, kind="any", equal=True)
         theta = rng.integers(0, 9, 3) / 4 + rng.random(3)
-        found = audit(game, theta)
+        found = check(game, theta)
         if found.feasible is Answer.TRUE and not found.borderline:
             assert tuple(envious_pairs(game, theta, 1e-6)) == found.envy
             seen += len(found.envy)
@@ -168,7 +168,7 @@ def test_the_equal_allocation_is_free_of_envy_and_the_least_of_its_kind(seed):
     if optimum(game) is None:
         assert equal is None
         return
-    assert audit(game, equal).envy_free is Answer.TRUE
+    assert check(game, equal).envy_free is Answer.TRUE
     level = equal.max()
     if level > game.minimums.max():
         less = level - 1 if whole else level * (1 - 1e-6)
@@ -178,27 +178,27 @@ def test_the_equal_allocation_is_free_of_envy_and_the_least_of_its_kind(seed):
 def test_whole_equilibria_are_not_taken_for_envy_free(monkeypatch):
     # Theorem 6 is about the reals: whole contributors may have something to spare.
     game = LinearGame([[1, 0.9], [0.9, 1]], [2, 2], strategies="integer")
-    assert audit(game, [2, 1]).stable is Answer.TRUE
-    assert audit(game, [2, 1]).envy == ((0, 1),)
+    assert check(game, [2, 1]).stable is Answer.TRUE
+    assert check(game, [2, 1]).envy == ((0, 1),)
     monkeypatch.setattr("fedaccord.equilibria.solve.EXHAUSTIVE_LIMIT", 0.5)
     monkeypatch.setattr("fedaccord.equilibria.solve.PAIRS_LIMIT", 1)
     assert solve_envy_free(game).contributions.tolist() == [2, 2]
     real = game.replace(strategies="real")
     assert solve_envy_free(real).method in ("stable", "equal")
-    assert audit(real, solve_envy_free(real).allocation).envy_free is Answer.TRUE
+    assert check(real, solve_envy_free(real).allocation).envy_free is Answer.TRUE
 
 
 def test_large_whole_games_are_counted_without_overflow():
     k = 151
     game = LinearGame(np.eye(k), np.full(k, 1e6), strategies="integer")
     solution = solve_envy_free(game, time_limit=3)
-    assert audit(game, solution.allocation).envy_free is Answer.TRUE
+    assert check(game, solution.allocation).envy_free is Answer.TRUE
 
 
 def test_without_time_the_equal_allocation_stands():
     game = LinearGame(PAPER_LIKE, [2.4, 1.9, 1.9])
     solution = solve_envy_free(game, time_limit=1e-6)
-    assert audit(game, solution.allocation).envy_free is Answer.TRUE
+    assert check(game, solution.allocation).envy_free is Answer.TRUE
     assert solution.bounds.lower <= envy_free_infimum(game)[0] + 1e-9
 
 
@@ -206,7 +206,7 @@ def test_without_time_the_equal_allocation_stands():
 def test_no_bound_cuts_off_an_allocation_that_hides_in_the_margin(short):
     # At (1, 0) agent 0 would be short by this little after a swap: free of envy, and cheapest.
     game = LinearGame([[1, 1 - short], [1, 1]], [1, 1], costs=[1, 5])
-    assert audit(game, [1, 0]).envy_free is Answer.TRUE
+    assert check(game, [1, 0]).envy_free is Answer.TRUE
     solution = solve_envy_free(game)
     assert solution.bounds.lower <= 1.0 + 1e-6
     if solution.status is Status.OPTIMAL:

@@ -10,7 +10,7 @@ from scipy import sparse
 from solvers import of_games
 from strategies import discovery_games
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.linear import multiplicative_weights, optimal
 from fedaccord.equilibria.linear.multiplicative_weights import _Best, _Players
 from fedaccord.equilibria.linear.optimal import certify, dual_bound, repair
@@ -46,7 +46,7 @@ def verify(solution, truth):
     assert solution.bounds.lower <= truth * (1 + 1e-7) + 1e-9
     assert solution.bounds.upper >= truth * (1 - 1e-7) - 1e-9
     assert solution.total == pytest.approx(solution.bounds.upper, rel=1e-9, abs=1e-12)
-    assert audit(solution.game, solution.allocation).feasible is Answer.TRUE
+    assert check(solution.game, solution.allocation).feasible is Answer.TRUE
 
 
 def test_the_check_objects_to_planted_faults():
@@ -131,7 +131,7 @@ def test_repaired_contributions_are_feasible(seed):
     for theta in (rng.random(4), 0.999 * optimum(game), np.zeros(4), optimum(game)):
         found, bounds = certify(game, theta, rng.random(4))
         if found is not None:
-            assert audit(game, found).feasible is Answer.TRUE
+            assert check(game, found).feasible is Answer.TRUE
             assert bounds.upper >= truth * (1 - 1e-9)
             assert bounds.lower <= truth * (1 + 1e-9)
     near = repair(game, np.clip(optimum(game) * (1 - 1e-9), game.minimums, game.limits))
@@ -147,7 +147,7 @@ def test_limits_with_nothing_to_spare_are_no_failure(seed):
     game = LinearGame(benefits, benefits @ limits * share, limits=limits)
     solution = solve_optimal(game)
     assert solution.status is Status.OPTIMAL
-    assert audit(game, solution.allocation).feasible is Answer.TRUE
+    assert check(game, solution.allocation).feasible is Answer.TRUE
     assert solution.total == pytest.approx(limits.sum(), rel=1e-6)
 
 

@@ -5,7 +5,7 @@ import pytest
 from linear_games import INDEFINITE, PAPER_LIKE, flower, random_game, stable_range
 from solvers import of_games
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.equilibria.general import stable as general
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear_stable
@@ -46,7 +46,7 @@ def verify(solution, ends, select="cheapest"):
     assert solution.status is Status.OPTIMAL
     assert solution.total == pytest.approx(truth, rel=1e-6, abs=1e-9)
     assert within(truth, solution.bounds)
-    assert audit(solution.game, solution.allocation).stable is Answer.TRUE
+    assert check(solution.game, solution.allocation).stable is Answer.TRUE
 
 
 def test_the_check_objects_to_planted_faults():
@@ -222,7 +222,7 @@ def test_integer_programs_agree_with_exhaustive_search(seed, select):
     else:
         assert program.status is plain.status is Status.OPTIMAL
         assert program.total == plain.total
-        assert audit(game, program.allocation).stable is Answer.TRUE
+        assert check(game, program.allocation).stable is Answer.TRUE
 
 
 @pytest.mark.parametrize("select", ["cheapest", "costliest"])
@@ -233,7 +233,7 @@ def test_damped_best_response_is_verified_and_bounds_only_what_it_found(select):
     assert solution.contributions == pytest.approx([0.5] * 3)
     game = LinearGame(INDEFINITE, [1, 1, 1])
     solution = solve_stable(game, method="best-response", select=select)
-    assert audit(game, solution.allocation).stable is Answer.TRUE
+    assert check(game, solution.allocation).stable is Answer.TRUE
     assert within(1.0 if select == "cheapest" else 2.0, solution.bounds)
     if select == "costliest":
         assert solution.bounds.upper == np.inf
@@ -262,7 +262,7 @@ def test_games_too_large_to_choose_say_so(monkeypatch, select):
     monkeypatch.setattr(linear_stable, "FACTOR_LIMIT", 0)
     solution = potential_stable(SEGMENT, select=select, tolerance=1e-6, deadline=Deadline(10))
     assert solution.status is Status.LIMIT
-    assert audit(SEGMENT, solution.allocation).stable is Answer.TRUE
+    assert check(SEGMENT, solution.allocation).stable is Answer.TRUE
     assert within(2**0.5 if select == "cheapest" else 2.0, solution.bounds)
 
 

@@ -15,7 +15,7 @@ from pac_worlds import (
     random_worlds,
 )
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
 from fedaccord.games.base import Certified, Refuted, Unknown
 from fedaccord.games.pac import posteriors
@@ -102,9 +102,9 @@ class TestTheCycleOfThePaper:
 
     def test_the_whole_equilibrium_is_stable_by_audit_and_its_neighbours_are_not(self):
         game = PacGame(cycle_worlds(2), [Fraction(7, 8)] * 3, strategies="integer")
-        assert audit(game, [1, 1, 1]).stable is Answer.TRUE
-        assert audit(game, [2, 1, 1]).stable is Answer.FALSE
-        assert audit(game, [1, 0, 1]).feasible is Answer.FALSE
+        assert check(game, [1, 1, 1]).stable is Answer.TRUE
+        assert check(game, [2, 1, 1]).stable is Answer.FALSE
+        assert check(game, [1, 0, 1]).feasible is Answer.FALSE
 
 
 class TestUtilitiesEqualPlainEnumeration:
@@ -226,7 +226,7 @@ class TestResponses:
     def test_swaps_are_judged_exactly(self):
         game = PacGame(cycle_worlds(), [1, 1, 1], strategies="integer", limits=[1, 1, 1])
         for theta in product((0, 1), repeat=3):
-            fair = audit(game, theta).envy_free is Answer.TRUE
+            fair = check(game, theta).envy_free is Answer.TRUE
             assert fair == (theta == (1, 1, 1))
 
 

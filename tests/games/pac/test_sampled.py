@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pac_worlds import cycle_worlds
 
-from fedaccord.audit import Answer, audit
+from fedaccord.check import Answer, check
 from fedaccord.errors import ExactnessError, InputError, UnreachableError
 from fedaccord.games.base import Unknown
 from fedaccord.games.pac.exact import PacGame
@@ -100,16 +100,16 @@ def test_an_audit_is_borderline_where_few_draws_do_not_decide():
     # Utilities at (1, 1, 1) are 0.875, just above the requirement.
     frame = {"requirements": [0.87] * 3, "strategies": "integer"}
     few = SampledPacGame(cycle_worlds(2), draws=400, **frame)
-    assert audit(few, [1, 1, 1]).feasible is Answer.BORDERLINE
-    assert audit(few, [0, 0, 0]).feasible is Answer.FALSE
-    assert audit(few, [6, 6, 6]).feasible is Answer.TRUE
-    assert audit(few, [6, 6, 6]).stable is Answer.FALSE
+    assert check(few, [1, 1, 1]).feasible is Answer.BORDERLINE
+    assert check(few, [0, 0, 0]).feasible is Answer.FALSE
+    assert check(few, [6, 6, 6]).feasible is Answer.TRUE
+    assert check(few, [6, 6, 6]).stable is Answer.FALSE
 
 
 def test_many_draws_decide_what_few_do_not():
     frame = {"requirements": [0.85] * 3, "strategies": "integer"}
     many = SampledPacGame(cycle_worlds(2), draws=4_000, **frame)
-    assert audit(many, [1, 1, 1]).stable is Answer.TRUE
+    assert check(many, [1, 1, 1]).stable is Answer.TRUE
 
 
 def test_the_same_seed_gives_the_same_game_and_longer_samples_begin_with_shorter_ones():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.audit import has_no_envy
+from fedaccord.check import has_no_envy
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.optimal import (
@@ -30,7 +30,7 @@ QUOTIENT_SECONDS = 5.0
 SCIP_AGENTS = 5
 ENVY_MARGIN = 1e-5
 
-# Allocations of more agents than this are not audited: envy is a matter of pairs.
+# Allocations of more agents than this are not checked: envy is a matter of pairs.
 AUDIT_LIMIT = 20_000
 
 
@@ -38,7 +38,7 @@ def envy_free_coverage(claim: Claim[CoverageGame], method: str = "auto") -> Solu
     """Find a cheap envy-free allocation, and bound the least total of one.
 
     The equal allocation is envy-free (Theorem 1); the optimum and the stable equilibrium may be,
-    and are taken where the audit says so. From below: the optimum, sharpened by what envy-freeness
+    and are taken where the check says so. From below: the optimum, sharpened by what envy-freeness
     forces on agents who are alike. Small games are settled by SCIP or by trying everything.
 
     method: "auto", or "bounds" (no SCIP, no enumeration).

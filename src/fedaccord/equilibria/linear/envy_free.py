@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
-from fedaccord.audit import find_envy, has_no_envy
+from fedaccord.check import find_envy, has_no_envy
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
 from fedaccord.equilibria.programs import difference_rows, linear_program, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
@@ -27,7 +27,7 @@ Block: TypeAlias = tuple[Any, Any, Any]
 # By how much, in units of the largest stand-alone need, a swap must leave an agent short in the
 # search for a pattern of pairs: well above the mixed-integer solver's tolerance of 1e-6.
 SEARCH_MARGIN = 1e-4
-# By how much in the allocation returned: well above an audit's tolerance.
+# By how much in the allocation returned: well above a check's tolerance.
 FINAL_MARGIN = 1e-5
 # Somebody else's sample this near in worth to one's own leaves a swap short by too little to tell
 # from the search margin.

@@ -33,7 +33,7 @@ class SampledPacGame(Game):
     on the beginnings of these same samples. The score is the posterior probability of being right,
     whose mean is u_i(theta). Utilities and responses are estimates; `utility_bounds` and
     `response_bounds` hold the truth with the stated confidence, for all agents at one allocation
-    together, so an audit says "borderline" where the draws do not decide.
+    together, so a check says "borderline" where the draws do not decide.
 
     worlds, requirements and the rest: see PacGame.
     draws: how many times everything is drawn.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -50,7 +51,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Check:
     """What was found, agent by agent.
 
     game, contributions, tolerance: what was checked, and how finely.
@@ -107,7 +108,7 @@ class Audit:
 
     def __repr__(self) -> str:
         return (
-            f"Audit(feasible {self.feasible.value}, stable {self.stable.value}, "
+            f"Check(feasible {self.feasible.value}, stable {self.stable.value}, "
             f"envy-free {self.envy_free.value})"
         )
 
@@ -183,7 +184,7 @@ class Audit:
         return reason
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the audit for machines."""
+        """Return the check for machines."""
         return {
             "feasible": self.feasible.json,
             "stable": self.stable.json,
@@ -198,7 +199,7 @@ class Audit:
         }
 
 
-def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6) -> Audit:
+def check(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6) -> Check:
     """Check whether an allocation is feasible, stable and envy-free.
 
         short_i = max(0, f_i - theta_i)     spare_i = max(0, theta_i - f_i)
@@ -231,7 +232,7 @@ def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 
     # Where utilities are exact, both bounds are the best responses themselves.
     needed = low if low is high else game.best_responses(given)
     pairs, close = find_envy(game, given, needed, allowed)
-    return Audit(
+    return Check(
         game=game,
         contributions=given,
         tolerance=tolerance,
@@ -248,6 +249,21 @@ def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 
             feasible is Answer.FALSE or bool(pairs),
         ),
     )
+
+
+# The names of 0.1.0, in which "audit" meant two things.
+Audit = Check
+
+
+def audit(game: Game, allocation: Allocation | ArrayLike, *, tolerance: float = 1e-6) -> Check:
+    """Do what `check` does, under its old name."""
+    warnings.warn(
+        "fedaccord.audit(game, allocation) is now fedaccord.check(game, allocation); the old name "
+        "goes in the next release",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return check(game, allocation, tolerance=tolerance)
 
 
 def _answer(yes: bool | np.bool_, no: bool | np.bool_) -> Answer:
