@@ -521,7 +521,7 @@ def test_what_takes_long_shows_progress_on_a_terminal_and_only_there(
     with pipe.open("w") as end:
         # The game is held back until there is something to see, so this ends only if there is.
         seen = b""
-        while b"checking the allocation" not in seen:
+        while b"checking the plan" not in seen:
             seen += os.read(terminal, 1024)
         json.dump(TWO_HOSPITALS, end)
     out, _ = process.communicate(timeout=60)

@@ -72,7 +72,7 @@ def test_a_comparison_as_json_has_both_protocols_of_every_algorithm(tiny: Path) 
     assert result.stderr == (
         "fedaccord: P1 of 2 algorithms: up to 10 runs.\n"
         "fedaccord: P2 of 2 algorithms: up to 13 runs.\n"
-        f"fedaccord: {RUNS} runs are kept in fedaccord.sqlite.\n"
+        f"fedaccord: {RUNS} runs are stored in fedaccord.sqlite.\n"
     )
 
 
@@ -94,7 +94,7 @@ def test_the_same_command_makes_no_run_twice(tiny: Path) -> None:
     again = run("frontier", tiny, "--workers", 1, "--json")
     assert found_in(again) == found_in(first)
     # Nothing is announced, for nothing is begun.
-    assert again.stderr == f"fedaccord: {RUNS} runs are kept in fedaccord.sqlite.\n"
+    assert again.stderr == f"fedaccord: {RUNS} runs are stored in fedaccord.sqlite.\n"
 
 
 def test_options_override_the_config(tiny: Path) -> None:
@@ -208,7 +208,7 @@ def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tiny: 
     assert process.returncode == 130
     count = kept()
     assert count >= 3
-    assert f"interrupted: {count} finished runs are kept in fedaccord.sqlite" in told
+    assert f"interrupted: {count} finished runs are stored in fedaccord.sqlite" in told
     result = run("frontier", tiny, "--trials", 2, "--workers", 1, "--json")
     assert found_in(result)["trials"] == 2
 

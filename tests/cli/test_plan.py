@@ -196,7 +196,7 @@ def test_files_at_fault_are_refused_in_a_sentence(tmp_path, text, words):
         (["--seed", "-1"], "--seed must be"),
         (["--time-limit", "0"], "--time-limit must be"),
         (["--save", "plan.txt"], "--save needs a file that ends in"),
-        (["--save-game", "nowhere/g.json"], "there is no folder"),
+        (["--save-game", "nowhere/g.json"], "is missing or not writable"),
         (["--save", "same.csv", "--save-pilots", "same.csv"], "two options name the same file"),
     ],
 )
@@ -314,7 +314,7 @@ def test_a_federation_is_planned_for_and_its_pilots_are_kept(tiny):
     assert "9 pilots of FedAvg to train.\n" in first.stderr
     assert len(PilotTable.load("pilots.csv")) == 9
     second = run(*arguments)
-    assert "less those that are in fedaccord.sqlite already" in second.stderr
+    assert "minus the runs already in fedaccord.sqlite" in second.stderr
     mine, again = json.loads(first.stdout), json.loads(second.stdout)
     assert mine["agents"] == ["north", "south"]
     assert mine["contributions"] == again["contributions"]
@@ -340,7 +340,7 @@ def test_an_interrupt_says_what_is_kept(tiny):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stdout) == (130, "")
-    assert f"interrupted: {kept_runs()} finished runs are kept in fedaccord.sqlite" in stderr
+    assert f"interrupted: {kept_runs()} finished runs are stored in fedaccord.sqlite" in stderr
 
 
 def kept_runs() -> int:

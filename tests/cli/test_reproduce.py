@@ -42,8 +42,8 @@ def test_it_says_its_cost_then_each_row_then_where_things_are(known):
     result = run("reproduce")
     assert result.code == 0
     assert result.stderr.splitlines() == [
-        "fedaccord: 2 claims to check, about 4 min 00 s on two cores the first time; runs of "
-        "training are kept in reproduction and not made again.",
+        "fedaccord: 2 claims to check; this takes about 4 min 00 s on two cores. Training runs "
+        "are stored in reproduction and reused.",
         "fedaccord: sound: holds (0 s).",
         "fedaccord: bent: holds with a correction (0 s).",
         "fedaccord: the result is in reproduction/reproduction.json, the page in "
@@ -92,7 +92,7 @@ def test_a_result_of_other_versions_is_set_aside(known):
     path = Path("reproduction/reproduction.json")
     write(path, {**json.loads(path.read_text()), "versions": "Python 2"})
     result = run("reproduce", "--only", "bent")
-    assert "it is now reproduction/reproduction.earlier.json" in result.stderr
+    assert "it was moved to reproduction/reproduction.earlier.json" in result.stderr
     aside = json.loads(Path("reproduction/reproduction.earlier.json").read_text())
     assert [row["verdict"] for row in aside["rows"]] == ["holds", "holds with a correction"]
     verdicts = [row["verdict"] for row in json.loads(path.read_text())["rows"]]
@@ -127,7 +127,7 @@ def test_what_came_before_an_interruption_is_kept(known):
     known["bent"] = Claim("bent", "a", "b", "c", stopped, (1.0, 1.0))
     result = run("reproduce")
     assert result.code == 130
-    assert "interrupted: finished rows and runs are kept in reproduction" in result.stderr
+    assert "interrupted: finished rows and runs are stored in reproduction" in result.stderr
     rows = json.loads(Path("reproduction/reproduction.json").read_text())["rows"]
     assert [row["verdict"] for row in rows] == ["holds", "not run"]
 
@@ -158,7 +158,7 @@ def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
     monkeypatch.setattr(sys.modules["fedaccord.cli.app"], "imported", missing)
     result = run("reproduce")
     assert result.code == 0
-    assert "there will be no page: matplotlib is needed for this" in result.stderr
+    assert "no page can be written: matplotlib is needed for this" in result.stderr
     assert not Path("reproduction/reproduction.html").exists()
     assert_refused(run("reproduce", "--report", "a.html"), "fedaccord[report]")
 

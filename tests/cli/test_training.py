@@ -22,7 +22,7 @@ TINY = tiny_audit(trials=3)
 RUNS_A_TRIAL = 2 * (1 + 2)
 ALL_MADE = (
     f"fedaccord: {3 * RUNS_A_TRIAL} runs to make.\n"
-    f"fedaccord: {3 * RUNS_A_TRIAL} runs are kept in fedaccord.sqlite.\n"
+    f"fedaccord: {3 * RUNS_A_TRIAL} runs are stored in fedaccord.sqlite.\n"
 )
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -191,12 +191,12 @@ def test_the_same_command_goes_on_and_says_what_was_there(tiny: Path) -> None:
     again = run("audit", tiny, "--workers", 1, "--trials", 2, "--json")
     assert without_seconds(again) == without_seconds(first)
     assert again.stderr == (
-        "fedaccord: 12 runs are kept in fedaccord.sqlite; all of them were there already.\n"
+        "fedaccord: 12 runs are stored in fedaccord.sqlite; all of them were there already.\n"
     )
     more = run("audit", tiny, "--workers", 1, "--json")
     assert more.stderr == (
-        "fedaccord: 18 runs to make, less those that are in fedaccord.sqlite already.\n"
-        "fedaccord: 18 runs are kept in fedaccord.sqlite; 12 of them were there already.\n"
+        "fedaccord: 18 runs to make, minus the runs already in fedaccord.sqlite.\n"
+        "fedaccord: 18 runs are stored in fedaccord.sqlite; 12 of them were there already.\n"
     )
     elsewhere = run("audit", tiny, "--workers", 1, "--json", "--results", "other.sqlite")
     assert elsewhere.stderr == ALL_MADE.replace("fedaccord.sqlite", "other.sqlite")
@@ -208,7 +208,7 @@ def test_runs_that_are_found_after_the_last_one_made_are_counted(tiny: Path) -> 
     assert run(*options, "--algorithm", "MW-FED").code == 0
     told = run(*options).stderr.splitlines()
     assert told[-1] == (
-        "fedaccord: 6 runs are kept in fedaccord.sqlite; 3 of them were there already."
+        "fedaccord: 6 runs are stored in fedaccord.sqlite; 3 of them were there already."
     )
 
 
@@ -218,7 +218,7 @@ def test_runs_that_may_turn_out_fewer_are_announced_as_at_most_as_many(tiny: Pat
     # Five trials are the fewest.
     assert told == (
         f"fedaccord: up to {9 * 3} runs to make.\n"
-        f"fedaccord: {5 * 3} runs are kept in fedaccord.sqlite.\n"
+        f"fedaccord: {5 * 3} runs are stored in fedaccord.sqlite.\n"
     )
 
 
@@ -230,7 +230,7 @@ def test_runs_of_several_versions_are_told_of(tiny: Path) -> None:
         assert "versions" not in run(*options).stderr
     told = run(*options, "--levels", "1,.5,.25").stderr.splitlines()
     assert len(told) == 3
-    assert "the runs were made with 2 different versions: fedaccord 0.0.9; fedaccord" in told[1]
+    assert "the runs come from 2 different versions: fedaccord 0.0.9; fedaccord" in told[1]
 
 
 def test_options_override_the_config(tiny: Path) -> None:
@@ -392,13 +392,13 @@ def test_an_audit_that_is_stopped_goes_on_to_the_same_table(
         assert process.returncode == 130
         assert stderr == (
             f"fedaccord: {12 * RUNS_A_TRIAL} runs to make.\n"
-            f"fedaccord: interrupted: {kept} finished runs are kept in fedaccord.sqlite; the same "
-            "command goes on from there.\n"
+            f"fedaccord: interrupted: {kept} finished runs are stored in fedaccord.sqlite; the same "
+            "command continues from there.\n"
         )
     again = run(*arguments, 1)
     assert again.code == 0
     assert again.stderr.endswith(
-        f"{12 * RUNS_A_TRIAL} runs are kept in fedaccord.sqlite; {kept} of them were there "
+        f"{12 * RUNS_A_TRIAL} runs are stored in fedaccord.sqlite; {kept} of them were there "
         "already.\n"
     )
     whole = run(*arguments, 1, "--results", "whole.sqlite")
@@ -484,7 +484,7 @@ def test_without_torch_one_sentence_says_what_to_install(tmp_path: Path) -> None
 def test_help_tells_of_every_command() -> None:
     text = run("--help").stdout
     words = " ".join(text.split())
-    assert "1 a plan does not hold (check), there is none (plan) or somebody is not" in words
+    assert "(check: the plan fails; plan: no plan exists; train: an agent misses its goal)" in words
     for command in ("audit", "train", "difficulty", "pretrain", "search"):
         assert command in text
         assert "--json" in run(command, "--help").stdout

@@ -53,7 +53,7 @@ def test_links_that_lead_nowhere_are_refused_before_any_work_or_replaced(game, t
     if target == "page.html":
         assert result.code in (0, 2) and "Traceback" not in result.stderr
     else:
-        assert_refused(result, "there is no folder")
+        assert_refused(result, "is missing or not writable")
 
 
 def test_settings_of_matplotlib_that_are_none_are_told(game):

@@ -96,7 +96,7 @@ def _run(command: Callable[[], Any]) -> int:
             raise
         complain(str(MissingExtraError(error.name, EXTRAS[error.name])))
     except MemoryError:
-        complain("this machine has too little memory for that; give it something smaller")
+        complain("this machine has too little memory for this; use a smaller input")
     except OutputError as error:
         if not str(error):
             return PIPE_CLOSED
@@ -132,15 +132,15 @@ def _fedaccord(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Tell how much data each member should give, and whether anyone would gain by giving less.
+    """Plan how much data each member of a federation should give, and check who could give less.
 
-    Exit codes: 0 all is well,
-    1 a plan does not hold (check), there is none (plan) or somebody is not satisfied (train),
-    2 the input is at fault.
+    Exit codes: 0 success, 1 the answer is no
+    (check: the plan fails; plan: no plan exists; train: an agent misses its goal),
+    2 the input has an error.
     """
 
 
@@ -266,13 +266,17 @@ def check_destination(
     if path.suffix == ".xlsx":
         imported("openpyxl")
     if path.exists() and not path.is_file():
-        raise InputError(f"{option} would overwrite {save}, which is no {what}; name another")
+        raise InputError(
+            f"{option} would overwrite {save}, which is not a {what}; choose another name"
+        )
     if path.exists() and keep is not None and Path(keep).exists() and os.path.samefile(path, keep):
-        raise InputError(f"{option} would overwrite {save}, which is read here; name another file")
+        raise InputError(
+            f"{option} would overwrite {save}, which this command reads; choose another name"
+        )
     # Through a link to where the file will be.
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {save}: there is no folder {folder} to write to")
+        raise InputError(f"cannot write {save}: the folder {folder} is missing or not writable")
 
 
 def check_folder(path: str, option: str) -> None:
@@ -283,4 +287,6 @@ def check_folder(path: str, option: str) -> None:
     """
     folder = Path(path).parent
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {option} {path}: there is no folder {folder} to write to")
+        raise InputError(
+            f"cannot write {option} {path}: the folder {folder} is missing or not writable"
+        )

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 Names = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="Of the config's, or FedAvg, MW-FED, Solo; may repeat. Default: all."
+        metavar="NAME",
+        help="Algorithm of the config, or FedAvg, MW-FED, Solo. Repeatable. Default: all.",
     ),
 ]
 
@@ -57,10 +58,9 @@ def audit_defection(
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> None:
-    """Train again and again with one agent giving less: is it satisfied all the same?
+    """Train repeatedly while one agent gives less: does that agent still reach its goal?
 
-    Every finished run is kept at once: the same command goes on where it was stopped. Without a
-    CONFIG.toml the federation is the built-in one of handwritten digits.
+    Every finished run is stored, so the same command continues after an interruption.
     """
     config = read_config(config_file)
     algorithms = choose_algorithms(config, algorithm, path=config_file)
@@ -118,7 +118,7 @@ class _News:
         self._up_to = "up to " if asked.width is not None or unplanned else ""
         self._results = results
         there = Path(results).exists()
-        self._apart = f", less those that are in {results} already" if there else ""
+        self._apart = f", minus the runs already in {results}" if there else ""
         self._made = 0
         self._announced = False
 

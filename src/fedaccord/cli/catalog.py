@@ -24,23 +24,26 @@ if TYPE_CHECKING:
 
 @app.command()
 def catalog(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which game.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a game.")] = None,
     parameter: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="As petals=16; may repeat.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter, such as petals=16. Repeatable."),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="GAME.json", help="Write the game there instead of printing it."),
+        typer.Option(
+            metavar="GAME.json", help="Write the game to this file instead of printing it."
+        ),
     ] = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the games whose answers are known, or print one of them as a GAME.json."""
+    """List games with known solutions, or print one of them as GAME.json."""
     if parameter and name is None:
         raise InputError("--parameter needs the NAME of a game; 'fedaccord catalog' lists them")
     check_report(report)
     if report is not None and save is not None and Path(report) == save:
-        raise InputError(f"--report and --save both name {report}; name two files")
+        raise InputError(f"--report and --save both name {report}; use two files")
     from fedaccord.games import catalog as games
     from fedaccord.report.catalog import draw_catalog
 
@@ -78,8 +81,8 @@ def _write_game(game: Game, save: Path | None) -> None:
         emit_text(json_text(game.to_dict()))
     else:
         raise InputError(
-            f"a game of {game.size:,} agents is too large to print: add --save GAME.json, which "
-            "puts its matrix into an .npz beside the file"
+            f"a game of {game.size:,} agents is too large to print: add --save GAME.json, "
+            "which writes its matrix to an .npz file next to it"
         )
 
 
@@ -100,9 +103,9 @@ def _read_parameters(given: Sequence[str]) -> dict[str, int | str]:
     for text in given:
         key, sign, value = (part.strip() for part in text.partition("="))
         if not (sign and key.isidentifier() and value):
-            raise InputError(f'--parameter "{text}" must read NAME=VALUE, as in petals=16')
+            raise InputError(f'--parameter must be NAME=VALUE, such as petals=16; got "{text}"')
         if key in result:
-            raise InputError(f"--parameter {key} comes twice; give it once")
+            raise InputError(f"--parameter {key} appears twice; give it once")
         digits = value.removeprefix("-")
         result[key] = int(value) if digits.isdecimal() and len(digits) < 20 else value
     return result

@@ -21,26 +21,31 @@ VERDICTS = ("feasible", "stable", "envy-free")
 def check(
     game_file: GameFile,
     allocation_file: Annotated[
-        str, typer.Argument(metavar="ALLOCATION.(json|csv|xlsx)", help="Who gives how much.")
+        str,
+        typer.Argument(
+            metavar="ALLOCATION.(json|csv|xlsx)", help="The contribution of each agent."
+        ),
     ],
     require: Annotated[
         str,
         typer.Option(
             metavar="VERDICTS",
-            help="What the check must say yes to, of: feasible,stable,envy-free.",
+            help="Which answers must be yes: feasible,stable,envy-free.",
         ),
     ] = "feasible,stable",
     tolerance: Annotated[
         float,
-        typer.Option(help="What counts as nothing, relative to the largest contribution."),
+        typer.Option(
+            help="Differences below this count as zero, relative to the largest contribution."
+        ),
     ] = 1e-6,
     sheet: SheetName = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check an allocation against a game: feasible, stable, envy-free, and why.
+    """Check a plan against a game: is it feasible, stable and envy-free?
 
-    Exits 0 when the check says yes to all that --require lists, 1 when it says no or cannot tell.
+    Exits 0 when every answer that --require lists is yes, 1 when one is no or unknown.
     """
     from fedaccord.allocation import Allocation
     from fedaccord.check import Answer, check
@@ -50,7 +55,7 @@ def check(
     required = _read_verdicts(require)
     for file in (game_file, allocation_file):
         check_report(report, keep=file)
-    with progress("checking the allocation"):
+    with progress("checking the plan"):
         game = read_game(game_file)
         allocation = Allocation.load(allocation_file, sheet=sheet)
         found = check(game, allocation, tolerance=tolerance)
@@ -77,5 +82,5 @@ def _read_verdicts(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in VERDICTS:
-            raise InputError(f'--require lists "{name}"; give one or more of {", ".join(VERDICTS)}')
+            raise InputError(f'--require has "{name}"; use one or more of {", ".join(VERDICTS)}')
     return names

@@ -34,11 +34,13 @@ PORT = 8000
 
 @flower.command()
 def init(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="A new folder, or an empty one.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder to create. It must be new or empty.")
+    ],
 ) -> None:
-    """Write a Flower app that runs at once: four hospitals with digits, to be made your own.
+    """Write a Flower app that is ready to run: four hospitals with digits. Adapt it to your data.
 
-    Its README.md has the commands, for a simulation and for a deployment.
+    Its README.md has the commands for a simulation and for a deployment.
     """
     from fedaccord.federation.flower.templates import write_app
 
@@ -53,25 +55,26 @@ def init(
 
 @flower.command()
 def keys(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where the keys are put.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder for the keys.")],
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Of the clients, such as hospitals.")
+        list[str],
+        typer.Argument(metavar="NAME...", help="Names of the clients, such as hospitals."),
     ],
     host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            help="Under which clients reach the server; may repeat. Default: this machine.",
+            help="Address at which clients reach the server. Repeatable. Default: this machine.",
         ),
     ] = None,
 ) -> None:
-    """Make the keys of a deployment, for the server and each client, and print what comes next.
+    """Make the keys of a deployment, for the server and each client, and print the next steps.
 
-    What is there already is kept: the same command with new names adds clients.
+    Existing keys are kept: run the same command with new names to add clients.
     """
     if not folder or not folder.isprintable():
         raise InputError(
-            f"the folder {folder!r} could not be typed again; name one of letters that can be seen"
+            f"the folder {folder!r} has characters that cannot be typed; choose a plain name"
         )
     from fedaccord.federation.flower.keys import make_keys
 
@@ -88,16 +91,14 @@ def _join_lines(*lines: str) -> str:
 
 def _count_files(keys: Keys) -> str:
     files = count(len(keys.made), "file")
-    return (
-        f"{files} made in {keys.folder}; private keys end in .key, and are nobody else's business."
-    )
+    return f"{files} made in {keys.folder}. Files that end in .key are private: do not share them."
 
 
 def _list_next_steps(keys: Keys, host: str) -> list[str]:
     return [
         "",
-        "# the server; whoever reaches its port can register clients and start runs, so let others",
-        "# through to the paths under /v1/fleet/ only",
+        "# the server; anyone who reaches its port can register clients and start runs,",
+        "# so let others reach only the paths under /v1/fleet/",
         _join_command(
             "flower-superlink",
             *("--host", "127.0.0.1", "--port", PORT),

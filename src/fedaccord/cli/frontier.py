@@ -41,13 +41,16 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Of the config's; may repeat. Default: all."),
+    typer.Option(metavar="NAME", help="Algorithm of the config. Repeatable. Default: all."),
 ]
 Plans = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=PLAN",
-        help="own, all, measured, sought or a file, in place of the config's; may repeat.",
+        help=(
+            "Plan of an algorithm: own, all, measured, sought or a file. Repeatable. "
+            "Default: the config's."
+        ),
     ),
 ]
 
@@ -67,10 +70,9 @@ def frontier(
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> None:
-    """Compare algorithms, each with its plan: who is satisfied, who could cut, what it takes.
+    """Compare algorithms with their plans: goals reached, gains from defecting, samples used.
 
-    Every finished run is kept at once: the same command goes on where it was stopped. Without a
-    CONFIG.toml the federation is the built-in one of handwritten digits.
+    Every finished run is stored, so the same command continues after an interruption.
     """
     config = read_config(config_file)
     algorithms = choose_algorithms(config, algorithm, path=config_file)
@@ -118,11 +120,11 @@ def _choose_plans(
         name = max(fitting, key=len, default=option.partition("=")[0])
         sign, word = option[len(name) : len(name) + 1], option[len(name) + 1 :]
         if not sign or not word.strip():
-            raise InputError(f"--plan must be NAME=PLAN, as FedAvg=own; got {option!r}")
+            raise InputError(f"--plan must be NAME=PLAN, such as FedAvg=own; got {option!r}")
         if name not in algorithms:
             known = ", ".join(algorithms)
             raise InputError(
-                f'--plan {option}: no algorithm "{name}" is compared; there is {known}'
+                f'--plan {option}: "{name}" is not one of the compared algorithms ({known})'
             )
         plans[name] = word
     return plans

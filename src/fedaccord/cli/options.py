@@ -33,47 +33,52 @@ CACHE = "fedaccord.cache"
 
 # Input.
 
-GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game.")]
+GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game file.")]
 ConfigFile = Annotated[
     str | None,
-    typer.Argument(metavar="CONFIG.toml", help="The federation. Default: handwritten digits."),
+    typer.Argument(
+        metavar="CONFIG.toml",
+        help="The federation's config. Default: the built-in one (handwritten digits).",
+    ),
 ]
 
 SheetName = Annotated[
     str | None,
-    typer.Option("--sheet", metavar="NAME", help="Of an .xlsx file. Default: its first."),
+    typer.Option(
+        "--sheet", metavar="NAME", help="Sheet of an .xlsx file. Default: the first sheet."
+    ),
 ]
 
 # Output.
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, every number in full.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")]
 ReportFile = Annotated[
     str | None,
-    typer.Option(
-        "--report", metavar="FILE.html", help="Write a page there that opens in any browser."
-    ),
+    typer.Option("--report", metavar="FILE.html", help="Write an HTML page to this file."),
 ]
 
 # Where runs are made, and what keeps them.
 
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Runs at a time. Default: one per core, here or on Ray."),
+    typer.Option(metavar="N", help="Parallel runs. Default: one per core."),
 ]
-EngineName = Annotated[
-    str, typer.Option(help="Where runs are made: local, flower (its simulation) or ray.")
-]
+EngineName = Annotated[str, typer.Option(help="Where to run: local, flower (simulation) or ray.")]
 Address = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port."),
+    typer.Option(
+        metavar="ADDRESS", help="Address of a Ray cluster: auto, host:port or ray://host:port."
+    ),
 ]
-Results = Annotated[str, typer.Option(metavar="FILE.sqlite", help="Keeps every finished run.")]
+Results = Annotated[
+    str, typer.Option(metavar="FILE.sqlite", help="File that stores every finished run.")
+]
 CacheFolder = Annotated[
     str | None,
     typer.Option(
         "--cache",
         metavar="FOLDER",
-        help=f"Keeps scores and start weights that took long. Default: {CACHE}.",
+        help=f"Folder for scores and start weights. Default: {CACHE}.",
     ),
 ]
 
@@ -136,7 +141,7 @@ def _read_numbers(text: str | None, option: str) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InputError(
-            f'{option} must be numbers between commas, as 1,.5; got "{text}"'
+            f'{option} must be numbers separated by commas, such as 1,.5; got "{text}"'
         ) from None
 
 
@@ -231,7 +236,7 @@ def choose_engine(
         check_request(workers, address)
         return functools.partial(ENGINES[name], address=address), workers
     if address is not None:
-        raise InputError("--address is that of a Ray cluster: leave it out, or add --engine ray")
+        raise InputError("--address needs --engine ray; add that, or leave --address out")
     if workers is not None:
         check_workers(workers)
     return ENGINES[name], cores() if workers is None and name == "local" else workers
@@ -246,22 +251,20 @@ def explain_interrupt(results: str) -> Iterator[None]:
         # Counted in the file itself: a run may have been committed and not yet been reported.
         there = count_kept(results)
         raise Interrupted(
-            f"interrupted: {there:,} finished {pluralize(there, 'run is', 'runs are')} kept in "
-            f"{results}; the same command goes on from there"
+            f"interrupted: {there:,} finished {pluralize(there, 'run is', 'runs are')} "
+            f"stored in {results}; the same command continues from there"
         ) from None
 
 
 def complain_of_versions(versions: Sequence[str]) -> None:
     """Say so where runs that are compared were not all made with the same versions."""
     if len(versions) > 1:
-        complain(
-            f"the runs were made with {len(versions)} different versions: {'; '.join(versions)}"
-        )
+        complain(f"the runs come from {len(versions)} different versions: {'; '.join(versions)}")
 
 
 def describe_kept(runs: int, results: str) -> str:
     """Return how many runs a file keeps."""
-    return f"{count(runs, 'run')} {pluralize(runs, 'is', 'are')} kept in {results}"
+    return f"{count(runs, 'run')} {pluralize(runs, 'is', 'are')} stored in {results}"
 
 
 def count_kept(results: str) -> int:

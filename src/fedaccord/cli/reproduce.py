@@ -33,27 +33,29 @@ STEMS = {False: "reproduction", True: "reproduction-full"}
 @app.command()
 def reproduce(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes, on digits. The default.")
+        bool, typer.Option("--quick", help="Takes minutes, on digits. The default.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Hours, on EMNIST; goes on where it was stopped.")
+        bool,
+        typer.Option("--full", help="Takes hours, on EMNIST; continues after an interruption."),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Check this claim; may repeat.")
+        list[str] | None, typer.Option(metavar="ID", help="Check only this claim. Repeatable.")
     ] = None,
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="For the page, its figures, and finished runs.")
+        str,
+        typer.Option(metavar="DIR", help="Folder for the page, its figures and finished runs."),
     ] = "reproduction",
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs at a time. Default: one per core.")
+        int | None, typer.Option(metavar="N", help="Parallel runs. Default: one per core.")
     ] = None,
-    claims: Annotated[bool, typer.Option("--list", help="List the claims and leave.")] = False,
+    claims: Annotated[bool, typer.Option("--list", help="List the claims and exit.")] = False,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the claims of "One for One, or All for All", and write a page of what came out.
+    """Check the claims of the paper "One for One, or All for All", and write a page of results.
 
-    Exits 0 when no claim that was checked fails, 1 when one does.
+    Exits 0 when no checked claim fails, 1 when one does.
     """
     from fedaccord.reproduce import run as running
     from fedaccord.reproduce.claims import Verdict
@@ -61,7 +63,7 @@ def reproduce(
     if claims:
         return _list_claims(running.all_claims(), as_json=as_json)
     if quick and full:
-        raise InputError("--quick and --full exclude each other; give one of them")
+        raise InputError("--quick and --full exclude each other; use one of them")
     minutes = running.minutes(only, full=full)
     workers = check_workers(cores() if workers is None else workers)
     check_report(report)
@@ -107,14 +109,14 @@ def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
 def _make_folder(out: str) -> Path:
     """Make the folder for the results, or say why that fails before any time goes into them."""
     if not out.strip():
-        raise InputError("--out is empty; name a folder, as in --out reproduction")
+        raise InputError("--out is empty; name a folder, such as --out reproduction")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write to --out {out}: {error.strerror or error}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to --out {out}: it belongs to someone else; name another")
+        raise InputError(f"cannot write to --out {out}: the folder is not writable; name another")
     return folder
 
 
@@ -132,14 +134,14 @@ def _work_in(folder: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InputError(
-                    f"another process is at work in {folder}; wait for it, or name another --out"
+                    f"another process uses {folder}; wait for it, or name another --out"
                 ) from None
         try:
             yield
         except KeyboardInterrupt:
             raise Interrupted(
-                f"interrupted: finished rows and runs are kept in {folder}, and the same command "
-                "goes on with the runs of training"
+                f"interrupted: finished rows and runs are stored in {folder}; the same "
+                "command continues from there"
             ) from None
 
 
@@ -150,11 +152,14 @@ def _page_file(report: str | None, result: Path) -> Path | None:
     try:
         imported("fedaccord.report.html")
     except MissingExtraError as error:
-        complain(f"there will be no page: {error}")
+        complain(f"no page can be written: {error}")
         return None
     page, figures = result.with_suffix(".html"), _figures_folder(result)
     if page.is_dir() or (figures.exists() and not figures.is_dir()):
-        raise InputError(f"{page} or {figures} is in the way of the page; name another --out")
+        raise InputError(
+            f"{page} or {figures} already exists and is not a file of this "
+            "command; name another --out"
+        )
     return page
 
 
@@ -163,8 +168,8 @@ def _describe_cost(claims: int, minutes: float, folder: Path) -> str:
         f"about {format_duration(60 * math.ceil(minutes))}" if minutes > 1 else "less than a minute"
     )
     return (
-        f"{count(claims, 'claim')} to check, {time} on two cores the first time; runs of training "
-        f"are kept in {folder} and not made again"
+        f"{count(claims, 'claim')} to check; this takes {time} on two cores. Training runs "
+        f"are stored in {folder} and reused."
     )
 
 
@@ -179,7 +184,7 @@ def _read_earlier(path: Path, *, full: bool) -> dict[str, Any] | None:
         return found
     aside = path.with_suffix(".earlier.json")
     path.replace(aside)
-    complain(f"{path} was made with other versions or on another machine; it is now {aside}")
+    complain(f"{path} comes from other versions or another machine; it was moved to {aside}")
     return None
 
 

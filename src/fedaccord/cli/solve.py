@@ -35,25 +35,27 @@ def solve(
     game_file: GameFile,
     concept: Annotated[
         list[str] | None,
-        typer.Option(help="optimal, stable or envy-free; may repeat. Default: all three."),
+        typer.Option(
+            help="Plan to find: optimal, stable or envy-free. Repeatable. Default: all three."
+        ),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The most time for each concept.")
+        float, typer.Option(metavar="SECONDS", help="Time limit for each plan.")
     ] = 60.0,
     save: Annotated[
         str | None,
         typer.Option(
             metavar="ALLOCATION.(json|csv|xlsx)",
-            help="Write the stable allocation (or that of the only concept) for 'check'.",
+            help="Save the stable plan (or the only plan) as a table for 'check'.",
         ),
     ] = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """Find the cheapest, the cheapest stable and the cheapest envy-free allocation of a game.
+    """Find the cheapest plan of a game, the cheapest stable and the cheapest envy-free plan.
 
-    Exits 0 when every concept got an answer that the check does not refute, and a proof that no
-    such allocation exists is an answer; 1 when one got none.
+    Exits 0 when every plan was found and passes the check, or was proved not to exist; 1
+    otherwise.
     """
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.solve import solve_all
@@ -64,9 +66,7 @@ def solve(
     check_time_limit(time_limit)
     if save is not None:
         if "stable" not in concepts and len(concepts) > 1:
-            raise InputError(
-                "--save writes one allocation; give one --concept, or stable among them"
-            )
+            raise InputError("--save writes one plan; give one --concept, or include stable")
         check_destination(save, (".json", ".csv", ".xlsx"), keep=game_file, what="allocation")
     check_report(report, keep=game_file)
     with progress(f"reading {game_file}"):
@@ -94,7 +94,7 @@ def solve(
         success=not missing and all(map(found.is_answered, concepts)),
     )
     if missing:
-        complain(f"there is no {main.concept} allocation, so nothing was saved to {save}")
+        complain(f"no {main.concept} plan exists or was found, so nothing was saved to {save}")
     return code
 
 
@@ -102,11 +102,11 @@ def solve(
 def _show_stage(time_limit: float, name: str) -> Iterator[None]:
     """Show what is under way; Ctrl-C ends a solver at once."""
     if name == "check":
-        with progress("checking the allocations"):
+        with progress("checking the plans"):
             yield
         return
     with (
-        progress(f"finding the {name} allocation (at most {time_limit:g} s)"),
+        progress(f"finding the {name} plan (at most {time_limit:g} s)"),
         interruptible(),
     ):
         yield
@@ -116,7 +116,7 @@ def _read_concepts(given: Sequence[str] | None) -> tuple[str, ...]:
     known = ", ".join(CONCEPTS)
     for name in given or ():
         if not name.strip():
-            raise InputError(f"the concept is empty; give one of {known}")
+            raise InputError(f"--concept is empty; use one of {known}")
         if name not in CONCEPTS:
-            raise InputError(f'the concept "{name}" is not known; give one of {known}')
+            raise InputError(f'--concept "{name}" is not known; use one of {known}')
     return tuple(name for name in CONCEPTS if not given or name in given)

@@ -43,28 +43,31 @@ def train(
     algorithm: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Of the config's, or FedAvg, MW-FED, Solo. Default: its first."
+            metavar="NAME",
+            help="Algorithm of the config, or FedAvg, MW-FED, Solo. Default: the config's first.",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the deal and the run.")] = None,
-    trial: Annotated[int, typer.Option(metavar="N", help="Which deal, as in an audit.")] = 0,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed.")] = None,
+    trial: Annotated[
+        int, typer.Option(metavar="N", help="Which partition of the data, as in an audit.")
+    ] = 0,
     contributions: Annotated[
         str | None,
         typer.Option(
-            metavar="ALLOCATION.(json|csv)", help="How many points each brings. Default: all."
+            metavar="ALLOCATION.(json|csv)",
+            help="Contribution of each agent. Default: all of its samples.",
         ),
     ] = None,
     save: Annotated[
-        str | None, typer.Option(metavar="HISTORY.csv", help="Write every round there.")
+        str | None, typer.Option(metavar="HISTORY.csv", help="Write every round to this file.")
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> int:
-    """Train a federation once, and tell who is satisfied.
+    """Train a federation once, and show which agents reach their goals.
 
-    Exits 0 when everybody is satisfied at the last evaluation, 1 when somebody is not. Without a
-    CONFIG.toml the federation is the built-in one of handwritten digits.
+    Exits 0 when all agents reach their goals at the last evaluation, 1 otherwise.
     """
     from fedaccord.allocation import Allocation
 
@@ -105,21 +108,24 @@ def train(
 def difficulty(
     config_file: ConfigFile = None,
     method: Annotated[
-        str | None, typer.Option(help="trials, as in the paper, or loss. Default: the config's.")
+        str | None,
+        typer.Option(
+            help="Scoring method: trials (as in the paper) or loss. Default: the config's."
+        ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(metavar="N", help="How many, for the method trials.")
+        int | None, typer.Option(metavar="N", help="Number of trials, for the method trials.")
     ] = None,
     save: Annotated[
-        str | None, typer.Option(metavar="SCORES.npz", help="Write the scores there.")
+        str | None, typer.Option(metavar="SCORES.npz", help="Write the scores to this file.")
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> None:
-    """Score how hard the agents' points are, and tell what bands of the scores would be.
+    """Score how hard the agents' samples are, and show the bands of easy and hard samples.
 
-    Trials are kept one by one: the same command goes on where it was stopped.
+    Finished trials are stored, so the same command continues after an interruption.
     """
     config = read_config(config_file)
     asked = _choose_method(config, method, trials)
@@ -130,7 +136,7 @@ def difficulty(
     try:
         scores = building.new_scores(asked.method, asked.options)
     except KeyboardInterrupt:
-        kept = "; trials that are finished are kept, and the same command goes on from there"
+        kept = "; finished trials are stored, and the same command continues from there"
         raise Interrupted(f"interrupted{kept if asked.method == 'trials' else ''}") from None
     if save is not None:
         scores.save(save)
@@ -168,16 +174,18 @@ def _choose_method(config: Config, method: str | None, trials: int | None) -> Di
 def pretrain(
     config_file: ConfigFile = None,
     save: Annotated[
-        str | None, typer.Option(metavar="WEIGHTS.npz", help="Write the weights there.")
+        str | None, typer.Option(metavar="WEIGHTS.npz", help="Write the weights to this file.")
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> None:
-    """Train the network on the pre-training pool, before any federation."""
+    """Train the network on the pre-training pool, before federated training."""
     config = read_config(config_file)
     if config.pretraining.batches == 0:
-        raise InputError("[pretraining] batches is 0 in this config; give how many to train")
+        raise InputError(
+            "[pretraining] batches is 0 in this config; set it to the number of batches to train"
+        )
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of weights")
     check_report(report, keep=config_file)
@@ -199,23 +207,29 @@ def pretrain(
 @app.command()
 def search(
     config_file: ConfigFile = None,
-    draws: Annotated[int, typer.Option(metavar="N", help="How many choices to try.")] = 40,
+    draws: Annotated[int, typer.Option(metavar="N", help="Number of random choices to try.")] = 40,
     epochs: Annotated[
         float | None,
         typer.Option(
             metavar="E",
-            help="How often each goes through the points. Default: once, or until 10,000 are seen.",
+            help=(
+                "Passes over the samples for each choice. Default: 1, or more until "
+                "10,000 samples are used."
+            ),
         ),
     ] = None,
     results: Annotated[
         str | None,
-        typer.Option(metavar="FILE.sqlite", help="Keeps every choice tried, to go on from."),
+        typer.Option(
+            metavar="FILE.sqlite",
+            help="File that stores every choice tried, so that a search can continue.",
+        ),
     ] = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> None:
-    """Try random learning rates and batch sizes on the pre-training pool, the best first."""
+    """Try random learning rates and batch sizes on the pre-training pool; list the best first."""
     config = read_config(config_file)
     check_whole("--draws", draws)
     if epochs is not None and not 0 < epochs < float("inf"):
@@ -228,7 +242,9 @@ def search(
         with show_count(f"trying {draws} choices") as told:
             found = building.search(draws=draws, epochs=epochs, path=results, progress=told)
     except KeyboardInterrupt:
-        kept = f"; what was tried is kept in {results}, and the same command goes on from there"
+        kept = (
+            f"; finished choices are stored in {results}, and the same command continues from there"
+        )
         raise Interrupted(f"interrupted{kept if results is not None else ''}") from None
     seed = config.pools.seed
     present(

@@ -56,7 +56,7 @@ def test_runs_of_older_result_files_are_found_again(algorithm, key):
         ({"levels": [math.nan]}, "a level must be.*got nan"),
         ({"levels": ["half"]}, "a level must be.*got 'half'"),
         ({"levels": [True]}, "a level must be"),
-        ({"levels": [0.5, 1, 0.5]}, "level 0.5 comes twice"),
+        ({"levels": [0.5, 1, 0.5]}, "level 0.5 appears twice"),
         ({"levels": []}, "no level"),
         ({"trials": 0}, "trials must be a whole number from 1"),
         ({"trials": 2.5}, "trials must be a whole number"),

@@ -406,7 +406,7 @@ def test_the_command_starts_a_ray_of_its_own_and_leaves_nothing_of_it(tmp_path):
     code, out, errors = command(tmp_path, *options)
     assert (code, errors) == (
         0,
-        "fedaccord: 12 runs to make.\nfedaccord: 12 runs are kept in ray.sqlite.\n",
+        "fedaccord: 12 runs to make.\nfedaccord: 12 runs are stored in ray.sqlite.\n",
     )
     after = seen()
     # Others may start and end theirs at the same time.

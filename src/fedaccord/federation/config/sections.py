@@ -73,7 +73,7 @@ def distinct(some: Reader) -> Reader:
         for entry in found:
             if found.count(entry) > 1:
                 shown = f"{entry:g}" if isinstance(entry, float) else entry
-                raise InputError(f"{what} lists {shown} twice; keep one of them")
+                raise InputError(f"{what} lists {shown} twice; list it once")
         return found
 
     return read
@@ -200,7 +200,7 @@ class DataSettings:
     def __post_init__(self) -> None:
         """Raise an InputError at a kind of file without a file."""
         if self.source in ("npz", "csv") and self.path is None:
-            raise InputError(f'[data] source = "{self.source}" needs a path, the file to read')
+            raise InputError(f'[data] source = "{self.source}" needs a path to the file')
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class DifficultySettings:
             if getattr(self, name) is not None:
                 other = "trials" if self.method == "loss" else "loss"
                 raise InputError(
-                    f'[difficulty] {name} is for method = "{other}", and the method is '
+                    f'[difficulty] {name} belongs to method = "{other}", but the method is '
                     f'"{self.method}"; leave it out'
                 )
 
@@ -287,14 +287,15 @@ class AgentSettings:
         count = len(self.mixtures)
         if self.names is not None and len(self.names) != count:
             raise InputError(
-                f"[agents] names lists {len(self.names)} for {count} mixtures; give one each"
+                f"[agents] names has {len(self.names)} entries for {count} mixtures; give "
+                "one name per mixture"
             )
         for name in ("points", "requirement"):
             value = getattr(self, name)
             if isinstance(value, tuple) and len(value) != count:
                 raise InputError(
-                    f"[agents] {name} lists {len(value)} for {count} mixtures; give one for all or "
-                    "one each"
+                    f"[agents] {name} has {len(value)} entries for {count} mixtures; give "
+                    "one for all, or one per mixture"
                 )
         check_bands(self.hard, self.easy, names=("[agents] hard", "[agents] easy"))
 
@@ -346,22 +347,30 @@ class AuditOptions:
     levels: tuple[float, ...] = key(
         LEVEL,
         (1.0, 0.75, 0.5, 0.25, 0.05),
-        help="What part a defector gives. Default: 1,.75,.5,.25,.05.",
+        help="Fractions that a defector gives. Default: 1,.75,.5,.25,.05.",
     )
-    trials: int = key(whole(), 20, help="How often everything is done.", metavar="N")
+    trials: int = key(whole(), 20, help="Number of trials.", metavar="N")
     protocol: str = key(
-        choice(*PROTOCOLS), "P1", help="P1: part of its data. P2: part of what is asked of it."
+        choice(*PROTOCOLS),
+        "P1",
+        help="P1: a defector gives part of its data. P2: part of what the plan asks.",
     )
     plan: Plans = key(  # noqa: RUF009
-        text, help="What is asked of each agent.", metavar="ALLOCATION.(json|csv)"
+        text,
+        help="The plan: the contribution asked of each agent.",
+        metavar="ALLOCATION.(json|csv)",
     )
     defectors: str = key(
-        choice(*DEFECTORS), "each", help="each agent in every trial, or one at random."
+        choice(*DEFECTORS),
+        "each",
+        help="Who defects: each agent in every trial, or one at random.",
     )
     width: float | None = key(
-        real(above=0, below=1), help="Stop a level once its interval is as narrow.", metavar="W"
+        real(above=0, below=1),
+        help="Stop a level once its 95 % interval is this narrow.",
+        metavar="W",
     )
-    seed: int = key(whole(0), 0, help="Of deals and runs.", metavar="N")
+    seed: int = key(whole(0), 0, help="Random seed.", metavar="N")
 
     def __post_init__(self) -> None:
         """Raise an InputError at what no audit could be asked."""
@@ -370,21 +379,23 @@ class AuditOptions:
         check_choice("protocol", self.protocol, PROTOCOLS)
         check_choice("defectors", self.defectors, DEFECTORS)
         if self.width is not None:
-            expected = "between 0 and 1, the interval's upper end less its lower"
+            expected = "between 0 and 1, the width of the interval"
             check_real("width", self.width, above=0, below=1, expected=expected)
         check_whole("seed", self.seed, least=0, expected="a whole number, zero or more")
 
 
 def check_levels(levels: Any) -> tuple[float, ...]:
     """Return levels that are parts of a contribution, each once, or raise an InputError."""
-    expected = "a number above 0 and at most 1, the part of its contribution that a defector gives"
+    expected = (
+        "a number above 0 and at most 1, the fraction of its contribution that a defector gives"
+    )
     found: list[float] = []
     for level in levels:
         found.append(check_real("a level", level, above=0, most=1, expected=expected))
         if found.count(found[-1]) > 1:
-            raise InputError(f"the level {level:g} comes twice; give it once")
+            raise InputError(f"the level {level:g} appears twice; give it once")
     if not found:
-        raise InputError("there is no level to audit; give at least one, such as 0.25")
+        raise InputError("the audit has no level; give at least one, such as 0.25")
     return tuple(found)
 
 
@@ -408,16 +419,20 @@ class FrontierOptions:
     levels: tuple[float, ...] = key(
         LEVEL,
         (1.0, 0.75, 0.5, 0.25),
-        help="What part a defector gives. Default: 1,.75,.5,.25.",
+        help="Fractions that a defector gives. Default: 1,.75,.5,.25.",
     )
-    trials: int = key(whole(), 30, help="How often everything is done.", metavar="N")
+    trials: int = key(whole(), 30, help="Number of trials.", metavar="N")
     defectors: str = key(
-        choice(*DEFECTORS), "each", help="each agent in every trial, or one at random."
+        choice(*DEFECTORS),
+        "each",
+        help="Who defects: each agent in every trial, or one at random.",
     )
-    seed: int | None = key(whole(0), help="Of deals and runs.", metavar="N")
+    seed: int | None = key(whole(0), help="Random seed.", metavar="N")
     baseline: str | None = key(text)
-    pilots: int | None = key(whole(), help="How many a measured plan may take.", metavar="N")
-    seeking: int | None = key(whole(), help="How many runs a sought plan may take.", metavar="N")
+    pilots: int | None = key(whole(), help="Budget of pilots for a measured plan.", metavar="N")
+    seeking: int | None = key(
+        whole(), help="Budget of training runs for a sought plan.", metavar="N"
+    )
     probability: float = key(real(above=0, below=1), 0.95)
     prefer: str = key(choice("total", "firm"), "total")
 
@@ -453,11 +468,11 @@ def check_bands(
     for name, (low, high) in zip(names, (hard, easy), strict=True):
         if not 0 <= low < high <= 100:
             raise InputError(
-                f"{name} must go from a percentile to a higher one, within 0 to 100; got {low:g} "
-                f"to {high:g}"
+                f"{name} must go from a lower to a higher percentile between 0 and 100; "
+                f"got {low:g} to {high:g}"
             )
     if easy[1] > hard[0]:
         raise InputError(
-            f"{names[1]} ends at {easy[1]:g} and {names[0]} begins at {hard[0]:g}; no point may be "
-            "in both"
+            f"{names[1]} ends at {easy[1]:g} and {names[0]} begins at {hard[0]:g}: the two "
+            "bands must not overlap"
         )
