@@ -142,7 +142,9 @@ def test_a_report_in_a_folder_that_is_not_there_is_refused(
     commands: list[list[Path | str]], tmp_path: Path
 ) -> None:
     for command in commands:
-        assert_refused(run(*command, "--report", tmp_path / "no" / "r.html"), "is missing or not writable")
+        assert_refused(
+            run(*command, "--report", tmp_path / "no" / "r.html"), "is missing or not writable"
+        )
 
 
 def test_a_report_over_the_game_or_the_plan_is_refused(tmp_path: Path) -> None:

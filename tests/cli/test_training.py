@@ -392,8 +392,8 @@ def test_an_audit_that_is_stopped_goes_on_to_the_same_table(
         assert process.returncode == 130
         assert stderr == (
             f"fedaccord: {12 * RUNS_A_TRIAL} runs to make.\n"
-            f"fedaccord: interrupted: {kept} finished runs are stored in fedaccord.sqlite; the same "
-            "command continues from there.\n"
+            f"fedaccord: interrupted: {kept} finished runs are stored in fedaccord.sqlite; the "
+            "same command continues from there.\n"
         )
     again = run(*arguments, 1)
     assert again.code == 0
