@@ -26,6 +26,7 @@ EXTRAS = {
     "matplotlib": "report",
     "jinja2": "report",
     "openpyxl": "excel",
+    "pandas": "pandas",
 }
 
 

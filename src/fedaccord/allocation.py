@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
+from fedaccord._display import Displayed
 from fedaccord._io.files import TABLES, read_json, replace_file
 from fedaccord.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class Allocation(Displayed):
     """Contributions theta, one per agent, in samples.
 
     contributions: how many samples each agent gives.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Indices, Vector, frozen, simplest_fraction
+from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import NEAR, Game
@@ -51,7 +52,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class Check(Displayed):
     """What was found, agent by agent.
 
     game, contributions, tolerance: what was checked, and how finely.

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
+from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.check import Answer, Check
 from fedaccord.errors import InputError, UnsolvedError
@@ -66,7 +67,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Price(Interval):
+class Price(Displayed, Interval):
     """A ratio of totals, between lower and upper.
 
     note: what to know about it, such as that both totals are zero.
@@ -76,7 +77,7 @@ class Price(Interval):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Displayed):
     """What a solver claims; check(solution.game, solution.allocation) proves or refutes it.
 
     game, concept, method, options: what was asked.
@@ -152,7 +153,7 @@ def _tidy(contributions: Vector) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class SolvedGame:
+class SolvedGame(Displayed):
     """What was found for each concept that was asked for.
 
     game: what was solved.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Vector, frozen
+from fedaccord._display import Displayed
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm, Counts, Update
 
@@ -23,7 +24,7 @@ COLUMNS = ("round", "client", "samples", "unique", "loss", "accuracy")
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class History(Displayed):
     """One run of training: arrays of one row a round and one column a client.
 
     clients: the clients' names.

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fedaccord._display import show_progress
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
@@ -69,7 +70,7 @@ def compare_algorithms(
     workers: int | None = None,
     engine: str | EngineMaker = "local",
     store: RunStore | str | Path | None = None,
-    progress: Callable[[Stage], None] | None = None,
+    progress: Callable[[Stage], None] | bool | None = None,
 ) -> Frontier:
     """Compare algorithms, each with its plan: who is satisfied, who could cut, what it takes.
 
@@ -85,7 +86,7 @@ def compare_algorithms(
     workers: how many runs at a time.
     engine: where the runs are made, as `defection_curves` has it.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
-    progress: told how far things are whenever a run starts or finishes.
+    progress: told how far things are whenever a run starts or finishes; True shows a bar.
     """
     started = time.perf_counter()
     audit = AuditOptions(
@@ -103,7 +104,7 @@ def compare_algorithms(
     with contextlib.ExitStack() as stack:
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         place = dict[str, Any](engine=engine, workers=workers, store=kept)
-        report = progress or (lambda stage: None)
+        report = stack.enter_context(show_progress(progress)) or (lambda stage: None)
         planner = _Planner(source, choosing, design, place, report, goals, options)
         made = {n: given.get(n) or planner.plan(n, words[n]) for n in design.algorithms}
         missing = {name: one for name, one in made.items() if isinstance(one, str)}

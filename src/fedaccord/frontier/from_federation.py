@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord._display import show_progress
 from fedaccord._lazy import imported
 from fedaccord.equilibria.dynamics import best_response_dynamics
 from fedaccord.games.measured import MeasuredGame, nearest_goals
@@ -40,7 +41,7 @@ def from_federation(
     others: bool = True,
     workers: int | None = None,
     engine: str | Callable[..., Engine] = "local",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
     histograms: Histograms | None = None,
     resamples: int = RESAMPLES,
 ) -> Measurement:
@@ -62,7 +63,7 @@ def from_federation(
     others: whether what else the store has counts too, on top of the budget.
     workers: how many runs at a time.
     engine: where the runs are made: "local", "flower", "ray", or what makes an engine.
-    progress: told how many pilots are finished, of how many.
+    progress: told how many pilots are finished, of how many; True shows a bar.
     histograms: of the clients' labels, by which cross-benefits are guessed where the pilots leave
         them open.
     resamples: how often pilots are drawn anew, to see how sure the fit is.
@@ -73,19 +74,20 @@ def from_federation(
         return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
 
     # Plans from a table of pilots need nothing that trains.
-    table: PilotTable = imported("fedaccord.federation.pilots").run_pilots(
-        source,
-        algorithm,
-        budget=budget,
-        goals=goals,
-        aim=lambda first: plan_roughly(fit(first, 1)),
-        seed=seed,
-        store=store,
-        others=others,
-        workers=workers,
-        engine=engine,
-        progress=progress,
-    )
+    with show_progress(progress) as tell:
+        table: PilotTable = imported("fedaccord.federation.pilots").run_pilots(
+            source,
+            algorithm,
+            budget=budget,
+            goals=goals,
+            aim=lambda first: plan_roughly(fit(first, 1)),
+            seed=seed,
+            store=store,
+            others=others,
+            workers=workers,
+            engine=engine,
+            progress=tell,
+        )
     return fit(table, resamples)
 
 

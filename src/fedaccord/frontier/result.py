@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import PLANS
 from fedaccord.federation.defection.curves import (
@@ -150,7 +151,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Frontier:
+class Frontier(Displayed):
     """Algorithms side by side, under the same data and seeds.
 
     contenders: in the order asked for.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
 from fedaccord.measurement.curve_fit import (
@@ -124,7 +125,7 @@ class AgentFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(Displayed):
     """A game measured by pilots, and how sure it is.
 
     table: the pilots, with goals, limits and costs.

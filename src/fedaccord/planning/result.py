@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.check import Check, check
 from fedaccord.equilibria.result import Price, Solution
@@ -87,7 +88,7 @@ class Tradeoff:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Displayed):
     """Who gives how much, and how sure that is.
 
     Intervals hold what they are about with a probability of 95 %, where there are pilots to tell
@@ -166,7 +167,7 @@ class Plan:
     def __repr__(self) -> str:
         given = "no plan" if self.contributions is None else f"total {self.contributions.sum():g}"
         sure = "" if self.everyone is None else f", P(all satisfied) {self.everyone.value:.2f}"
-        return f"Plan({self.outcome.key}, {self.game.size} agents, {given}{sure})"
+        return f"Plan({self.outcome.key}, {self.game.size} agents, {given}{sure}): {self.verdict}"
 
     @property
     def size(self) -> int:

@@ -7,6 +7,7 @@ image, as imshow makes one, would not: cells of a grid are rectangles filled wit
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -71,6 +72,12 @@ class OwnAxes(Axes):
     """
 
     above: float = 0.0
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as a notebook shows it."""
+        file = io.BytesIO()
+        figure_of(self).savefig(file, format="png", dpi=100)
+        return file.getvalue()
 
     def set_title(
         self,

@@ -60,7 +60,7 @@ STATUS_TONES: Mapping[Status, Tone] = {
 def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows of a solved game: who gives what, what is proved, and why."""
     main = found.main_concept
-    yield list_allocations(found.game, found.solutions, main).table("terminal")
+    yield list_solved(found).table("terminal")
     yield list_totals(found.solutions).table("terminal")
     for name, solution in found.solutions.items():
         yield from describe_solution(solution, found.checks.get(name))
@@ -71,6 +71,13 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
         yield ""
         yield f"The {main} allocation, agent by agent:"
         yield from reasons
+
+
+def show_solution(solution: Solution) -> Iterator[str | Mark | Table]:
+    """Return what a notebook shows of one solution: who gives what, and what is proved."""
+    yield list_solution(solution).table("terminal")
+    yield list_totals({solution.concept: solution}).table("terminal")
+    yield from describe_solution(solution, None)
 
 
 def show_check(found: Check) -> Iterator[str | Mark | Table]:
@@ -190,6 +197,16 @@ def list_allocations(game: Game, solutions: Mapping[str, Solution], chosen: str)
         page,
         terminal,
     )
+
+
+def list_solution(solution: Solution) -> Records:
+    """List who gives what in one solution."""
+    return list_allocations(solution.game, {solution.concept: solution}, solution.concept)
+
+
+def list_solved(found: SolvedGame) -> Records:
+    """List who gives what under each concept of a solved game."""
+    return list_allocations(found.game, found.solutions, found.main_concept)
 
 
 def list_totals(solutions: Mapping[str, Solution]) -> Records:

@@ -13,6 +13,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from rich import box
@@ -303,6 +304,9 @@ def show_count(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextlib.contextmanager
 def show_stages(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
     """Show what is under way, one stage after the other, and how much of each is done."""
+    if Console().is_jupyter:
+        yield _show_in_notebook()
+        return
     console = _terminal()
     if console is None:
         yield lambda what, done, total: None
@@ -321,6 +325,21 @@ def show_stages(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: display.update(
             task, description=what, completed=done, total=total
         )
+
+
+def _show_in_notebook() -> Callable[[str, int, int], None]:
+    """Show a bar below the cell, and return what moves it."""
+    from html import escape
+
+    # Where Jupyter runs, it is there.
+    handle = import_module("IPython.display").display({"text/plain": ""}, raw=True, display_id=True)
+
+    def tell(what: str, done: int, total: int) -> None:
+        words = f"{plain(what)}: {done:,} of {total:,}"
+        bar = f'<progress max="{max(total, 1)}" value="{done}"></progress> {escape(words)}'
+        handle.update({"text/html": bar, "text/plain": words}, raw=True)
+
+    return tell
 
 
 def draw_audit(progress: Progress) -> RenderableType:

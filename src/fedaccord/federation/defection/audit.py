@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from fedaccord._checks import simplest_fraction
+from fedaccord._display import show_progress
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.config.sections import AuditOptions, takes
@@ -184,7 +185,7 @@ def defection_curves(
     workers: int | None = None,
     engine: str | Callable[..., Engine] = "local",
     store: RunStore | str | Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
 ) -> DefectionAudit:
     """Train with one client's contribution cut, and count how often it is satisfied all the same.
 
@@ -208,12 +209,15 @@ def defection_curves(
     engine: where the runs are made: "local", in Flower's simulation ("flower") or on Ray ("ray");
         or what makes an engine of a source and workers=, such as RayEngine with an address.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
-    progress: called with how far things are whenever a run starts or finishes.
+    progress: called with how far things are whenever a run starts or finishes; True shows a bar.
     """
     design = Design(source, algorithms, options)
     plans = read_plans(design)
-    with open_executor(source, engine=engine, workers=workers, store=store) as executor:
-        return run_audit(design, plans, executor, progress)
+    with (
+        show_progress(progress) as tell,
+        open_executor(source, engine=engine, workers=workers, store=store) as executor,
+    ):
+        return run_audit(design, plans, executor, tell)
 
 
 def run_audit(

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.runs.store import Outcome
@@ -230,7 +231,7 @@ class DefectionCurve:
 
 
 @dataclass(frozen=True)
-class DefectionAudit:
+class DefectionAudit(Displayed):
     """The curves of some algorithms on one federation, under the same data and seeds.
 
     options: what the audit was asked.
