@@ -102,7 +102,7 @@ def test_reproduce_refuses_a_folder_in_which_another_is_at_work(game):
     with Path("out/.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         result = run("reproduce", "--only", "theorem-7", "--out", "out")
-    assert result.code == 2 and "another process is at work in out" in result.stderr
+    assert result.code == 2 and "another process uses out" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["reproduction.html/a", "figures"])
