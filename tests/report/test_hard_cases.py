@@ -110,7 +110,7 @@ def test_reproduce_sees_beforehand_that_the_page_cannot_be_written(game, place):
     path = Path("out") / place
     path.parent.mkdir(parents=True)
     path.write_text("in the way")
-    assert_refused(run("reproduce", "--only", "theorem-7", "--out", "out"), "in the way")
+    assert_refused(run("reproduce", "--only", "theorem-7", "--out", "out"), "already exists")
 
 
 def test_reproduce_needs_a_folder_with_a_name(game):
