@@ -20,7 +20,7 @@ from fedaccord import (
     InputError,
     LinearGame,
     Status,
-    audit,
+    check,
     solve_envy_free,
     solve_optimal,
     solve_stable,
@@ -51,7 +51,7 @@ def test_a_few_samples_of_envy_count_beside_needs_of_a_hundred_thousand():
         strategies="integer",
     )
     found = solve_envy_free(game)
-    assert audit(game, found.contributions).envy_free is Answer.TRUE
+    assert check(game, found.contributions).envy_free is Answer.TRUE
 
 
 def test_a_limit_too_low_is_infeasible_in_any_unit():
@@ -71,19 +71,19 @@ def test_all_near_ties_of_a_large_game_are_looked_at():
     need, given = np.full(size, 0.5), np.full(size, 0.5)
     need[0], given[0] = 1.250001, 1.0
     game = LinearGame(benefits.tocsr(), need)
-    assert audit(game, given).envy_free is Answer.FALSE
-    assert audit(game.restrict(range(100)), given[:100]).envy_free is Answer.FALSE
+    assert check(game, given).envy_free is Answer.FALSE
+    assert check(game.restrict(range(100)), given[:100]).envy_free is Answer.FALSE
 
 
 def test_a_hair_above_a_limit_does_not_hide_envy():
     game = LinearGame([[1, 1], [1, 1]], [1, 1], limits=[2, 0.7])
-    assert audit(game, [0.7, 0.3]).envy_free is Answer.FALSE
-    assert audit(game, [0.7 + 1e-9, 0.3]).envy_free is not Answer.TRUE
+    assert check(game, [0.7, 0.3]).envy_free is Answer.FALSE
+    assert check(game, [0.7 + 1e-9, 0.3]).envy_free is not Answer.TRUE
 
 
 def test_a_hardly_smaller_burden_is_borderline():
     assert (
-        audit(LinearGame([[1, 1], [1, 1]], [1, 1]), [0.7, 0.69995]).envy_free is Answer.BORDERLINE
+        check(LinearGame([[1, 1], [1, 1]], [1, 1]), [0.7, 0.69995]).envy_free is Answer.BORDERLINE
     )
 
 
@@ -188,7 +188,7 @@ def test_no_rounding_noise_is_handed_out():
 
 def test_an_explanation_never_contradicts_itself():
     game = LinearGame(np.eye(1), [1544.31], agents=["Zentrum"])
-    sentence = audit(game, [1544.31]).explain("Zentrum")
+    sentence = check(game, [1544.31]).explain("Zentrum")
     assert "gives 1,544.3" in sentence
     assert "with 1,544 it would fall short" in sentence
 

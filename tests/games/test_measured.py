@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedaccord import (
     Answer,
     FunctionGame,
-    audit,
+    check,
     read_game,
     solve_optimal,
     solve_stable,
@@ -61,7 +61,7 @@ def test_a_stable_plan_gives_contributors_exactly_their_goals() -> None:
     reached = game().accuracies(theta)
     assert (reached >= np.array(GOALS) - 1e-6).all()
     assert reached[theta > 1] == pytest.approx(np.array(GOALS)[theta > 1], abs=1e-6)
-    assert audit(game(), plan.allocation).stable is Answer.TRUE
+    assert check(game(), plan.allocation).stable is Answer.TRUE
 
 
 def test_plans_are_those_of_the_game_whose_utilities_are_accuracies() -> None:
