@@ -24,8 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from scipy.special import ndtr
 
-from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
+from fedaccord import LinearGame, PilotTable, fit_curves, make_plan, solve_stable
 from fedaccord._checks import Matrix, Vector
 from fedaccord._io.files import replace_file
 from fedaccord.federation.pilots import pilot_design
@@ -38,6 +39,8 @@ HERE = Path(__file__).parent
 REPETITIONS = 200
 # What each agent has, and how far two runs differ beside what the validation points explain.
 POINTS, RUN_SCATTER = 1000, 0.01
+# The probability that plans promise.
+PROMISED = 0.9
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Truth:
         )
 
     def accuracies(self, contributions: Matrix) -> Matrix:
-        """Give what the agents reach on average; their goals at their needs, on either curve."""
+        """Return what the agents reach on average; their goals at their needs, on either curve."""
         samples = contributions @ self.benefits.T
         span = 1 - self.goals - self.floors
         ratio = (self.heads + samples) / (self.heads + self.needs)
@@ -113,8 +116,13 @@ class Truth:
             above = span * np.exp(1.2 * self.paces * (1 - ratio**0.5))
         return np.clip(1 - self.floors - above, 0.02, 0.999)
 
+    def everyone(self, contributions: Vector) -> float:
+        """Return the probability that all true accuracies of one run reach their goals."""
+        ahead = self.accuracies(contributions[None])[0] - self.goals
+        return float(ndtr(ahead / RUN_SCATTER).prod())
+
     def game(self) -> LinearGame:
-        """Give the game that pilots are to find."""
+        """Return the game that pilots are to find."""
         return LinearGame(self.benefits, self.needs, limits=np.full(len(self.needs), POINTS))
 
 
@@ -153,6 +161,7 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
         "need_error": _number(np.median(np.abs(needs / truth.needs - 1))),
         "needs": _share(truth.needs, spread(needs, found.needs())),
     }
+    row.update(keep_promise(truth, found, seed))
     plan = None if found.unreachable else solve_stable(found.game)
     if known.contributions is None or plan is None or plan.contributions is None:
         return {**row, "known": known.contributions is not None, "error": None}
@@ -165,7 +174,9 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
     given = spread(np.asarray(plan.contributions), drawn)
     expected = found.accuracies(theirs)
     rng = np.random.default_rng([seed, 1])
-    runs = expected + found.resamples.noise * rng.standard_normal(expected.shape)
+    runs = expected + np.hypot(
+        found.resamples.training, found.measurement_noise
+    ) * rng.standard_normal(expected.shape)
     once = measured_runs(truth, theirs, cell.validation, rng)
     return {
         **row,
@@ -179,8 +190,16 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
     }
 
 
+def keep_promise(truth: Truth, found: Measurement, seed: int) -> dict[str, float | None]:
+    """Compare the probability that a plan promises with the true one; null without a plan."""
+    plan = make_plan(found, probability=PROMISED, seed=seed)
+    if plan.contributions is None or plan.everyone is None:
+        return {"promised": None, "kept": None}
+    return {"promised": plan.everyone.value, "kept": truth.everyone(plan.contributions)}
+
+
 def _share(values: Vector, intervals: Any) -> float:
-    """Give the share of values that lie in their intervals, up to the solvers' tolerance."""
+    """Return the share of values that lie in their intervals, up to the solvers' tolerance."""
     inside = (intervals.low <= values + 1e-6) & (values <= intervals.high + 1e-6)
     return float(np.mean(inside))
 
@@ -192,6 +211,7 @@ def _number(value: float) -> float | None:
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Sum up the repetitions of one cell."""
     whole = [row for row in rows if row["error"] is not None]
+    planned = [row for row in rows if row["promised"] is not None]
     errors = np.abs([row["error"] for row in whole])
     widths = [np.inf if row["width"] is None else row["width"] for row in whole]
     return {
@@ -204,6 +224,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "bias_of_total": round(float(np.mean([row["error"] for row in whole])), 4),
         "within_5_percent": round(float(np.mean(errors <= 0.05)), 4),
         "width_of_total": round(float(np.median(widths)), 4),
+        "promised": _mean(planned, "promised"),
+        "kept": _mean(planned, "kept"),
         "coverage": {
             "needs": _mean(rows, "needs"),
             **{name: _mean(whole, name) for name in ("contributions", "total")},
@@ -245,12 +267,12 @@ def write_summary(rows: list[dict[str, Any]]) -> None:
 
 
 def table(cells: dict[str, Any]) -> str:
-    """Give the summary for people."""
+    """Return the summary for people."""
     covered = ("needs", "contributions", "total", "accuracies", "runs")
     lines = [
         "| federation | repetitions | error of the total: median, 90 % | within 5 % | "
-        f"width of its interval | {' | '.join(covered)} |",
-        "|-" * (5 + len(covered)) + "|",
+        f"width of its interval | promised | kept | {' | '.join(covered)} |",
+        "|-" * (7 + len(covered)) + "|",
     ]
     for name, cell in cells.items():
         error = cell["error_of_total"]
@@ -258,7 +280,8 @@ def table(cells: dict[str, Any]) -> str:
         lines.append(
             f"| {name} | {cell['repetitions']} | {100 * error['median']:.1f} %, "
             f"{100 * error['90 %']:.1f} % | {cell['within_5_percent']:.2f} | "
-            f"{100 * cell['width_of_total']:.0f} % | {shares} |"
+            f"{100 * cell['width_of_total']:.0f} % | {cell['promised']:.3f} | {cell['kept']:.3f} | "
+            f"{shares} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -16,12 +16,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 # From here on, and below its inverse, a number is written with a power of ten.
 HUGE = 1e15
 NOTHING = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the people who read a page call the members of their federation, and what these give.
+
+    agent, sample: in the singular.
+    agents, samples: in the plural; the singular with an s where left out.
+    """
+
+    agent: str = "agent"
+    sample: str = "sample"
+    agents: str = ""
+    samples: str = ""
+
+    def __post_init__(self) -> None:
+        for one, many in (("agent", "agents"), ("sample", "samples")):
+            object.__setattr__(self, many, getattr(self, many) or f"{getattr(self, one)}s")
+
+    def count_agents(self, number: int) -> str:
+        """Return 2 hospitals."""
+        return count(number, self.agent, self.agents)
+
+    def count_samples(self, number: float) -> str:
+        """Return 1,200 cases, in whole numbers."""
+        return f"{format_samples(number)} {pluralize(number, self.sample, self.samples)}"
 
 
 # Counts and lists.

@@ -136,7 +136,7 @@ def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
     plan = tmp_path / "plan.csv"
     result = run("plan", table, "--goal", "University=0.97", "--save", plan)
     assert result.code == 1
-    assert result.stdout.startswith("There is no plan: University wants an accuracy of 0.97")
+    assert result.stdout.startswith("There is no plan. University wants an accuracy of 0.97")
     assert "out of reach" in result.stdout and not plan.exists()
     assert result.stdout.count("University wants an accuracy of 0.97") == 1
     assert "nothing was saved" in result.stderr
@@ -145,7 +145,7 @@ def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
 def test_a_probability_that_cannot_be_had_ends_with_one(tmp_path):
     path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
     result = run("plan", path, "--probability", "0.999")
-    assert result.code == 1 and "the nearest, or" in result.stdout
+    assert result.code == 1 and "The nearest plan reaches" in result.stdout
 
 
 def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
@@ -219,7 +219,7 @@ def test_histograms_beside_the_pilots_are_not_overwritten(tmp_path):
     before = labels.read_text()
     for option in ("--save", "--save-pilots"):
         result = run("plan", path, "--histograms", labels, option, labels)
-        assert_refused(result, f"{option} would overwrite", "labels.csv, which is read here")
+        assert_refused(result, f"{option} would overwrite", "labels.csv, which this command reads")
     assert labels.read_text() == before
 
 
@@ -265,7 +265,7 @@ def test_one_agent_and_limits_of_nothing_are_answered(tmp_path):
     run("plan", alone, "--save-game", save_game)
     game = json.loads(save_game.read_text())
     result = run("plan", write(save_game, json.dumps({**game, "limits": [0]})))
-    assert result.code == 1 and "There is no plan: A wants" in result.stdout
+    assert result.code == 1 and "There is no plan. A wants" in result.stdout
 
 
 def test_many_agents_of_histograms_are_planned_for(tmp_path):

@@ -155,7 +155,7 @@ def test_a_goal_above_what_data_can_give_is_told_with_the_nearest_that_is_not():
     found = measured(budget=44, goals=[0.8, 0.97, 0.75])
     (out,) = found.unreachable
     assert out.name == "south"
-    assert out.nearest == pytest.approx(accuracies([400, 400, 400])[1], abs=0.01)
+    assert out.nearest == pytest.approx(accuracies([400, 400, 400])[1], abs=0.02)
     plan = make_plan(found)
     assert plan.contributions is None
     assert plan.outcome is Outcome.UNREACHABLE
@@ -176,14 +176,14 @@ def test_a_rough_plan_satisfies_everybody_with_room_for_chance():
     found = measured(budget=44)
     reached = accuracies(plan_roughly(found))
     assert (reached > found.goals).all()
-    assert (reached < found.goals + 4 * found.noise + 0.01).all()
+    assert (reached < found.goals + 4 * found.noise("measured") + 0.01).all()
 
 
 def test_a_rough_plan_takes_the_nearest_goal_for_one_that_is_out_of_reach():
     found = measured(budget=44, goals=[0.8, 0.97, 0.75])
     plan = plan_roughly(found)
     assert (plan <= 400).all()
-    assert plan.sum() > 400
+    assert plan.sum() >= 400
 
 
 def test_histograms_say_what_the_pilots_leave_open():

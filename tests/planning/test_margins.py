@@ -8,7 +8,7 @@ import pytest
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.probabilities import FINE, NEAR, Aim, find_margin, lower_to_limits
+from fedaccord.planning.margins import FINE, NEAR, Aim, MarginSearch, lower_to_limits
 from fedaccord.planning.selection import Equilibria
 
 GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
@@ -26,7 +26,7 @@ def found(probability, likely, *, up_to=np.inf, noise=NOISE):
         row = Equilibria(np.zeros((1, 2)), complete=True)
         return Aim(z, game, row, 0, np.zeros(2), likely(z))
 
-    return find_margin(GAME, noise, probability=probability, aim_at=aimed), asked
+    return MarginSearch(GAME, noise, aimed).find(probability), asked
 
 
 def rising(z):

@@ -34,8 +34,8 @@ def measured(resamples=100, **options):
 
 
 @cache
-def planned(prefer="total", probability=0.95, **options):
-    return make_plan(measured(**options), prefer=prefer, probability=probability)
+def planned(prefer="total", probability=0.95, judged="true", **options):
+    return make_plan(measured(**options), prefer=prefer, probability=probability, judged=judged)
 
 
 def true_game(goals=GOALS, **frame):
@@ -131,13 +131,15 @@ def test_a_run_scatters_more_than_its_mean_and_round_it():
 
 
 def test_a_small_limit_leaves_less_certainty_and_goals_that_can_be_had():
-    plan = planned(limit=(1_600.0, 1_600.0, 1_000.0, 1_000.0), validation=400)
+    limits = (1_600.0, 1_600.0, 1_000.0, 1_000.0)
+    plan = planned(limit=limits, validation=400, judged="measured")
     assert plan.outcome is Outcome.LESS_SURE
     assert plan.everyone.value < 0.95 and (plan.contributions <= plan.game.limits).all()
     assert (plan.attainable < GOALS).any()
-    lowered = make_plan(plan.measurement.with_goals(np.floor(plan.attainable * 500) / 500))
+    lower = plan.measurement.with_goals(np.floor(plan.attainable * 500) / 500)
+    lowered = make_plan(lower, judged="measured")
     assert lowered.outcome is Outcome.PLANNED
-    assert "0.95" in plan.verdict and "the nearest, or" in plan.verdict
+    assert "0.95" in plan.verdict and "The nearest plan reaches" in plan.verdict
 
 
 # Which equilibrium.
@@ -192,7 +194,7 @@ def test_samples_that_cost_more_are_asked_for_less():
     costly = make_plan(fit_curves(pilots(costs=[9.0, 1.0, 1.0, 1.0]), resamples=60))
     assert costly.contributions[0] <= plan.contributions[0]
     assert costly.total.value == pytest.approx(costly.game.total(costly.real.values))
-    assert "at a cost of" in costly.verdict and "at a cost of" not in plan.verdict
+    assert "(cost " in costly.verdict and "(cost " not in plan.verdict
     assert len(dear.resamples) == 100
 
 
@@ -208,7 +210,7 @@ def test_one_agent_gives_what_it_needs_alone():
     plan = make_plan(fit_curves(table, resamples=60))
     assert plan.outcome is Outcome.PLANNED
     assert plan.contributions[0] == np.ceil(plan.game.alone[0])
-    assert "the others give nothing" in plan.explain(0)
+    assert "The others give nothing" in plan.explain(0)
 
 
 def test_goals_that_are_met_already_ask_for_nothing():
@@ -216,7 +218,7 @@ def test_goals_that_are_met_already_ask_for_nothing():
     table = pilots(names=("A", "B"), goals=[0.3, 0.3], benefits=np.eye(2), curves=curves, repeats=4)
     plan = make_plan(fit_curves(table, resamples=60))
     if not plan.contributions.any():
-        assert plan.verdict.startswith("Nobody needs to give anything")
+        assert plan.verdict.startswith("No agent needs to give anything")
     assert plan.everyone.value >= 0.95
 
 
@@ -259,7 +261,7 @@ def test_where_nothing_is_stable_the_reason_is_said():
     assert plan.verdict.startswith("There is no plan. Within the limits there is none in which")
     assert plan.verdict.count("nobody could give less") == 1
     assert plan.verdict.endswith(
-        "takes all that A and B can give: raise the limit, or lower the goal."
+        "The limit of A and B stands in the way: raise it, or lower its goal."
     )
     assert "A" in plan.reason and "3" in plan.verdict
 
@@ -293,18 +295,19 @@ def test_where_data_hardly_help_a_goal_out_of_reach_is_said_all_the_same():
 @cache
 def tight():
     """Give the plan of hospitals who can hardly give what they need."""
-    return make_plan(fit_curves(pilots(limit=1_000.0, validation=400, repeats=1), resamples=60))
+    found = fit_curves(pilots(limit=1_000.0, validation=400, repeats=1), resamples=60)
+    return make_plan(found, judged="measured")
 
 
 @cache
 def endless():
     """Give the plan of hospitals without limits whose few pilots leave almost all open."""
-    table = pilots(validation=100, repeats=1, goals=[0.84, 0.84, 0.82, 0.82])
+    table = pilots(validation=100, repeats=1, goals=[0.86, 0.86, 0.84, 0.84])
     free = PilotTable(
         table.agents, table.contributions, table.accuracies, goals=table.goals,
         validation=table.validation,
     )  # fmt: skip
-    return make_plan(fit_curves(free, resamples=60))
+    return make_plan(fit_curves(free, resamples=60), judged="measured")
 
 
 def test_worlds_in_which_a_goal_is_out_of_reach_leave_intervals_that_mean_something():
@@ -326,13 +329,13 @@ def test_worlds_in_which_a_goal_is_out_of_reach_leave_intervals_that_mean_someth
     assert not any("inf" in sentence or "∞" in sentence for sentence in said)
 
 
-def test_a_plan_that_most_worlds_do_not_have_has_no_interval():
+def test_a_plan_that_many_worlds_do_not_have_says_so():
     plan = endless()
     aims = Chances.of(plan.measurement).needs(plan.margins)
-    assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.5
-    assert plan.total.low is None and plan.real.low is None
+    assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.4
+    assert (plan.total.low is None) == (plan.real.low is None) == (plan.aims_missed > 0.5)
     said = list(describe_shares(plan))
-    assert any("there are no intervals of the plan" in sentence for sentence in said)
+    assert any("of the resamples not all that is aimed at can be had" in one for one in said)
     endless_alone = np.isinf(plan.alone.high).any()
     assert any("an interval has no end" in sentence for sentence in said) == endless_alone
 
@@ -342,7 +345,7 @@ def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_las
     assert plan.outcome is Outcome.LESS_SURE
     assert plan.contributions.sum() < plan.game.limits.sum()
     assert plan.ceiling.value - 0.015 <= plan.everyone.value <= plan.ceiling.value + 1e-9
-    assert "within the limits" in plan.verdict and "the nearest, or" in plan.verdict
+    assert "within the limits" in plan.verdict and "The nearest plan reaches" in plan.verdict
 
 
 def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
@@ -360,7 +363,7 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
 def test_going_alone_takes_whole_samples_too():
     plan = make_plan(LinearGame([[1.0]], [88.2]))
     assert plan.contributions.tolist() == [89]
-    assert "about as many as if each went alone" in plan.verdict
+    assert "about as many as if each agent trained alone" in plan.verdict
 
 
 def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
@@ -374,7 +377,7 @@ def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
 
 def test_a_plan_that_asks_more_than_going_alone_says_so():
     plan = make_plan(LinearGame(np.eye(2), [10.0, 10.0], minimums=[30.0, 30.0]))
-    assert "60 samples of 2 agents, more than the 20 if each went alone" in plan.verdict
+    assert "60 samples from 2 agents, more than the 20 if each agent trained alone" in plan.verdict
 
 
 def test_what_is_merely_rounded_up_is_not_said_to_be_the_least():
@@ -383,7 +386,7 @@ def test_what_is_merely_rounded_up_is_not_said_to_be_the_least():
     given, utilities = plan.contributions, np.array(benefits) @ plan.contributions
     # Somebody could give one sample less, and still have what it needs.
     assert ((utilities - 1 >= [5.5, 6.0, 5.5]) & (given > 0)).any()
-    assert not plan.whole and "rounding up aside, nobody could give less" in plan.verdict
+    assert not plan.whole and "Apart from rounding up, no agent can give less" in plan.verdict
 
 
 # Games as they are.
@@ -440,7 +443,7 @@ def test_an_explanation_adds_up():
         number = r"([\d,]+(?:\.\d+)?)"
         own, alone, worth = (
             float(re.search(pattern.format(number), said)[1].replace(",", ""))
-            for pattern in ("gives {}", "alone it would need {}", "worth {}")
+            for pattern in ("gives {}", "Alone it would need {}", "worth {}")
         )
         assert own == plan.contributions[agent]
         assert own + worth == pytest.approx(alone, abs=2)
@@ -449,7 +452,7 @@ def test_an_explanation_adds_up():
 def test_who_gives_nothing_hears_why():
     plan = planned()
     for agent in np.flatnonzero(plan.contributions == 0).tolist():
-        assert f"{plan.name(agent)} gives nothing: the others give" in plan.explain(agent)
+        assert f"{plan.name(agent)} gives nothing. Alone it would need" in plan.explain(agent)
 
 
 def test_the_same_input_and_seed_give_the_same_plan():

@@ -79,6 +79,13 @@ Needs = Annotated[
 Probability = Annotated[
     float, typer.Option(metavar="P", help="That all reach their goals in one run.")
 ]
+Judgement = Annotated[
+    str,
+    typer.Option(
+        "--judged",
+        help="true: goals are about the model's true accuracy. measured: about one measurement.",
+    ),
+]
 Preference = Annotated[
     str, typer.Option(help="total: the cheapest equilibrium. firm: where a cut is felt most.")
 ]
@@ -239,6 +246,7 @@ def plan(
     subject: Subject = None,
     goal: Goals = None,
     probability: Probability = 0.95,
+    judged: Judgement = "true",
     prefer: Preference = "total",
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
@@ -266,7 +274,7 @@ def plan(
     probability asked for, 1 when there is none: a goal is out of reach, or the probability is.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
-    _check_wanted(probability, prefer, time_limit)
+    _check_wanted(probability, judged, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
@@ -286,6 +294,7 @@ def plan(
         found = make_plan(
             basis,
             probability=probability,
+            judged=judged,  # type: ignore[arg-type]
             prefer=prefer,  # type: ignore[arg-type]
             seed=start,
             time_limit=time_limit,
@@ -315,13 +324,15 @@ def _show(found: Plan, files: list[tuple[str, str]], *, report: str | None, as_j
     )
 
 
-def _check_wanted(probability: float, prefer: str, time_limit: float) -> None:
+def _check_wanted(probability: float, judged: str, prefer: str, time_limit: float) -> None:
     """Refuse what no plan can be asked for before any pilot is trained for it."""
     if not 0 < probability < 1:
         raise InputError(
             f"--probability must be above 0 and below 1, as 0.95; got {probability:g}: no number "
             "of samples makes anything certain"
         )
+    if judged not in ("true", "measured"):
+        raise InputError(f'--judged must be "true" or "measured"; got {judged!r}')
     if prefer not in ("total", "firm"):
         raise InputError(f'--prefer must be "total" or "firm"; got {prefer!r}')
     check_time_limit(time_limit)
@@ -494,7 +505,7 @@ def _train_pilots(
 
     from fedaccord.frontier.from_federation import from_federation
 
-    kept = f", less those that are in {training.results} already"
+    kept = f", minus the runs already in {training.results}"
     there = Path(training.results).exists()
     announced = False
     with explain_interrupt(training.results), show_count(f"training pilots of {title}") as show:

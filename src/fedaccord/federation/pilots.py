@@ -6,6 +6,7 @@ common is what their contributions have. No audit counts them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,11 @@ FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
 # for plans often ask nothing of somebody, and under FedAvg two points, drawn again and again, are
 # far from none. Not too little, for there accuracy is mostly chance, which plans stay away from.
 WITHOUT, ALONE = (0.0, 0.3), (0.8, 0.1)
+# Among few clients, others with nothing at all: what a client reaches alone is then near a plan,
+# and tells most of what it needs. Each time through is at other levels, and later times have one
+# pilot of all clients in place of five. Linear theory over made-up federations found no design of
+# as many pilots that tells the total of a stable plan much better.
+FEW_WITHOUT, FEW_ALONE, AGAIN = (0.5, 0.7, 0.35), (0.35, 0.5, 0.7), 0.35
 FEW = 4
 # Near a plan every client brings one of these parts of what the plan asks of it.
 NEAR = (0.25, 1.0, 1.5)
@@ -52,10 +58,10 @@ def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
 
     All bring the same part of what they have (five pilots); each in turn brings nothing while the
     others bring some, which shows what it is worth to them; each in turn brings much while the
-    others bring little, which shows what it is worth to itself. That makes 2 k + 5, over and over
-    while the budget lasts. The more clients there are, the less each brings to most pilots. A
-    small budget has the first of them, in such an order that any number of them tells most of
-    what so few can.
+    others bring little or nothing, which shows what it is worth to itself. That makes 2 k + 5, over
+    and over while the budget lasts; among few clients at other levels each time. The more clients
+    there are, the less each brings to most pilots. A small budget has the first of them, in such an
+    order that any number of them tells most of what so few can.
 
     points: how many points each client has.
     budget: how many pilots.
@@ -63,8 +69,8 @@ def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
     sizes = [int(n) for n in points]
     if not sizes or min(sizes) < 1:
         raise InputError(f"pilots need clients that have points; got {sizes}")
-    once = [_part(sizes, levels) for levels in _levels(len(sizes))]
-    return [once[n % len(once)] for n in range(check_budget(budget))]
+    levels = itertools.islice(_levels(len(sizes)), check_budget(budget))
+    return [_part(sizes, one) for one in levels]
 
 
 def pilots_near(
@@ -240,15 +246,24 @@ def _whole_design(clients: int) -> int:
 
 
 def _levels(clients: int) -> Iterator[list[float]]:
-    """Return what part of its points each client brings, pilot by pilot, once through."""
+    """Return what part of its points each client brings, pilot by pilot, without end."""
     # Of more than FEW clients a tenth each would be more than any of them could need: what was a
     # tenth is then what FEW of them would bring, and what was all stays all.
     power = 1 + math.log10(max(clients, FEW) / FEW)
     (nothing, some), (much, little) = WITHOUT, ALONE
-    yield from ([level**power] * clients for level in FIRST_LEVELS)
-    yield from _each_in_turn(clients, nothing, some**power)
-    yield from ([level**power] * clients for level in MORE_LEVELS)
-    yield from _each_in_turn(clients, much, little**power)
+    if clients <= FEW:
+        some, much, little = FEW_WITHOUT[0], FEW_ALONE[0], 0.0
+    while True:
+        yield from ([level**power] * clients for level in FIRST_LEVELS)
+        yield from _each_in_turn(clients, nothing, some**power)
+        yield from ([level**power] * clients for level in MORE_LEVELS)
+        yield from _each_in_turn(clients, much, little**power)
+        if clients <= FEW:
+            break
+    for time in itertools.count(1):
+        yield [AGAIN] * clients
+        yield from _each_in_turn(clients, FEW_ALONE[time % len(FEW_ALONE)], 0.0)
+        yield from _each_in_turn(clients, 0.0, FEW_WITHOUT[time % len(FEW_WITHOUT)])
 
 
 def _each_in_turn(clients: int, own: float, others: float) -> Iterator[list[float]]:

@@ -100,7 +100,7 @@ def plan_roughly(measurement: Measurement) -> Vector:
     """
     limits = measurement.table.limits
     best = nearest_goals(measurement.benefits, measurement.curves, limits) - SHORT
-    wanted = np.minimum(measurement.goals + MARGIN * measurement.noise, best)
+    wanted = np.minimum(measurement.goals + MARGIN * measurement.noise(), best)
     game = MeasuredGame(
         measurement.benefits, measurement.curves, np.maximum(wanted, 0), limits=limits
     )

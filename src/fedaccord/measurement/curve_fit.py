@@ -93,8 +93,8 @@ def _parts(found: Stack) -> tuple[Vector, Vector, Vector, Vector]:
 
 
 @dataclass(frozen=True, eq=False)
-class Beforehand:
-    """What is thought of the parameters before any pilot is seen: a normal distribution.
+class Prior:
+    """What the parameters are expected to be before any pilot is seen: a normal distribution.
 
     centre: their means.
     root: a matrix R such that R R' is their covariance.
@@ -108,20 +108,23 @@ class Beforehand:
         """The inverse of the covariance."""
         return np.asarray(np.linalg.inv(self.root @ self.root.T))
 
-    def drawn(self, centre: Vector, count: int, rng: np.random.Generator) -> Stack:
-        """Draw parameters with this covariance round another centre."""
-        return np.asarray(centre + rng.standard_normal((count, len(centre))) @ self.root.T)
+    def draw(self, centre: Stack, wider: Vector, rng: np.random.Generator) -> Stack:
+        """Draw parameters round other centres, with this covariance times wider^2."""
+        drawn = rng.standard_normal((len(wider), len(self.root))) @ self.root.T
+        return np.asarray(centre + wider[:, None] * drawn)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """Tables of errors to be fitted at once, one row per fit.
 
-        minimise  sum_r ((err_r(x) - errors_r) / scatter_r)^2 + (x - centre)' precision (x - centre)
+        minimise  sum_r ((err_r(x) - errors_r) / scatter_r)^2
+                  + (x - centre)' precision (x - centre) / wider^2
 
     model: what is fitted.
     errors, scatter: what was measured, and its standard deviation.
-    centre, precision: what the parameters are thought to be beforehand, and how surely.
+    centre, precision: of the prior.
+    wider: by what factor the prior of each fit is wider than that.
     """
 
     model: CurveModel
@@ -129,6 +132,7 @@ class Task:
     scatter: Stack
     centre: Stack
     precision: Matrix
+    wider: Vector
 
     def at(self, found: Stack, which: Indices) -> tuple[Vector, Stack, Stack]:
         """Return the sum of squares of some fits, half its gradient, and Gauss' half curvature."""
@@ -137,10 +141,12 @@ class Task:
         slopes *= weights[:, :, None]
         gaps = (fitted - self.errors[which]) * weights
         away = found - self.centre[which]
-        pull = away @ self.precision
+        sureness = self.wider[which] ** -2.0
+        pull = (away @ self.precision) * sureness[:, None]
         sums = (gaps**2).sum(axis=1) + (away * pull).sum(axis=1)
         turned = slopes.transpose(0, 2, 1)
-        return sums, (turned @ gaps[:, :, None])[:, :, 0] + pull, turned @ slopes + self.precision
+        curvature = turned @ slopes + self.precision * sureness[:, None, None]
+        return sums, (turned @ gaps[:, :, None])[:, :, 0] + pull, curvature
 
 
 def least_squares(task: Task, start: Stack) -> tuple[Stack, Vector]:

@@ -149,12 +149,12 @@ def estimate_unbounded_worth(fit: AgentFit, other: int) -> tuple[float, float]:
     scaled[:, column] /= worth
     gaps = (fitted[0] - fit.errors) / fit.scatter
     rest = np.delete(np.arange(len(fit.found)), column)
-    root = fit.beforehand.root[rest]
+    root = fit.prior.root[rest]
     prior = np.linalg.inv(root @ root.T)
     curvature = scaled.T @ scaled
     curvature[np.ix_(rest, rest)] += prior
     gradient = scaled.T @ gaps
-    gradient[rest] += prior @ (fit.found - fit.beforehand.centre)[rest]
+    gradient[rest] += prior @ (fit.found - fit.prior.centre)[rest]
     inverse = np.linalg.pinv(curvature, hermitian=True)
     return worth - float(inverse[column] @ gradient), float(np.sqrt(inverse[column, column]))
 
@@ -239,14 +239,14 @@ def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
                     "on needs far from any pilot.",
                 )
         elif validation > 0:
-            explained = np.sqrt(1 / (validation * fit.variance))
-            noise = float(measurement.noise[agent])
-            if 1 / explained > EXCESS and noise > NOTICEABLE:
+            noise = float(measurement.noise("measured")[agent])
+            times = noise / float(measurement.measurement_noise[agent])
+            if times > EXCESS and noise > NOTICEABLE:
                 yield Doubt(
                     agent,
                     "poor-fit",
                     f"The accuracies of {name} scatter by {noise:.3f} round its curve, "
-                    f"{1 / explained:.1f} times what {validation:,.0f} validation points explain: "
+                    f"{times:.1f} times what {validation:,.0f} validation points explain: "
                     "runs differ, or no such curve describes them; make some pilots again to tell.",
                 )
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,48 +16,49 @@ from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
 from fedaccord.measurement.curve_fit import (
-    CURVE,
-    Beforehand,
     CurveModel,
+    Prior,
     Stack,
     Task,
     least_squares,
 )
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.measurement.pooling import Population, draw_widths, make_design
+from fedaccord.measurement.scatter import TYPICAL, Residuals, Scatter
+
+# By what a run is judged: its true accuracy, or one measurement of it.
+Judged: TypeAlias = Literal["true", "measured"]
 
 RESAMPLES = 200
-# What is thought of parameters before any pilot is seen, as standard deviations of logarithms:
-# of the floor (its odds), the error above it, the head and the pace.
-SPREAD = np.array([1.5, 2.0, 2.0, 0.7])
+# What parameters are expected to be before any pilot is seen: the floor as a part of the lowest
+# errors, the head as a part of the samples in mid-pilots, the pace.
 FLOOR, HEAD, PACE = 0.4, 0.3, 0.5
 # A sample of another's is worth 0.5 / sqrt(k - 1) of an own one: 0.29 among four, 0.13 among
-# sixteen. That may be wrong by a factor of 3 or so for all together, and of 2 for each.
-WORTH, WORTH_SPREAD = 0.5, (1.2, 0.7)
-# Where histograms say what it should be worth, 0.02 at least.
-HINT_SPREAD, LEAST_HINT = (0.5, 0.5), 0.02
-# Validation points that explain the scatter of accuracies where nothing else is known of it, and
-# how many pilots' worth of evidence that is.
-VALIDATION, EVIDENCE = 400.0, 2.0
+# sixteen. Where histograms say what it should be worth, 0.02 at least.
+WORTH, LEAST_HINT = 0.5, 0.02
+# Rounds of fitting all agents, learning what they have in common, and fitting again.
+ROUNDS = 8
 # Accuracies near 0 or 1 scatter little, but not as little as the formula says.
 LEAST_VARIANCE = 0.01
-PASSES = 3
+# Standard errors are taken as if this many more pilots had been seen.
+EVIDENCE = 2.0
 # The unknowns of all agents grow with the square of how many there are, and the time with more.
 MOST_AGENTS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Fits to pilots drawn anew, B of them: how else the same pilots could have come out.
+    """B fits to pilots drawn again from the fit: how else the same pilots could have come out.
 
     benefits: (B, k, k).
     curves: (B, k, 4), parts (floor, height, head, pace).
-    noise: (B, k), standard deviations of one run's accuracy at the goals.
+    training: (B, k), how far runs scatter in true accuracy, standard deviations.
     """
 
     benefits: Stack
     curves: Stack
-    noise: Stack
+    training: Stack
 
     def __len__(self) -> int:
         return len(self.benefits)
@@ -92,26 +94,33 @@ class AgentFit:
     """What was found for one agent.
 
     model: the curve that was fitted.
+    centre: what its parameters are expected to be, by the scale of its errors and samples.
+    prior: the same, in the light of what all agents have in common.
     found: its parameters.
-    beforehand: what was thought of them before the fit.
+    information: what the pilots tell of them, the inverse of a covariance.
     errors: 1 - accuracy in the pilots in which it was measured.
     pilots: the places of those pilots in the table.
-    variance: of one run's accuracy, at an accuracy a: variance * a * (1 - a).
-    freedom: the degrees of freedom that the variance is known with.
+    parameters: how many parameters the pilots decided; the prior decides the others.
+    training: the standard deviation of the true accuracy from run to run.
+    validation: how many points an accuracy is measured on; infinite where that is not known, and
+        training holds both.
     """
 
     model: CurveModel
+    centre: Vector
+    prior: Prior
     found: Vector
-    beforehand: Beforehand
+    information: Matrix
     errors: Vector
     pilots: Indices
-    variance: float
-    freedom: float
+    parameters: float
+    training: float
+    validation: float
 
     @property
-    def parameters(self) -> float:
-        """How many parameters the pilots decided; the others are as thought beforehand."""
-        return EVIDENCE + len(self.errors) - self.freedom
+    def freedom(self) -> float:
+        """The degrees of freedom with which the scatter is known."""
+        return EVIDENCE + len(self.errors) - self.parameters
 
     @cached_property
     def fitted(self) -> Vector:
@@ -119,9 +128,14 @@ class AgentFit:
         return np.asarray(self.model.errors(self.found[None])[0])
 
     @cached_property
+    def measuring(self) -> Vector:
+        """The variance of measuring each accuracy."""
+        return _shape(self.fitted) / self.validation
+
+    @cached_property
     def scatter(self) -> Vector:
         """The standard deviation of each accuracy round the curve."""
-        return np.asarray(np.sqrt(self.variance * _shape(self.fitted)))
+        return np.sqrt(self.training**2 + self.measuring)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +145,10 @@ class Measurement(Displayed):
     table: the pilots, with goals, limits and costs.
     benefits: W as fitted, k x k.
     curves: (k, 4) as fitted, parts (floor, height, head, pace).
-    noise: (k,), the standard deviation of one run's accuracy round the curve, at the goal.
-    resamples: fits to pilots drawn anew.
+    training_noise: (k,), the standard deviation of a run's true accuracy round the curve.
+    measurement_noise: (k,), the standard deviation that measuring it on the agent's validation
+        points adds at the goal; 0 where their number is not known, and training noise holds both.
+    resamples: fits to pilots drawn again.
     fits: what was found for each agent, in the numbers of the fit.
     seed: of the resamples.
     """
@@ -140,7 +156,8 @@ class Measurement(Displayed):
     table: PilotTable
     benefits: Matrix
     curves: Matrix
-    noise: Vector
+    training_noise: Vector
+    measurement_noise: Vector
     resamples: Resamples
     fits: tuple[AgentFit, ...]
     seed: int
@@ -193,13 +210,21 @@ class Measurement(Displayed):
             agent = self.agents[int(np.argmax(np.isnan(self.goals)))]
             raise InputError(f"{agent} has no goal: say which accuracy it wants, as with_goals can")
 
+    def noise(self, judged: Judged = "true") -> Vector:
+        """Return how far one run scatters round the curve at the goals, standard deviations (k,).
+
+        judged: by its true accuracy, or as measured once on the agent's validation points.
+        """
+        measuring = self.measurement_noise if judged == "measured" else 0.0
+        return frozen(np.hypot(self.training_noise, measuring))
+
     def accuracies(self, contributions: ArrayLike) -> Matrix:
         """Return the accuracies (B, k) that all resamples expect.
 
         contributions: theta (k,), or one for each resample (B, k).
         """
         given = as_numbers(contributions, "contributions")
-        theirs = np.broadcast_to(given, self.resamples.noise.shape)
+        theirs = np.broadcast_to(given, self.resamples.training.shape)
         samples = np.einsum("bij,bj->bi", self.resamples.benefits, theirs)
         return predict_accuracies(self.resamples.curves, samples)
 
@@ -235,10 +260,8 @@ class Measurement(Displayed):
         goals: one accuracy for all, one per agent, or some by name.
         """
         table = self.table.with_goals(goals)
-        noise = _find_noise(self.fits, table.goals)
-        ratio = noise / self.noise
-        resamples = dataclasses.replace(self.resamples, noise=frozen(self.resamples.noise * ratio))
-        return dataclasses.replace(self, table=table, noise=noise, resamples=resamples)
+        noise = _find_measurement_noise(self.fits, table.goals)
+        return dataclasses.replace(self, table=table, measurement_noise=noise)
 
 
 def fit_curves(
@@ -272,22 +295,26 @@ def fit_curves(
         )
     if resamples < 1:
         raise InputError(f"resamples must be at least 1; got {resamples}")
-    fits = tuple(_fit_agent(table, agent, hint) for agent in range(table.size))
-    streams = np.random.default_rng(seed).spawn(table.size)
-    drawn = [_resample(fit, resamples, rng) for fit, rng in zip(fits, streams, strict=True)]
-    noise = _find_noise(fits, table.goals)
-    factors = np.stack([factor for _, factor in drawn], axis=1)
+    agents = [_describe_agent(table, agent, hint) for agent in range(table.size)]
+    fits, scatter, population = _fit_together(agents, hinted=hint is not None)
+    rng = np.random.default_rng(seed)
+    training = scatter.draw(resamples, rng)
+    shifts = population.draw_shifts(resamples, rng)
+    wider = draw_widths(table.size, resamples, rng)
+    drawn = [
+        _resample(fit, training[:, i], shifts, wider, stream)
+        for i, (fit, stream) in enumerate(zip(fits, rng.spawn(table.size), strict=True))
+    ]
     return Measurement(
         table=table,
         benefits=frozen(np.stack([f.model.benefits(f.found[None])[0] for f in fits])),
         curves=frozen(np.stack([f.model.curves(f.found[None])[0] for f in fits])),
-        noise=noise,
+        training_noise=frozen(np.array([f.training for f in fits])),
+        measurement_noise=_find_measurement_noise(fits, table.goals),
         resamples=Resamples(
-            benefits=frozen(
-                _stack(f.model.benefits(x) for f, (x, _) in zip(fits, drawn, strict=True))
-            ),
-            curves=frozen(_stack(f.model.curves(x) for f, (x, _) in zip(fits, drawn, strict=True))),
-            noise=frozen(noise * factors),
+            benefits=frozen(_stack(f.model.benefits(x) for f, x in zip(fits, drawn, strict=True))),
+            curves=frozen(_stack(f.model.curves(x) for f, x in zip(fits, drawn, strict=True))),
+            training=frozen(training),
         ),
         fits=fits,
         seed=seed,
@@ -303,13 +330,15 @@ def _shape(errors: Vector) -> Vector:
     return np.asarray(np.maximum(errors * (1 - errors), LEAST_VARIANCE))
 
 
-def _find_noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:
+def _find_measurement_noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:
+    """Return what measuring adds at the goals; in mid-pilots where there is no goal."""
     middles = np.array([float(np.median(fit.fitted)) for fit in fits])
-    at = np.where(np.isnan(goals), middles, 1 - goals)
-    return frozen(np.sqrt(np.array([fit.variance for fit in fits]) * _shape(at)))
+    points = np.array([fit.validation for fit in fits])
+    return frozen(np.sqrt(_shape(np.where(np.isnan(goals), middles, 1 - goals)) / points))
 
 
-def _fit_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
+def _describe_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
+    """Return an agent's pilots and the centre of its prior, with nothing fitted yet."""
     pilots = np.flatnonzero(~np.isnan(table.accuracies[:, agent]))
     if len(pilots) == 0:
         raise InputError(
@@ -324,60 +353,85 @@ def _fit_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
     samples = given @ worth
     reference = float(np.median(samples[samples > 0])) if samples.any() else 1.0
     model = CurveModel(given, agent, reference)
-    beforehand = _make_prior(model, errors, worth, hint is not None)
-    return _fit_weighted(model, errors, pilots, beforehand, float(table.validation[agent]))
-
-
-def _make_prior(model: CurveModel, errors: Vector, worth: Vector, hinted: bool) -> Beforehand:
-    """Return what parameters are thought to be before the fit, all but the worth by their scale."""
-    samples = model.contributions @ worth
     best = max(float(errors[samples >= np.quantile(samples, 0.75)].mean()), 0.01)
     middle = max(float(np.median(errors)), 0.02)
-    scale = [np.log(0.6 * middle), np.log(HEAD * model.reference), np.log(PACE)]
-    others = model.others
-    centre = np.concatenate([[_logit(FLOOR * best)], scale, np.log(worth[others])])
-    covariance = np.zeros((len(centre), len(centre)))
-    covariance[range(CURVE), range(CURVE)] = SPREAD**2
-    common, apart = HINT_SPREAD if hinted else WORTH_SPREAD
-    covariance[CURVE:, CURVE:] = common**2 + apart**2 * np.eye(len(others))
-    return Beforehand(centre, np.asarray(np.linalg.cholesky(covariance)))
+    scale = [np.log(0.6 * middle), np.log(HEAD * reference), np.log(PACE)]
+    centre = np.concatenate([[_logit(FLOOR * best)], scale, np.log(worth[model.others])])
+    points = float(table.validation[agent])
+    return AgentFit(
+        model=model,
+        centre=centre,
+        prior=Prior(centre, np.eye(len(centre))),
+        found=centre,
+        information=np.zeros((len(centre), len(centre))),
+        errors=errors,
+        pilots=pilots,
+        parameters=0.0,
+        training=TYPICAL,
+        validation=np.inf if np.isnan(points) else points,
+    )
 
 
-def _fit_weighted(
-    model: CurveModel, errors: Vector, pilots: Indices, beforehand: Beforehand, known: float
-) -> AgentFit:
-    """Fit, see how far the accuracies scatter, and fit again with the weights that this says."""
-    least = 0.0 if np.isnan(known) else 1 / known
-    variance, freedom = least or 1 / VALIDATION, EVIDENCE
-    shape = _shape(np.full(len(errors), float(np.median(errors))))
-    starts = _starts(beforehand.centre)
-    for _ in range(PASSES):
-        task = _make_task(model, errors, np.sqrt(variance * shape), beforehand, len(starts))
-        all_found, sums = least_squares(task, starts)
-        found = np.asarray(all_found[int(np.argmin(sums))])
-        fitted = model.errors(found[None])[0]
-        shape = _shape(fitted)
-        freedom = EVIDENCE + len(errors) - _parameters_used(task, found)
-        squares = float(((errors - fitted) ** 2 / shape).sum())
-        # No run scatters less than its validation points do.
-        variance = max((squares + EVIDENCE * (least or 1 / VALIDATION)) / freedom, least)
-        starts = found[None]
-    return AgentFit(model, found, beforehand, errors, pilots, variance, freedom)
+def _fit_together(
+    agents: list[AgentFit], *, hinted: bool
+) -> tuple[tuple[AgentFit, ...], Scatter, Population]:
+    """Fit every agent, learn what they have in common, and fit again in the light of that."""
+    population = Population.before(hinted=hinted)
+    fits = tuple(
+        _fit_agent(agent, population.marginal_prior(agent.centre), _list_starts(agent.centre))
+        for agent in agents
+    )
+    for _ in range(ROUNDS):
+        population = population.learn(fits)
+        # What agents share was found in their residuals as well.
+        shared = population.parameters / sum(len(fit.errors) for fit in fits)
+        scatter = Scatter.split([_find_residuals(fit, shared) for fit in fits])
+        fits = tuple(
+            _fit_agent(
+                dataclasses.replace(fit, training=float(training)),
+                population.prior(fit.centre),
+                fit.found[None],
+            )
+            for fit, training in zip(fits, scatter.expected, strict=True)
+        )
+    return fits, scatter, population
 
 
-def _make_task(
-    model: CurveModel, errors: Vector, scatter: Vector, beforehand: Beforehand, count: int
-) -> Task:
-    """Ask for the same fit so many times, to be started from different places."""
-
-    def tiled(row: Vector) -> Stack:
-        return np.tile(row, (count, 1))
-
-    centre = tiled(beforehand.centre)
-    return Task(model, tiled(errors), tiled(scatter), centre, beforehand.precision)
+def _find_residuals(fit: AgentFit, shared: float) -> Residuals:
+    """Return how far an agent's pilots are from its curve, and how free they were to be there."""
+    _, slopes = fit.model.slopes(fit.found[None])
+    scaled = slopes[0] / fit.scatter[:, None]
+    inverse = np.linalg.inv(fit.information + fit.prior.precision)
+    used = np.einsum("ri,ij,rj->r", scaled, inverse, scaled) + shared
+    return Residuals((fit.errors - fit.fitted) ** 2, np.maximum(1 - used, 0.0), fit.measuring)
 
 
-def _starts(centre: Vector) -> Stack:
+def _fit_agent(fit: AgentFit, prior: Prior, starts: Stack) -> AgentFit:
+    """Fit the curve again with a prior, and weights by how far the last curve says runs scatter."""
+
+    def repeat(row: Vector) -> Stack:
+        return np.tile(row, (len(starts), 1))
+
+    task = Task(
+        fit.model,
+        repeat(fit.errors),
+        repeat(fit.scatter),
+        repeat(prior.centre),
+        prior.precision,
+        np.ones(len(starts)),
+    )
+    all_found, sums = least_squares(task, starts)
+    found = np.asarray(all_found[int(np.argmin(sums))])
+    _, _, curvature = task.at(found[None], np.zeros(1, dtype=np.intp))
+    information = curvature[0] - task.precision
+    # The trace of the hat matrix.
+    used = float(np.trace(np.linalg.solve(curvature[0], information)))
+    return dataclasses.replace(
+        fit, prior=prior, found=found, information=information, parameters=used
+    )
+
+
+def _list_starts(centre: Vector) -> Stack:
     """Return a few places to start from: fast and slow curves, low and high floors."""
     starts = [centre]
     for pace in (-0.7, 0.7):
@@ -389,31 +443,26 @@ def _starts(centre: Vector) -> Stack:
     return np.array(starts)
 
 
-def _parameters_used(task: Task, found: Vector) -> float:
-    """Return how many parameters the pilots decided: the trace of the hat matrix."""
-    _, _, curvature = task.at(found[None], np.zeros(1, dtype=np.intp))
-    information = curvature[0] - task.precision
-    return float(np.trace(np.linalg.solve(curvature[0], information)))
+def _resample(
+    fit: AgentFit, training: Vector, shifts: Matrix, wider: Vector, rng: np.random.Generator
+) -> Stack:
+    """Return the parameters of fits to pilots drawn again, one row each.
 
-
-def _resample(fit: AgentFit, count: int, rng: np.random.Generator) -> tuple[Stack, Vector]:
-    """Fit pilots drawn anew; give the parameters, and by what factor their noise differs.
-
-    What was thought beforehand is drawn anew as well: where the pilots say nothing of a parameter,
-    the resamples are then as far apart as it might be.
+    The prior is drawn again as well: where the pilots say nothing of a parameter, the resamples
+    are then as far apart as it might be.
     """
-    factor = np.sqrt(fit.freedom / rng.chisquare(fit.freedom, size=count))
     # Pilots with the same contributions are drawn as their mean, which says as much of the curve.
     rows, first, times = np.unique(
         fit.model.contributions, axis=0, return_index=True, return_counts=True
     )
-    scatter = factor[:, None] * (fit.scatter[first] / np.sqrt(times))
+    scatter = np.sqrt((training[:, None] ** 2 + fit.measuring[first]) / times)
     errors = fit.fitted[first] + scatter * rng.standard_normal(scatter.shape)
-    centre = fit.beforehand.drawn(fit.found, count, rng)
+    around = fit.found + shifts @ make_design(len(fit.found)).T
+    centre = fit.prior.draw(around, wider, rng)
     model = dataclasses.replace(fit.model, contributions=rows)
-    task = Task(model, errors, scatter, centre, fit.beforehand.precision)
-    found, _ = least_squares(task, np.tile(fit.found, (count, 1)))
-    return found, factor
+    task = Task(model, errors, scatter, centre, fit.prior.precision, wider)
+    found, _ = least_squares(task, np.tile(fit.found, (len(shifts), 1)))
+    return found
 
 
 def _logit(share: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,20 +15,21 @@ from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals, predict_accuracies
-from fedaccord.measurement.fit import Measurement, Unreachable
+from fedaccord.measurement.fit import Judged, Measurement, Unreachable
+from fedaccord.planning.margins import Aim, MarginSearch
 from fedaccord.planning.probabilities import (
-    Aim,
     Chances,
     Estimate,
     Estimates,
-    find_margin,
     lower_goals,
     spread,
     spread_of,
 )
-from fedaccord.planning.result import Outcome, Plan, Tradeoff
+from fedaccord.planning.result import Certainty, Outcome, Plan, Tradeoff
 from fedaccord.planning.selection import (
+    MOST_AGENTS,
     Equilibria,
+    continue_equilibria,
     find_equilibria,
     find_optimal_totals,
     follow_equilibria,
@@ -38,6 +40,8 @@ __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
 Prefer: TypeAlias = Literal["total", "firm"]
 
 LEVELS = (0.75, 0.5, 0.25)
+# The probabilities whose price is told, beside the one that is asked for.
+CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # Of more equilibria than this, only the cheapest are weighed against each other.
 MOST_WEIGHED = 64
 # Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
@@ -56,6 +60,7 @@ def make_plan(
     subject: Measurement | LinearGame,
     *,
     probability: float = 0.95,
+    judged: Judged = "true",
     prefer: Prefer = "total",
     levels: Sequence[float] = LEVELS,
     seed: int = 0,
@@ -64,14 +69,16 @@ def make_plan(
 ) -> Plan:
     """Plan who gives how much, so that nobody could give less and all reach their goals.
 
-    Agents aim z times their noise above their goals, with the least z at which
+    Targets are z times an agent's noise above its goal, with the least z at which
 
-        P(all satisfied in one run) >= probability
+        P(all agents reach their goals in one run) >= probability
 
     over what the curves may be, by the resamples of the fit, and over how a run turns out.
 
     subject: what pilots measured; or a game as it is, of which no probability is known.
     probability: that all reach their goals in one run.
+    judged: "true" where an agent's goal is about the model's accuracy on its distribution;
+        "measured" where it is about one measurement on its validation points, which scatters more.
     prefer: which equilibrium: "total" for the cheapest, "firm" for the one whose contributors are
         least able to cut to the lowest level.
     levels: the parts of its contribution that an agent might cut to.
@@ -79,18 +86,20 @@ def make_plan(
     time_limit: seconds for each solver.
     assumed: sentences on what was assumed in making the game.
     """
-    options = _check_options(probability, prefer, levels, seed)
+    options = _check_options(probability, judged, prefer, levels, seed)
     return _Planner(subject, options, time_limit, tuple(assumed)).plan()
 
 
 def _check_options(
-    probability: float, prefer: str, levels: Sequence[float], seed: int
+    probability: float, judged: str, prefer: str, levels: Sequence[float], seed: int
 ) -> dict[str, Any]:
     if not 0 < probability < 1:
         raise InputError(
             f"probability must be above 0 and below 1, as 0.95; got {probability:g}: no number of "
             "samples makes anything certain"
         )
+    if judged not in get_args(Judged):
+        raise InputError(f'judged must be "true" or "measured"; got {judged!r}')
     if prefer not in get_args(Prefer):
         raise InputError(f'prefer must be "total" or "firm"; got {prefer!r}')
     given = sorted({float(level) for level in levels}, reverse=True)
@@ -98,7 +107,13 @@ def _check_options(
         raise InputError(f"levels must be parts, at least 0 and below 1; got {list(levels)}")
     if seed < 0:
         raise InputError(f"seed must be a whole number of 0 or more; got {seed}")
-    return {"probability": probability, "prefer": prefer, "levels": tuple(given), "seed": seed}
+    return {
+        "probability": probability,
+        "judged": judged,
+        "prefer": prefer,
+        "levels": tuple(given),
+        "seed": seed,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +129,11 @@ class _Planner:
     def measurement(self) -> Measurement | None:
         return self.subject if isinstance(self.subject, Measurement) else None
 
-    @property
+    @cached_property
     def chances(self) -> Chances | None:
-        return None if self.measurement is None else Chances.of(self.measurement)
+        if self.measurement is None:
+            return None
+        return Chances.of(self.measurement, self.options["judged"])
 
     def plan(self) -> Plan:
         if missed := _find_unreachable(self.subject):
@@ -124,10 +141,11 @@ class _Planner:
         game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
         bare = _round_box(game)
         solutions = self._solve(bare)
-        aim = self._find_aim(bare, solutions["stable"])
-        if isinstance(aim, str):
-            return self._describe_none(bare, solutions, aim)
-        return self._describe(bare, solutions, aim)
+        found = self._find_aims(bare, solutions["stable"])
+        if isinstance(found, str):
+            return self._describe_none(bare, solutions, found)
+        aim, certainties = found
+        return replace(self._describe(bare, solutions, aim), certainties=certainties)
 
     # Without a plan.
 
@@ -173,38 +191,63 @@ class _Planner:
             "envy-free": solve_envy_free(bare, time_limit=self.time_limit),
         }
 
-    def _find_aim(self, bare: LinearGame, stable: Solution) -> Aim | str:
-        """Choose the equilibrium and the margin; or say why there is none."""
+    def _find_aims(
+        self, bare: LinearGame, stable: Solution
+    ) -> tuple[Aim, tuple[Certainty, ...]] | str:
+        """Choose the equilibrium and the margin, and price other certainties; or say why not."""
         reasons: list[str] = []
+        known = np.zeros((0, bare.size))
 
-        def aim_at(z: float, game: LinearGame) -> Aim | None:
+        def aim_at(z: float, game: LinearGame, *, thorough: bool = False) -> Aim | None:
+            nonlocal known
             if far := self._explain_too_far(game, FARTHEST_AIM if z else FARTHEST):
                 reasons.append(far)
                 return None
-            found = find_equilibria(
-                game,
-                time_limit=self.time_limit,
-                seed=self.options["seed"],
-                cheapest=stable if game is bare else None,
-            )
+            found = None if thorough else continue_equilibria(game, known)
+            if found is None:
+                found = find_equilibria(
+                    game,
+                    time_limit=self.time_limit,
+                    seed=self.options["seed"],
+                    cheapest=stable if game is bare else None,
+                )
+                if game.size > MOST_AGENTS:
+                    known = found.contributions
             if not len(found):
                 reasons.append(found.reason)
                 return None
-            chosen = self._choose(game, found)
-            given = round_to_samples(game, found.contributions[chosen])
-            everyone = self.chances.everyone(given).mean() if self.chances else np.nan
-            return Aim(z, game, found, chosen, given, float(everyone))
+            return self._make_aim(z, game, found)
 
         if self.measurement is None or not isinstance(bare, MeasuredGame):
             aim = aim_at(0.0, bare)
-        else:
-            aim = find_margin(
-                bare,
-                self.measurement.noise,
-                probability=self.options["probability"],
-                aim_at=aim_at,
-            )
-        return reasons[0] if aim is None else aim
+            return reasons[0] if aim is None else (aim, ())
+        search = MarginSearch(bare, self.measurement.noise(self.options["judged"]), aim_at)
+        asked = self.options["probability"]
+        aim = search.find(asked)
+        if aim is None:
+            return reasons[0]
+        if aim.z and bare.size > MOST_AGENTS:
+            # On the way there only equilibria like those without a margin were looked at.
+            best = aim_at(aim.z, aim.game, thorough=True)
+            if best is not None and best.everyone >= min(asked, aim.everyone):
+                aim = best
+        certainties = tuple(
+            self._price(level, aim if level == asked else search.find(level))
+            for level in sorted({*CERTAINTIES, asked})
+        )
+        return aim, certainties
+
+    def _make_aim(self, z: float, game: LinearGame, found: Equilibria) -> Aim:
+        chosen = self._choose(game, found)
+        given = round_to_samples(game, found.contributions[chosen])
+        everyone = np.nan if self.chances is None else self.chances.everyone(given).mean()
+        return Aim(z, game, found, chosen, given, float(everyone))
+
+    def _price(self, level: float, aim: Aim | None) -> Certainty:
+        if aim is None or aim.everyone < level:
+            return Certainty(level)
+        given = frozen(aim.contributions)
+        return Certainty(level, given, aim.game.total(given), aim.everyone, self._find_cut(given))
 
     def _explain_too_far(self, game: LinearGame, farthest: float) -> str:
         """Return why, where an agent needs so much more than the pilots had that no curve tells."""

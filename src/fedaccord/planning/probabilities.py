@@ -2,35 +2,26 @@
 
 Each resample of the fit is a world that may be the true one, all of them equally likely; in it
 
-    P(i satisfied) = Phi((a_i(theta) - mu_i) / s_i)
+    P(i reaches its goal) = Phi((a_i(theta) - mu_i) / s_i)
 
-with a_i the accuracy that the curve promises and s_i the scatter of single runs round it. Runs
-scatter independently from agent to agent; where they go up and down together, all are satisfied
+with a_i the accuracy that the curve promises and s_i the scatter of single runs round it: of their
+true accuracies, or of what is measured on the agent's validation points. Runs scatter
+independently from agent to agent; where they go up and down together, all agents reach their goals
 together more often than is said here. Where some pilots failed altogether, as training that
-diverges does, one more run fails as often, and satisfies nobody then.
-
-So that one run satisfies all as often as asked, every agent aims z times its own noise above its
-goal, with one z for all; z is the least that gives the probability asked for, or comes near the
-largest that there is a plan for. Who cannot reach what it aims at, though it gives all it can,
-aims at what it does reach.
+diverges does, one more run fails as often, and no agent reaches its goal then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from scipy.special import ndtr
 
 from fedaccord._checks import Matrix, Vector, frozen
-from fedaccord.errors import InputError
-from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame, find_needs, predict_accuracies
+from fedaccord.games.measured import find_needs, predict_accuracies
 from fedaccord.measurement.curve_fit import Stack
-from fedaccord.measurement.fit import Measurement
-from fedaccord.planning.selection import Equilibria, settle_within
+from fedaccord.measurement.fit import Judged, Measurement
 
 # What intervals leave out on either side: they hold what they are about with 95 %.
 TAIL = 0.025
@@ -122,11 +113,21 @@ class Chances:
     finishing: float = 1.0
 
     @classmethod
-    def of(cls, measurement: Measurement) -> Chances:
-        """Take the resamples of a fit."""
+    def of(cls, measurement: Measurement, judged: Judged = "true") -> Chances:
+        """Take the resamples of a fit.
+
+        measurement: the fit.
+        judged: whether a run is judged by its true accuracy, or as measured once.
+        """
         drawn = measurement.resamples
-        finishing = measurement.table.finishing
-        return cls(measurement.goals, drawn.noise, drawn.benefits, drawn.curves, finishing)
+        measuring = measurement.measurement_noise if judged == "measured" else 0.0
+        return cls(
+            goals=measurement.goals,
+            noise=np.hypot(drawn.training, measuring),
+            benefits=drawn.benefits,
+            curves=drawn.curves,
+            finishing=measurement.table.finishing,
+        )
 
     def needs(self, margins: Vector) -> Matrix:
         """Return the effective samples that goals and margins take in each world, B x k."""
@@ -195,133 +196,3 @@ def lower_goals(runs: Matrix, goals: Vector, probability: float) -> Vector:
 
 def _lower_to_part(runs: Matrix, goals: Vector, part: float) -> Vector:
     return np.minimum(goals, np.quantile(runs, 1 - part, axis=0, method="inverted_cdf"))
-
-
-# The first z tried after 0, how far z may go, and how finely it is told.
-FIRST = 0.5
-FARTHEST = 64.0
-FINE = 0.005
-# Where the probability asked for cannot be had, a plan that comes this near to the largest will do:
-# the last hundredth may take all that everybody has.
-NEAR = 0.01
-# What sums of samples may be off by, relative to their value: less than what equilibria may be off
-# by, or a goal lowered by this would leave none that is exact.
-SLACK = 1e-11
-
-
-@dataclass(frozen=True, eq=False)
-class Aim:
-    """A plan for one margin.
-
-    z: how many times its noise everybody aims above its goal.
-    game: with these margins.
-    equilibria: those of the game that were found.
-    chosen: which of them.
-    contributions: the chosen one in whole numbers.
-    everyone: the probability that one run satisfies all; NaN where nothing is known of it.
-    """
-
-    z: float
-    game: LinearGame
-    equilibria: Equilibria
-    chosen: int
-    contributions: Vector
-    everyone: float
-
-    @property
-    def real(self) -> Vector:
-        """The chosen equilibrium, before it is rounded."""
-        return np.asarray(self.equilibria.contributions[self.chosen])
-
-
-def find_margin(
-    game: MeasuredGame,
-    noise: Vector,
-    *,
-    probability: float,
-    aim_at: Callable[[float, LinearGame], Aim | None],
-) -> Aim | None:
-    """Find the least z at which a plan satisfies all with a probability.
-
-    Where none does, the least that comes near the largest probability that can be had. None where
-    there is no plan even without a margin.
-
-    game: with no margins.
-    noise: how far single runs scatter, agent by agent.
-    probability: what is asked.
-    aim_at: makes the plan of a z and its game; None where there is none.
-    """
-
-    @cache
-    def at(z: float) -> Aim | None:
-        try:
-            aim = aim_at(z, game.replace(margins=game.margins + z * noise) if z else game)
-        except InputError:
-            # Somebody would aim above what its curve reaches, or above an accuracy of one.
-            aim = None
-        lowered = lower_to_limits(game, z * noise) if aim is None and z else None
-        return aim if lowered is None else aim_at(z, lowered)
-
-    here = at(0.0)
-    if here is None or not noise.any():
-        return here
-    found = _search_up(here, probability, at)
-    return found if found.everyone >= probability else _search_up(here, found.everyone - NEAR, at)
-
-
-def _search_up(here: Aim, probability: float, at: Callable[[float], Aim | None]) -> Aim:
-    """Return the plan with the least z that has a probability; where none has, the likeliest seen.
-
-    here: the plan without a margin.
-    """
-    if here.everyone >= probability:
-        return here
-    low, z = here, FIRST
-    while z <= FARTHEST:
-        there = at(z)
-        if there is None or there.everyone >= probability:
-            return _bisect(low, z, there, probability, at)
-        low, z = (there if there.everyone > low.everyone else low), 2 * z
-    return low
-
-
-def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
-    """Return the game in which who gives all it can aims at what it reaches; None if below goals.
-
-    Best response with limits comes to rest where some are short at their limits; that is an
-    equilibrium once these aim at no more than they have there.
-
-    game: with the margins it has without these.
-    margins: by how much all would aim higher.
-    """
-    benefits, goals = game.dense_benefits, game.goals + game.margins
-    needs = find_needs(game.rows, np.minimum(goals + margins, 1.0))
-    if not (np.isfinite(needs) | np.isfinite(game.limits)).all():
-        return None
-    given = settle_within(benefits, needs, game.minimums, game.limits, game.minimums)
-    if given is None:
-        return None
-    has = benefits @ given
-    short = has < needs * (1 - SLACK)
-    # A hair less, so that rounding leaves nobody short of what it has.
-    reached = predict_accuracies(game.rows, has * (1 - SLACK))
-    above = np.where(short, reached - goals, margins)
-    return None if (above < 0).any() else game.replace(margins=game.margins + above)
-
-
-def _bisect(
-    low: Aim, z: float, high: Aim | None, probability: float, at: Callable[[float], Aim | None]
-) -> Aim:
-    """Halve the distance between too little and enough, or too much for there to be a plan."""
-    start, best = low.z, low
-    while z - start > FINE:
-        middle = (start + z) / 2
-        there = at(middle)
-        if there is not None and there.everyone >= probability:
-            z, high = middle, there
-        elif there is None and high is None:
-            z = middle
-        else:
-            start = middle
-            best = best if there is None or there.everyone < best.everyone else there
-    return best if high is None else high

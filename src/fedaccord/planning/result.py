@@ -22,6 +22,7 @@ from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
 from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.probabilities import Estimate, Estimates
+from fedaccord.wording import Words
 
 
 class Outcome(Enum):
@@ -88,6 +89,30 @@ class Tradeoff:
 
 
 @dataclass(frozen=True, eq=False)
+class Certainty:
+    """What it takes that all agents reach their goals with a probability.
+
+    probability: the one asked for.
+    contributions: what each agent gives, in whole samples; None where no stable plan was found that
+        has the probability.
+    total: what that costs.
+    everyone: the probability that one run satisfies all, at least the one asked for.
+    cut: the mean probability that a contributor that gives only the least level of its share
+        reaches its goal.
+    """
+
+    probability: float
+    contributions: Vector | None = None
+    total: float | None = None
+    everyone: float | None = None
+    cut: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for machines."""
+        return {**vars(self), "contributions": _list(self.contributions)}
+
+
+@dataclass(frozen=True, eq=False)
 class Plan(Displayed):
     """Who gives how much, and how sure that is.
 
@@ -97,7 +122,7 @@ class Plan(Displayed):
     game: what the plan is an equilibrium of: goals with margins, limits in whole samples.
     bare: the same without margins; where a goal is out of reach, the goals lowered to what is not.
     outcome: what came of planning.
-    options: probability, prefer, levels and seed, as asked.
+    options: probability, judged, prefer, levels and seed, as asked.
     contributions: the plan in whole samples; None where there is none.
     whole: whether nobody could give even one sample less; otherwise it is merely rounded up.
     z: how many times its noise everybody aims above its goal.
@@ -121,6 +146,7 @@ class Plan(Displayed):
     cuts: by level, the probability that each reaches its goal though it gives only that part.
     tradeoffs: the equilibria to choose from, the cheapest first.
     complete: whether these are all there are.
+    certainties: what other probabilities that all agents reach their goals would take.
     nearest: the accuracy each would reach if all gave as much as they can.
     unreachable: agents whose goals are out of reach.
     ceiling: the probability that all are satisfied if all give as much as they can; None where
@@ -129,6 +155,7 @@ class Plan(Displayed):
     reason: why there is no plan, where there is none.
     measurement: what the pilots say; None without pilots.
     assumed: sentences on what was assumed, by whoever made the game.
+    words: what sentences and tables call agents and samples.
     """
 
     game: LinearGame
@@ -156,6 +183,7 @@ class Plan(Displayed):
     cuts: Mapping[float, Vector] = field(default_factory=dict)
     tradeoffs: tuple[Tradeoff, ...] = ()
     complete: bool = True
+    certainties: tuple[Certainty, ...] = ()
     nearest: Estimates | None = None
     unreachable: tuple[Unreachable, ...] = ()
     ceiling: Estimate | None = None
@@ -163,6 +191,7 @@ class Plan(Displayed):
     reason: str = ""
     measurement: Measurement | None = None
     assumed: tuple[str, ...] = ()
+    words: Words = field(default_factory=Words)
 
     def __repr__(self) -> str:
         given = "no plan" if self.contributions is None else f"total {self.contributions.sum():g}"
@@ -273,6 +302,7 @@ class Plan(Displayed):
                 "complete": self.complete,
                 "equilibria": [tradeoff.to_dict() for tradeoff in self.tradeoffs],
             },
+            "certainties": [certainty.to_dict() for certainty in self.certainties],
             "nearest_goals": _dict(self.nearest),
             "unreachable": [vars(one) for one in self.unreachable],
             "everyone_at_limits": _dict(self.ceiling),

@@ -82,6 +82,24 @@ def find_equilibria(
     return Equilibria(frozen(_drop_repeats(np.array(found), game.costs)), complete=small)
 
 
+def continue_equilibria(game: LinearGame, known: Matrix) -> Equilibria | None:
+    """Follow equilibria of a game into one that is a little different; None where none is left.
+
+    game: the other game, with limits.
+    known: equilibria of the first, one row each.
+    """
+    box = (game.minimums, game.limits)
+    rows = [
+        follow_equilibria(game.dense_benefits[None], game.requirements[None], *box, row)[0]
+        for row in known
+    ]
+    # Best response also comes to rest where an agent is short of what it needs, at its limit.
+    found = [row for row in rows if not np.isnan(row).any() and game.is_feasible(row)]
+    if not found:
+        return None
+    return Equilibria(frozen(_drop_repeats(np.array(found), game.costs)), complete=False)
+
+
 def _explain_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
         said = "Not even everybody's limit meets every goal."

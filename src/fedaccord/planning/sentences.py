@@ -9,10 +9,10 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Unreachable
-from fedaccord.planning.probabilities import NEAR
+from fedaccord.planning.margins import NEAR
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.wording import (
-    count,
+    capitalize_first,
     format_accuracy,
     format_accuracy_down,
     format_part,
@@ -29,36 +29,30 @@ NAMED = 3
 
 
 def write_verdict(plan: Plan) -> str:
-    """Return in a sentence or two what came of planning."""
+    """Return in a few sentences what came of planning."""
     if plan.outcome is Outcome.UNREACHABLE:
-        return f"There is no plan: {_out_of_reach(plan.unreachable)}."
+        return f"There is no plan. {_out_of_reach(plan.unreachable)}."
     if plan.contributions is None or plan.real is None:
         return f"There is no plan. {plan.reason}{_instead(plan)}".strip()
     if plan.outcome is Outcome.LESS_SURE:
         return _less_sure(plan)
     if not plan.contributions.any():
-        nobody = "Nobody needs to give anything: all goals are met without"
-        return f"{nobody}{_sure(plan)}." if plan.measurement else f"{nobody}."
-    asked = f"The plan asks {_asked(plan)}{_saved(plan)}"
+        said = f"No {plan.words.agent} needs to give anything."
+    else:
+        said = f"The plan asks for {_asked(plan)}{_saved(plan)}."
     if plan.measurement is None:
-        firm = (
-            "nobody could give less" if plan.whole else "rounding up aside, nobody could give less"
-        )
-        return f"{asked}; {firm}. {_unmeasured(plan)}"
-    return f"{asked}{_sure(plan)}. {_holds(plan)}"
+        return f"{said} {_firm(plan)} {_unmeasured(plan)}"
+    return " ".join(filter(None, [said, _sure(plan), describe_defection(plan)]))
 
 
 def _asked(plan: Plan) -> str:
     given = np.asarray(plan.contributions)
     giving = int((given > 0).sum())
-    of = (
-        count(giving, "agent")
-        if giving == plan.size
-        else f"{giving:,} of {count(plan.size, 'agent')}"
-    )
-    noun = "sample" if given.sum() == 1 else "samples"
-    cost = f" at a cost of {format_samples(plan.game.total(given))}" if _has_costs(plan) else ""
-    return f"{format_samples(float(given.sum()))} {noun}{cost} of {of}"
+    agents = plan.words.count_agents(plan.size)
+    if giving < plan.size:
+        agents = f"{giving:,} of {agents}"
+    cost = f" (cost {format_samples(plan.game.total(given))})" if _has_costs(plan) else ""
+    return f"{plan.words.count_samples(float(given.sum()))}{cost} from {agents}"
 
 
 def _has_costs(plan: Plan) -> bool:
@@ -72,12 +66,20 @@ def _saved(plan: Plan) -> str:
     if not math.isfinite(alone) or alone <= 0:
         return ""
     word = "less" if _has_costs(plan) else "fewer"
+    each = f"if each {plan.words.agent} trained alone"
     sure = " and wanted to be as sure" if plan.z > 0 else ""
     if saved < -0.005 * alone:
-        return f", more than the {format_samples(alone)} if each went alone{sure}"
+        return f", more than the {format_samples(alone)} {each}{sure}"
     if saved <= 0.005 * alone:
-        return ", about as many as if each went alone"
-    return f", {format_part(saved / alone)} {word} than if each went alone{sure}"
+        return f", about as many as {each}"
+    return f", {format_part(saved / alone)} {word} than {each}{sure}"
+
+
+def _firm(plan: Plan) -> str:
+    """Return that the plan is stable."""
+    rounded = "" if plan.whole else "Apart from rounding up, "
+    said = f"no {plan.words.agent} can give less and still reach its requirement."
+    return capitalize_first(f"{rounded}{said}")
 
 
 def _sure(plan: Plan) -> str:
@@ -88,33 +90,30 @@ def _sure(plan: Plan) -> str:
         format_probability, (everyone.value, everyone.low or 0.0, everyone.high or 0.0)
     )
     return (
-        f"; in one run all reach their goals with probability {value} ({low} to {high}, depending "
-        "on which of the curves that fit the pilots is true)"
+        f"All {plan.words.agents} reach their goals in a run with probability {value} (95 % "
+        f"interval {low} to {high})."
     )
 
 
-def _holds(plan: Plan) -> str:
-    """Return what becomes of contributors who cut."""
-    level, cut = _mean_cut(plan)
-    if cut is None:
-        return ""
-    return (
-        f"A contributor who quietly cut to {format_part(level)} of its share would still reach its "
-        f"goal with probability {format_probability(cut)}, on average."
-    )
-
-
-def _mean_cut(plan: Plan) -> tuple[float, float | None]:
+def describe_defection(plan: Plan) -> str:
+    """Return what a contributor gains that gives less than the plan asks for."""
     level = min(plan.cuts, default=0.0)
     giving = np.asarray(plan.contributions) > 0
     if not plan.cuts or not giving.any():
-        return level, None
-    return level, float(plan.cuts[level][giving].mean())
+        return ""
+    chance = float(plan.cuts[level][giving].mean())
+    full = 0.0 if plan.satisfied is None else float(plan.satisfied[giving].mean())
+    said = (
+        f"A contributor that gives only {format_part(level)} of its share still reaches its goal "
+        f"with probability {format_probability(chance)} on average, instead of "
+        f"{format_probability(full)}"
+    )
+    return f"{said}: the safety margin protects it too." if chance >= 0.5 else f"{said}."
 
 
 def _unmeasured(plan: Plan) -> str:
     if isinstance(plan.game, MeasuredGame):
-        return "The game came without pilots, so that no probability is known."
+        return "The game came without pilots, so no probability is known."
     return "It rests on no training at all: accuracies and probabilities are not known."
 
 
@@ -123,13 +122,16 @@ def _less_sure(plan: Plan) -> str:
     best = format_probability(plan.everyone.value) if plan.everyone is not None else "unknown"
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = (
-        f"No stable plan{limits} was found that lets all reach their goals in one run with "
-        f"probability {asked}; the nearest, or within {NEAR:g} of it, has {best} and asks "
-        f"{_asked(plan)}"
+        f"No stable plan{limits} lets all {plan.words.agents} reach their goals with probability "
+        f"{asked}. The nearest plan reaches {best}, or within {NEAR:g} of the most, and asks for "
+        f"{_asked(plan)}."
     )
     if plan.ceiling is not None:
-        said += f"; if all gave all they can it would be {format_probability(plan.ceiling.value)}"
-    return f"{said}. {_attainable(plan)}".strip()
+        said += (
+            f" If all {plan.words.agents} gave all they have, the probability would be "
+            f"{format_probability(plan.ceiling.value)}."
+        )
+    return f"{said} {_attainable(plan)}".strip()
 
 
 def _attainable(plan: Plan) -> str:
@@ -141,7 +143,7 @@ def _attainable(plan: Plan) -> str:
     named = [f"{format_accuracy_down(plan.attainable[i])} for {plan.name(i)}" for i in low]
     goals = "a goal" if len(low) == 1 else "goals"
     likely = format_probability(plan.options["probability"])
-    return f"With probability {likely} this plan lets all reach {goals} of {_join(named)}."
+    return f"With probability {likely} this plan reaches {goals} of {_join(named)}."
 
 
 def _join(parts: list[str]) -> str:
@@ -151,25 +153,23 @@ def _join(parts: list[str]) -> str:
 
 
 def _out_of_reach(missed: tuple[Unreachable, ...]) -> str:
-    told = "; ".join(one.sentence.rstrip(".") for one in missed[:NAMED])
+    listed = ". ".join(one.sentence.rstrip(".") for one in missed[:NAMED])
     more = len(missed) - NAMED
-    return told if more <= 0 else f"{told}; and {more:,} more are out of reach"
-
-
-_REMEDY = "raise the limit, or lower the goal."
+    return listed if more <= 0 else f"{listed}. {more:,} more goals are out of reach"
 
 
 def _instead(plan: Plan) -> str:
     optimal = plan.solutions.get("optimal")
     if optimal is None or optimal.contributions is None:
         return ""
-    total = format_samples(float(optimal.contributions.sum()))
-    said = f" The cheapest plan asks {total} samples in all, and somebody could give less."
+    total = plan.words.count_samples(math.ceil(float(optimal.contributions.sum())))
+    said = f" The cheapest plan takes {total}, but in it some {plan.words.agent} could give less."
     # Without limits there would be a stable plan: whoever is at its limit stands in the way.
     full = np.flatnonzero(optimal.contributions >= plan.game.limits * (1 - 1e-6)).tolist()
     if not full:
         return said
-    return f"{said} It takes all that {_join([plan.name(i) for i in full])} can give: {_REMEDY}"
+    names = _join([plan.name(i) for i in full])
+    return f"{said} The limit of {names} stands in the way: raise it, or lower its goal."
 
 
 # Why each gives what it gives.
@@ -196,37 +196,24 @@ def _share(plan: Plan, agent: int, given: float) -> str:
     need = float(game.requirements[agent]) / own
     supplied = float(game.apply(everyone)[agent]) / own - given
     others = float(everyone.sum()) - given
-    name, wants = plan.name(agent), _wants(plan, agent)
+    name, wants, count = plan.name(agent), _wants(plan, agent), plan.words.count_samples
+    gives = f"{name} gives {'nothing' if given == 0 else count(given)}"
     if need <= 0:
-        return f"{name} gives {_nothing(given)}: it needs no samples {wants}."
-    worth = (
-        f"the others give {format_samples(others)}, worth {format_samples(supplied)} of its own to "
-        f"it{_best_helper(plan, agent, everyone)}"
+        return f"{gives}. It needs no {plan.words.samples} {wants}."
+    help_ = (
+        f"The others give {format_samples(others)}, worth {format_samples(supplied)} of its own to "
+        f"it{_best_helper(plan, agent, everyone)}."
     )
     if others <= 0:
-        worth = "the others give nothing"
+        help_ = "The others give nothing."
     elif supplied < 0.5:
-        worth = f"the {format_samples(others)} that the others give are worth nothing to it"
-    if given == 0:
-        return f"{name} gives nothing: {worth}, and it needs {format_samples(need)} {wants}."
-    if need - supplied < game.minimums[agent] - 1:
-        least = format_samples(float(game.minimums[agent]))
-        return f"{name} gives {format_samples(given)}, its minimum ({least}): {worth}."
-    part = (
-        f", {format_part(min(supplied / need, 1.0))} of that"
-        if others > 0 and supplied >= 0.5
-        else ""
-    )
-    all_of_it = ", all it can" if given >= game.limits[agent] else ""
-    return (
-        f"{name} gives {format_samples(given)}{all_of_it}: alone it would need "
-        f"{format_samples(need)} {wants}; {worth}{part}; "
-        f"{'the rest it gives' if part else 'it gives all of it'} itself."
-    )
-
-
-def _nothing(given: float) -> str:
-    return "nothing" if given == 0 else format_samples(given)
+        help_ = f"The {format_samples(others)} that the others give are worth nothing to it."
+    alone = f"Alone it would need {count(math.ceil(need - 1e-6))} {wants}."
+    if given > 0 and need - supplied < game.minimums[agent] - 1:
+        return f"{gives}, its minimum. {help_}"
+    if given >= game.limits[agent] > 0:
+        gives = f"{gives}, all it has"
+    return f"{gives}. {alone} {help_}"
 
 
 def _wants(plan: Plan, agent: int) -> str:
@@ -234,8 +221,8 @@ def _wants(plan: Plan, agent: int) -> str:
         return "to reach its requirement"
     goal = format_accuracy(float(plan.goals[agent]))
     if plan.margins is None or plan.margins[agent] <= 0:
-        return f"to reach {goal}"
-    return f"to reach {plan.aims[agent]:.3f}, its goal of {goal} with room for chance"
+        return f"to reach its goal of {goal}"
+    return f"to reach its target of {plan.aims[agent]:.3f} (goal {goal} plus a safety margin)"
 
 
 def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
@@ -245,14 +232,11 @@ def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
     if (worth > 0).sum() < 2:
         return ""
     most = int(np.argmax(worth))
-    return (
-        f" (most by {plan.name(most)}, whose {format_samples(float(given[most]))} are worth "
-        f"{format_samples(float(worth[most]))})"
-    )
+    return f", most of it from {plan.name(most)} ({format_samples(float(worth[most]))})"
 
 
 def _prospects(plan: Plan, agent: int, given: float) -> str:
-    """Return what an agent may expect, and what a cut would do."""
+    """Return what an agent may expect, and what it gains by giving less."""
     if plan.accuracy is None or plan.goals is None:
         return ""
     expected = f"It is expected to reach {plan.accuracy.values[agent]:.3f}"
@@ -260,38 +244,48 @@ def _prospects(plan: Plan, agent: int, given: float) -> str:
         return f"{expected}."
     run = plan.runs[agent]
     said = (
-        f"{expected} (a single run: {run.low:.3f} to {run.high:.3f}) and reaches "
-        f"{format_accuracy(float(plan.goals[agent]))} in one run with probability "
-        f"{format_probability(float(plan.satisfied[agent]))}"
+        f"{expected} (a single run: {run.low:.3f} to {run.high:.3f}), and reaches its goal with "
+        f"probability {format_probability(float(plan.satisfied[agent]))}."
     )
     if given == 0 or not plan.cuts:
-        return f"{said}."
-    cuts = ", ".join(
-        f"{format_probability(float(chances[agent]))} with {format_part(level)}"
+        return said
+    less = ", ".join(
+        f"{format_probability(float(chances[agent]))} with {format_part(level)} of its share"
         for level, chances in plan.cuts.items()
     )
-    return f"{said}; if it gave only part of its share, {cuts}."
+    return f"{said} If it alone gave less: {less}."
 
 
 # What has to be so.
 
 _PILOTS = (
-    "The training to come is made as the pilots were: same algorithm, model, rounds and goals.",
-    "What an agent gives is a random part of what it has: no better and no worse than the rest.",
-    "A sample of another's is worth a fixed number of an agent's own to it, however many there "
-    "are; the error falls with the sum as a power law, down to a floor.",
-    "Each fit to pilots drawn anew is as likely to be the truth as any other.",
-    "Single runs scatter normally round the curve, independently from agent to agent. Where they "
-    "go up and down together, all reach their goals together more often than is said here.",
-    "Agents give what the plan says; nobody sends samples that are worth less than before.",
+    "The real training is like the pilots: the same algorithm, model, rounds and kind of data.",
+    "What an agent gives is a random part of what it has, no better and no worse than the rest.",
+    "A sample of another agent is worth a fixed number of an agent's own samples. The error falls "
+    "as a power law of their sum, down to a floor.",
+    "Agents of one federation have similar learning curves; how similar is learned from the "
+    "pilots.",
+    "Each fit to resampled pilots is as likely to be the truth as any other.",
+    "Every pilot was measured on validation data that were drawn afresh. If all pilots share one "
+    "validation set, the true accuracy may differ from the measured curve by its sampling error.",
+    "Runs scatter normally around the curve, independently from agent to agent. If they go up and "
+    "down together, all agents reach their goals together more often than stated.",
+    "Agents give what the plan asks for, and their samples are as good as in the pilots.",
 )
+_JUDGED = {
+    "true": "A goal counts as reached when the model's true accuracy on the agent's own kind of "
+    "data reaches it, not when one measurement happens to.",
+    "measured": "A goal counts as reached when one measurement on the agent's validation samples "
+    "reaches it.",
+}
 _BARE = (
-    "What a sample of one agent is worth to another, and what each needs, is as the game says; "
-    "there are no pilots to tell how far off that may be, hence no intervals and no probabilities.",
+    "What a sample of one agent is worth to another, and what each agent needs, is as the game "
+    "says. Without pilots there are no intervals and no probabilities.",
 )
 
 
 def list_assumptions(plan: Plan) -> tuple[str, ...]:
     """List what has to be so for the numbers to be right, a sentence each."""
-    known = _PILOTS if plan.measurement is not None else _BARE
-    return (*plan.assumed, *known)
+    if plan.measurement is None:
+        return (*plan.assumed, *_BARE)
+    return (*plan.assumed, _JUDGED[plan.options["judged"]], *_PILOTS)

@@ -176,7 +176,7 @@ def list_contenders(frontier: Frontier) -> Records:
 def list_fits(measurement: Measurement) -> Records:
     """List what was found for each agent: its goal, the best it could reach, and the scatter."""
     goals, best = measurement.goals, 1 - measurement.curves[:, 0]
-    noise = measurement.noise
+    noise = measurement.noise()
     return Records(
         f"Learning curves from {len(measurement.table)} pilots",
         (

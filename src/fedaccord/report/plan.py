@@ -41,6 +41,8 @@ from fedaccord.wording import (
 
 # Up to how many agents a page lists; of more, those who give most.
 ROWS = 500
+# The most agents that have a column in the table of certainties.
+COLUMNS = 6
 # The most equilibria that the table of a terminal lists.
 LISTED = 8
 CONCEPTS = ("optimal", "stable", "envy-free")
@@ -80,6 +82,8 @@ def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
             f"What each may expect of one run under the plan. P at {some}: that it reaches its "
             f"goal though it alone gives {some} of its share."
         )
+    if plan.certainties:
+        yield list_certainties(plan).table("terminal")
     if len(plan.tradeoffs) > 1:
         yield list_tradeoffs(plan).table("terminal")
     if plan.tradeoffs:
@@ -288,6 +292,43 @@ def list_cuts(plan: Plan, agents: list[int]) -> Records:
         _Probability("P(goal)", _of_each(plan.satisfied)),
         *(Column(f"with {format_part(level)}", partial(mark, level)) for level in plan.cuts),
         agents=agents,
+    )
+
+
+def list_certainties(plan: Plan) -> Records:
+    """List what other probabilities that all agents reach their goals would take."""
+    rows = plan.certainties
+    level = format_part(min(plan.options["levels"]))
+
+    def name(n: int) -> Cell:
+        probability = format_probability(rows[n].probability)
+        chosen = rows[n].probability == plan.options["probability"]
+        return Mark(f"{probability}, the plan", "good") if chosen else probability
+
+    def total(n: int) -> float | None:
+        given = rows[n].contributions
+        return None if given is None else float(given.sum())
+
+    def column(agent: int) -> Column:
+        def given(n: int) -> float | None:
+            row = rows[n].contributions
+            return None if row is None else float(row[agent])
+
+        return _Samples(plan.name(agent), given)
+
+    places = list(range(len(rows)))
+    return Records(
+        "The price of certainty: what each gives for P(all), the probability that all reach "
+        "their goals; no number where no stable plan has it",
+        (
+            Column("P(all)", name),
+            _Samples("all", total),
+            *map(column, choose_agents(plan, most=COLUMNS, few=COLUMNS)),
+            _Probability(
+                f"P(goal) with {level}, mean", lambda n: rows[n].cut, short=f"P at {level}"
+            ),
+        ),
+        places,
     )
 
 

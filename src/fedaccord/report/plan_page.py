@@ -85,6 +85,7 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
         _shares_section(plan),
         _reasons_section(plan),
         _chances_section(plan),
+        _certainty_section(plan),
         _cuts_section(plan),
         _tradeoffs_section(plan),
         _curves_section(plan),
@@ -160,7 +161,7 @@ def _intro(plan: Plan) -> str:
     if plan.measurement is None:
         return f"The plan is an equilibrium {rounded}. {alone}."
     short = plan.margins is not None and bool(
-        (plan.margins < plan.z * plan.measurement.noise - 1e-9).any()
+        (plan.margins < plan.z * plan.measurement.noise(plan.options["judged"]) - 1e-9).any()
     )
     less = ", or as far as its limit lets it" if short else ""
     return (
@@ -226,6 +227,33 @@ def _cuts_section(plan: Plan) -> Section | None:
     return Section(
         "What giving less would come to", (intro, picture_of(chart_cuts(plan, shown)), table)
     )
+
+
+def _certainty_section(plan: Plan) -> Section | None:
+    known = [one for one in plan.certainties if one.contributions is not None]
+    if not known:
+        return None
+    line = Line(
+        "all",
+        tuple(one.probability for one in known),
+        tuple(float(np.asarray(one.contributions).sum()) for one in known),
+    )
+    most, least = known[-1], known[0]
+    chart = Chart(
+        "certainty",
+        "The price of certainty",
+        f"probability that all {plan.words.agents} reach their goals",
+        f"{plan.words.samples} asked for in all",
+        f"From {plan.words.count_samples(line.y[0])} for {least.probability:g} to "
+        f"{plan.words.count_samples(line.y[-1])} for {most.probability:g}.",
+        (line,),
+    )
+    intro = (
+        f"To be surer that all {plan.words.agents} reach their goals takes more "
+        f"{plan.words.samples}. The plan is one row of this table."
+    )
+    table = tables.list_certainties(plan).table("page")
+    return Section("The price of certainty", (intro, picture_of(chart), table))
 
 
 # Which equilibrium.

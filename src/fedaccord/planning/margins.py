@@ -1,0 +1,155 @@
+"""The safety margin of a plan: how far above its goal each agent's target is.
+
+So that one run satisfies all agents as often as asked, every agent's target is z times its own
+noise above its goal, with one z for all; z is the least that has the probability asked for, or
+comes near the largest probability that any plan has. An agent that cannot reach its target, though
+it gives all it can, has what it does reach for a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.errors import InputError
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame, find_needs, predict_accuracies
+from fedaccord.planning.selection import Equilibria, settle_within
+
+# The first z tried after 0, how far z may go, and how finely it is told.
+FIRST = 0.5
+FARTHEST = 64.0
+FINE = 0.005
+# Where the probability asked for cannot be had, a plan that comes this near to the largest will do:
+# the last hundredth may take all that everybody has.
+NEAR = 0.01
+# What sums of samples may be off by, relative to their value: less than what equilibria may be off
+# by, or a goal lowered by this would leave none that is exact.
+SLACK = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """A plan for one margin.
+
+    z: how many times its noise everybody aims above its goal.
+    game: with these margins.
+    equilibria: those of the game that were found.
+    chosen: which of them.
+    contributions: the chosen one in whole numbers.
+    everyone: the probability that one run satisfies all; NaN where nothing is known of it.
+    """
+
+    z: float
+    game: LinearGame
+    equilibria: Equilibria
+    chosen: int
+    contributions: Vector
+    everyone: float
+
+    @property
+    def real(self) -> Vector:
+        """The chosen equilibrium, before it is rounded."""
+        return np.asarray(self.equilibria.contributions[self.chosen])
+
+
+class MarginSearch:
+    """Plans for one game, by margin: each z is planned for once, whatever is asked.
+
+    game: with no margins.
+    noise: how far single runs scatter, agent by agent.
+    aim_at: makes the plan of a z and its game; None where there is none.
+    """
+
+    def __init__(
+        self, game: MeasuredGame, noise: Vector, aim_at: Callable[[float, LinearGame], Aim | None]
+    ) -> None:
+        self.game = game
+        self.noise = noise
+        self._aim_at = aim_at
+        self._seen: dict[float, Aim | None] = {}
+
+    def at(self, z: float) -> Aim | None:
+        """Return the plan with a margin of z times the noise; None where there is none."""
+        if z not in self._seen:
+            self._seen[z] = self._make(z)
+        return self._seen[z]
+
+    def _make(self, z: float) -> Aim | None:
+        margins = z * self.noise
+        try:
+            game = self.game.replace(margins=self.game.margins + margins) if z else self.game
+            aim = self._aim_at(z, game)
+        except InputError:
+            # A target is above what the agent's curve reaches, or above an accuracy of one.
+            aim = None
+        lowered = lower_to_limits(self.game, margins) if aim is None and z else None
+        return aim if lowered is None else self._aim_at(z, lowered)
+
+    def find(self, probability: float) -> Aim | None:
+        """Return the plan with the least z at which all agents are satisfied with a probability.
+
+        Where none has it, the least z that comes near the largest probability that any plan has.
+        None where there is no plan even without a margin.
+        """
+        here = self.at(0.0)
+        if here is None or not self.noise.any():
+            return here
+        found = self._search_up(here, probability)
+        if found.everyone >= probability:
+            return found
+        return self._search_up(here, found.everyone - NEAR)
+
+    def _search_up(self, here: Aim, probability: float) -> Aim:
+        """Return the plan with the least z that has a probability, or the likeliest seen."""
+        if here.everyone >= probability:
+            return here
+        low, z = here, FIRST
+        while z <= FARTHEST:
+            there = self.at(z)
+            if there is None or there.everyone >= probability:
+                return self._bisect(low, z, there, probability)
+            low, z = (there if there.everyone > low.everyone else low), 2 * z
+        return low
+
+    def _bisect(self, low: Aim, z: float, high: Aim | None, probability: float) -> Aim:
+        """Halve the distance between too little and enough, or too much for there to be a plan."""
+        start, best = low.z, low
+        while z - start > FINE:
+            middle = (start + z) / 2
+            there = self.at(middle)
+            if there is not None and there.everyone >= probability:
+                z, high = middle, there
+            elif there is None and high is None:
+                z = middle
+            else:
+                start = middle
+                best = best if there is None or there.everyone < best.everyone else there
+        return best if high is None else high
+
+
+def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
+    """Return the game in which who gives all it can aims at what it reaches; None if below goals.
+
+    Best response with limits comes to rest where some are short at their limits; that is an
+    equilibrium once these aim at no more than they have there.
+
+    game: with the margins it has without these.
+    margins: by how much all would aim higher.
+    """
+    benefits, goals = game.dense_benefits, game.goals + game.margins
+    needs = find_needs(game.rows, np.minimum(goals + margins, 1.0))
+    if not (np.isfinite(needs) | np.isfinite(game.limits)).all():
+        return None
+    given = settle_within(benefits, needs, game.minimums, game.limits, game.minimums)
+    if given is None:
+        return None
+    has = benefits @ given
+    short = has < needs * (1 - SLACK)
+    # A hair less, so that rounding leaves nobody short of what it has.
+    reached = predict_accuracies(game.rows, has * (1 - SLACK))
+    above = np.where(short, reached - goals, margins)
+    return None if (above < 0).any() else game.replace(margins=game.margins + above)
