@@ -73,7 +73,7 @@ def test_the_exit_code_is_that_of_the_answer(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(
     ("report", "word"),
-    [("page.txt", ".html"), ("none/page.html", "none"), ("folder.html", "no re")],
+    [("page.txt", ".html"), ("none/page.html", "none"), ("folder.html", "not a report")],
 )
 def test_a_page_that_cannot_be_written_is_refused_before_any_work(
     name, report, word, tiny, monkeypatch

@@ -183,7 +183,7 @@ def test_a_plan_that_asks_nobody_for_anything_is_not_compared():
         engine=engine,
     )
     assert [one.name for one in found.contenders] == ["FedAvg"]
-    assert found.unplanned["planned"].startswith("Nobody needs to give anything")
+    assert found.unplanned["planned"].startswith("No agent needs to give anything")
 
 
 def test_how_seeking_ended_is_told_as_it_was():

@@ -127,8 +127,8 @@ def test_files_are_looked_for_beside_the_config_then_in_the_data_folder(
         ("[pools]\npretraining = -1", "[pools] pretraining must be a whole number of 0 or more"),
         ("[pools]\nagents = 1.5", "[pools] agents must be a whole number of 1 or more; got 1.5"),
         ('[difficulty]\nmethod = "guess"', "[difficulty] method must be one of loss, trials"),
-        ("[difficulty]\ntrials = 5", '[difficulty] trials is for method = "trials"'),
-        ('[difficulty]\nmethod = "trials"\nuntil = 0.5', 'until is for method = "loss"'),
+        ("[difficulty]\ntrials = 5", '[difficulty] trials belongs to method = "trials"'),
+        ('[difficulty]\nmethod = "trials"\nuntil = 0.5', 'until belongs to method = "loss"'),
         ("[difficulty]\nuntil = 1.5", "[difficulty] until must be a number above 0 and at most 1"),
         ("[agents]\nmixtures = []", "[agents] mixtures must be a list of one value or more"),
         ("[agents]\nmixtures = [1, 2]", "each of [agents] mixtures must be a number at least 0"),
@@ -141,23 +141,23 @@ def test_files_are_looked_for_beside_the_config_then_in_the_data_folder(
         ("[agents]\neasy = [0, 101]", "each of [agents] easy must be a number at least 0"),
         (
             '[agents]\nnames = ["a", "b", "c"]',
-            "[agents] names lists 3 for 4 mixtures; give one each",
+            "[agents] names has 3 entries for 4 mixtures; give one name",
         ),
         (
             "[agents]\nmixtures = [1, 0]\npoints = [5, 5, 5]",
-            "[agents] points lists 3 for 2 mixtures",
+            "[agents] points has 3 entries for 2 mixtures",
         ),
-        ("[agents]\nrequirement = [0.5, 0.5]", "[agents] requirement lists 2 for 4 mixtures; give"),
-        ("[agents]\nhard = [90, 70]", "[agents] hard must go from a percentile to a higher one"),
-        ("[agents]\neasy = [10, 10]", "[agents] easy must go from a percentile to a higher one"),
+        ("[agents]\nrequirement = [0.5, 0.5]", "[agents] requirement has 2 entries for 4 mixtures; give"),
+        ("[agents]\nhard = [90, 70]", "[agents] hard must go from a lower to a higher percentile"),
+        ("[agents]\neasy = [10, 10]", "[agents] easy must go from a lower to a higher percentile"),
         ("[agents]\neasy = [40, 70]", "[agents] easy ends at 70 and [agents] hard begins at 65"),
         (
             "[data]\nsource='csv'\npath='a.csv'\nlabel='a'\n[agents]\nnames=['a']",
-            "[agents] names lists 1 for 4 mixtures",
+            "[agents] names has 1 entries for 4 mixtures",
         ),
         (
             "[data]\nsource='npz'\npath='a.npz'\n[agents]\nmixtures=[1]\npoints=[9, 9]",
-            "[agents] points lists 2 for 1 mixtures",
+            "[agents] points has 2 entries for 1 mixtures",
         ),
         (f"[data]\nlabel_above = 1{'0' * 400}", "[data] label_above must be a number"),
         ('[model]\nname = "resnet"', "[model] name must be one of paper, cnn, mlp, logistic"),
@@ -184,7 +184,7 @@ def test_only_the_data_tell_what_fits_agents_that_are_sites() -> None:
         config = Config.parse(f"[data]\n{data}\n[agents]\nrequirement = [0.5, 0.6]")
         assert config.agents.requirement == (0.5, 0.6)
     # A list of one is a list that lacks the others.
-    with pytest.raises(InputError, match="lists 1 for 4 mixtures; give one for all or one each"):
+    with pytest.raises(InputError, match="has 1 entries for 4 mixtures; give one for all, or one per mixture"):
         Config.parse("[agents]\nrequirement = [0.5]")
 
 

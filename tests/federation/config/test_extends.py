@@ -117,7 +117,7 @@ def test_a_text_without_a_file_extends_from_the_folder_it_is_given(tmp_path: Pat
         ({"base": BASE, "top": 'extends = "base.toml"\nagents = 3'}, ["agents must be a section"]),
         (
             {"base": BASE, "top": 'extends = "base.toml"\n[agents]\nnames = ["a"]\n'},
-            ["top.toml: [agents] names lists 1 for 2 mixtures"],
+            ["top.toml: [agents] names has 1 entries for 2 mixtures"],
         ),
     ],
 )

@@ -66,8 +66,8 @@ def test_points_without_a_score_are_in_no_band():
     ("hard", "easy", "words"),
     [
         ((60, 100), (0, 61), "easy band ends at 61 and the hard band begins at 60"),
-        ((60, 60), (0, 10), "the hard band must go from a percentile to a higher one"),
-        ((60, 101), (0, 10), "within 0 to 100; got 60 to 101"),
+        ((60, 60), (0, 10), "the hard band must go from a lower to a higher percentile"),
+        ((60, 101), (0, 10), "between 0 and 100; got 60 to 101"),
         ((60, 70), (math.nan, 10), "the easy band must go"),
     ],
 )
