@@ -147,7 +147,10 @@ def test_files_are_looked_for_beside_the_config_then_in_the_data_folder(
             "[agents]\nmixtures = [1, 0]\npoints = [5, 5, 5]",
             "[agents] points has 3 entries for 2 mixtures",
         ),
-        ("[agents]\nrequirement = [0.5, 0.5]", "[agents] requirement has 2 entries for 4 mixtures; give"),
+        (
+            "[agents]\nrequirement = [0.5, 0.5]",
+            "[agents] requirement has 2 entries for 4 mixtures; give",
+        ),
         ("[agents]\nhard = [90, 70]", "[agents] hard must go from a lower to a higher percentile"),
         ("[agents]\neasy = [10, 10]", "[agents] easy must go from a lower to a higher percentile"),
         ("[agents]\neasy = [40, 70]", "[agents] easy ends at 70 and [agents] hard begins at 65"),
@@ -184,7 +187,9 @@ def test_only_the_data_tell_what_fits_agents_that_are_sites() -> None:
         config = Config.parse(f"[data]\n{data}\n[agents]\nrequirement = [0.5, 0.6]")
         assert config.agents.requirement == (0.5, 0.6)
     # A list of one is a list that lacks the others.
-    with pytest.raises(InputError, match="has 1 entries for 4 mixtures; give one for all, or one per mixture"):
+    with pytest.raises(
+        InputError, match="has 1 entries for 4 mixtures; give one for all, or one per mixture"
+    ):
         Config.parse("[agents]\nrequirement = [0.5]")
 
 
