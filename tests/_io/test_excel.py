@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fedaccord._io.table import PROPOSAL, read_rows
+from fedaccord._io.kinds import PROPOSAL
+from fedaccord._io.table import read_rows
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.measurement.histograms import Histograms
@@ -59,7 +60,7 @@ def test_a_number_in_a_cell_is_that_number(tmp_path):
     [
         ("#DIV/0!", r"row 3 of .* \(cell B3\) reads \"#DIV/0!\": an error of the spreadsheet"),
         ("=B2*2", r"cell B3 of .* has a formula without a value: open the file"),
-        (datetime.date(2026, 3, 1), r"\(cell B3\) reads \"2026-03-01"),
+        (datetime.date(2026, 3, 1), r"\(cell B3\) is a date, 2026-03-01: format the cell"),
         (True, r"\(cell B3\) reads \"TRUE\""),
         (2.5, r"\(cell B3\) is 2.5: write a whole number"),
         ("<11", None),
@@ -129,5 +130,29 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path, monkeypatch
 
 
 def test_an_empty_sheet_says_what_it_should_start_with(tmp_path):
-    with pytest.raises(InputError, match="is empty; it must start with a line such as agent,"):
+    with pytest.raises(InputError, match="is empty; save the table again"):
         read_rows(book(tmp_path, [])).to_sheet(PROPOSAL)
+
+
+def test_a_cell_that_is_shown_in_per_cent_is_a_share_under_any_heading(tmp_path):
+    for heading in ("accuracy", "Accuracy (%)"):
+        path = book(tmp_path, [["pilot", "agent", "contribution", heading], [1, "a", 50, 0.874]])
+        workbook = openpyxl.load_workbook(path)
+        workbook.active["D2"].number_format = "0.0%"
+        workbook.save(path)
+        assert PilotTable.load(path).accuracies.tolist() == [[0.874]]
+    workbook.active["C2"].number_format = "0%"
+    workbook.save(path)
+    with pytest.raises(
+        InputError, match=r"\(cell C2\) reads \"5000 %\": write a number of samples"
+    ):
+        PilotTable.load(path)
+
+
+def test_a_cover_sheet_and_a_title_are_passed_over(tmp_path):
+    cover = [["St. Mary's"], ["Version", 3]]
+    table = [["Counts of March"], [], ["agent", "contribution"], ["a", 5]]
+    found = Allocation.load(book(tmp_path, cover, table))
+    assert found.agents == ("a",)
+    assert any("one is read, 'Sheet 1'; --sheet names another" in note for note in found.notes)
+    assert any("found in row 3; rows above were skipped" in note for note in found.notes)

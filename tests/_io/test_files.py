@@ -11,7 +11,7 @@ from fedaccord._io.files import replace_file
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="it is no file, and is left as it is; name a file"):
+    with pytest.raises(OSError, match="it is not a file; name a file"):
         replace_file(pipe, "text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
@@ -21,7 +21,7 @@ def test_a_link_to_a_pipe_does_not_hide_it(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
-    with pytest.raises(OSError, match="it is no file"):
+    with pytest.raises(OSError, match="it is not a file"):
         replace_file(link, "text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedaccord._io.table import (
-    HISTOGRAMS,
-    PILOTS,
-    PROPOSAL,
-    Marks,
-    name_cell,
-    read_number,
-    read_rows,
-    write_table,
-)
+from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
+from fedaccord._io.table import name_cell, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
@@ -48,7 +40,6 @@ def sheet_of(folder: Path, content: str | bytes, kind=PILOTS):
         ('"sep=\t"\na\tb,c,d\n1\t2\n', [["a", "b,c,d"], ["1", "2"]]),
         ('"a;b",c\n1,2\n', [["a;b", "c"], ["1", "2"]]),
         ('"note, if any, here";agent\nx;1\n', [["note, if any, here", "agent"], ["x", "1"]]),
-        ("", []),
     ],
 )
 def test_separators_are_recognised_and_blank_lines_left_out(tmp_path, text, cells):
@@ -132,6 +123,11 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
         ("pilot,agent,n,,accuracy", "has no name"),
         ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
+        (
+            "Pilot,Klinik,Fälle,Treffer,Ziel",
+            "its headings are Pilot, Klinik, Fälle, Treffer, Ziel; accepted are, for the agent: "
+            "agent, .*hospital.*; for the contribution: contribution, .*; for the accuracy: ",
+        ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution'; is it .* 'contributoin'"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
         ("agent,clear,ill,b,c", "is a table of label histograms, and a table of pilots is needed"),
@@ -148,8 +144,47 @@ def test_empty_columns_and_rows_of_a_spreadsheet_are_skipped(tmp_path):
     assert sheet.numbers("contribution") == [5, 6]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,1,0.5\n* not final\n", "has 1 cell, the headings 3: it looks like a note; delete it$"),
+        ("a,1,0.5\nb,2\n", "has 2 cells, the headings 3: fill in the missing cells$"),
+        ("a,1,0.5\nb\n", "it looks like a note; delete it$"),
+        ("a,1,0.5\nHouse M, Bonn,2,0.5\n", 'a name with a comma in quotes, as "House M, Bonn"$'),
+        ("a,1,0.5\nb,1,700,0.5\n", "write numbers without commas, as 1700 or 0.85$"),
+    ],
+)
+def test_a_line_of_another_width_gets_one_remedy(tmp_path, text, said):
+    with pytest.raises(InputError, match=rf"^line 3 of .*{said}"):
+        sheet_of(tmp_path, f"agent,contribution,accuracy\n{text}", PROPOSAL)
+
+
+def test_a_semicolon_between_cells_leaves_commas_alone(tmp_path):
+    text = "agent;contribution;note\na;1,5;\nb;1,5;x;y\n"
+    with pytest.raises(InputError, match=r'a name with a semicolon in quotes, as "x; y"$'):
+        sheet_of(tmp_path, text, PROPOSAL)
+    with pytest.raises(InputError, match=r"has 4 cells, .*: delete the cells without a heading$"):
+        sheet_of(tmp_path, text.replace("x;y", "7;8"), PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (b"%PDF-1.4\n1 0 obj\n", "a.csv", r"is not a spreadsheet \(it is a PDF\); save the table"),
+        (b"%PDF-1.4\n%\xe2\xe3\n", "a.xlsx", r"is not a spreadsheet \(it is a PDF\)"),
+        (b"\x89PNG\r\n\x1a\n", "a.csv", r"is not a spreadsheet \(it is a picture\)"),
+        (b"", "a.csv", "is empty; save the table again"),
+        (b"", "a.xlsx", "is empty; save the table again"),
+        (b" \n\n", "a.csv", "is empty; save the table again"),
+    ],
+)
+def test_a_file_without_a_table_is_named_for_what_it_is(tmp_path, content, name, said):
+    with pytest.raises(InputError, match=rf"{name} {said}"):
+        read_rows(written(tmp_path, content, name))
+
+
 def test_half_a_number_is_not_taken_for_an_empty_column(tmp_path):
-    with pytest.raises(InputError, match=r"line 3 .* has 4 cells, the first line 3: .* comma"):
+    with pytest.raises(InputError, match=r"line 3 .* has 4 cells, the headings 3: .* commas"):
         sheet_of(tmp_path, "agent,contribution,note\na,800,\nb,1,500,\n", PROPOSAL)
     sheet = sheet_of(tmp_path, "agent,contribution\na,800,\nb,500,\n", PROPOSAL)
     assert sheet.numbers("contribution") == [800, 500]
@@ -161,63 +196,6 @@ def test_an_agent_has_one_number_in_a_column(tmp_path):
     sheet = sheet_of(tmp_path, "agent,x,cost\na,1,2\na,1,3\n", HISTOGRAMS)
     with pytest.raises(InputError, match=r"2 in one line .* 3 in line 3: an agent has one cost"):
         sheet.own_fields(("a",))
-
-
-# Numbers.
-
-NONE = Marks()
-POINT = Marks({".": ("decimals", "x")}, {"here"})
-COMMA = Marks({",": ("decimals", "x")})
-
-
-@pytest.mark.parametrize(
-    ("text", "marks", "kind", "value"),
-    [
-        ("1 500", NONE, "count", 1500),
-        ("1\u00a0500", NONE, "count", 1500),
-        ("1\u202f500,5", NONE, "amount", 1500.5),
-        ("1'500", NONE, "count", 1500),
-        ("1’500", NONE, "count", 1500),
-        ("1.500.000", NONE, "count", 1_500_000),
-        ("1.500,25", NONE, "amount", 1500.25),
-        ("1,500.25", NONE, "amount", 1500.25),
-        ("0.500", NONE, "amount", 0.5),
-        ("0,500", NONE, "amount", 0.5),
-        ("1500,5", NONE, "amount", 1500.5),
-        ("1.5000", NONE, "amount", 1.5),
-        ("1.500", COMMA, "count", 1500),
-        ("1.500", POINT, "amount", 1.5),
-        ("1,500", POINT, "count", 1500),
-        ("1,000", NONE, "share", 1),
-        ("-5", NONE, "count", -5),
-        ("1e3", NONE, "count", 1000),
-        ("2/4", NONE, "amount", 0.5),
-    ],
-)
-def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
-    assert read_number(text, "the cell", marks, kind=kind, column="here") == value
-
-
-@pytest.mark.parametrize(
-    ("text", "marks", "kind", "said"),
-    [
-        ("1.500", NONE, "count", "can be 1500 or 1.5: write 1500$"),
-        ("1.500", POINT, "count", "can be 1500 or 1.5: write 1500$"),
-        ("1,000", COMMA, "count", "can be 1000 or 1: write 1000$"),
-        ("1.500", NONE, "amount", "can be 1500 or 1.5: write 1500 or 1.5$"),
-        ("1.525", NONE, "amount", "can be 1525 or 1.525: write 1525 or 1.5250$"),
-        ("1.50.000", NONE, "count", "a point for decimals and no separators"),
-        ("1 50", NONE, "count", "a point for decimals and no separators"),
-        ("many", NONE, "count", "or leave the cell empty"),
-        ("inf", NONE, "amount", "write a number"),
-        ("nan", NONE, "amount", "write a number"),
-        ("#DIV/0!", NONE, "count", "an error of the spreadsheet; correct its formula"),
-        ("<11", NONE, "count", "withheld cannot be used here; write the number itself"),
-    ],
-)
-def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, said):
-    with pytest.raises(InputError, match=rf'^the cell reads "{text}".*{said}'):
-        read_number(text, "the cell", marks, kind=kind, column="here")
 
 
 PILOT = "pilot;agent;contribution;accuracy;goal\n1;a;{};{};{}\n1;b;800;0{}7;\n"
@@ -248,6 +226,7 @@ def test_decimals_and_thousands_are_told_by_the_whole_file(tmp_path, cells, read
         (("15", "0,85", "", "."), "a point for decimals, .* a comma for decimals: write all"),
         (("1.500.000", "0.85", "", "."), "point for decimals, .* point for thousands: write all"),
         (("15", "85", "", "."), "accuracy of a in line 2 .* is 85: did you mean 0.85, or 85 %"),
+        (("15", "1.04", "", "."), "accuracy of a .* is 1.04: it must lie between 0 and 1$"),
         (("15", "0.8", "85", "."), "goal of a in line 2 .* is 85: did you mean 0.85"),
         (("15", "<11", "", "."), "accuracy of a in line 2 .*withheld"),
     ],
@@ -270,12 +249,12 @@ def test_a_heading_may_say_that_a_column_is_in_per_cent(tmp_path):
 def test_a_last_line_that_sums_up_the_others_is_left_out(tmp_path):
     sheet = sheet_of(tmp_path, "agent,contribution\na,5\nb,7\nTotal,12\n", PROPOSAL)
     assert sheet.column("agent") == ["a", "b"]
-    assert "'Total', sums up the others and is left out" in sheet.notes[0]
+    assert "'Total', is a line of totals and is left out" in sheet.notes[0]
     text = "pilot,agent,contribution,accuracy\n1,a,5,0.5\n1,b,7,0.5\nSUM,,12,\n"
     assert PilotTable.load(written(tmp_path, text)).agents == ("a", "b")
     with pytest.raises(InputError, match=r"Total in line 4 .* is 13, and the sum .* 12: correct"):
         sheet_of(tmp_path, "agent,contribution\na,5\nb,7\nTotal,13\n", PROPOSAL)
-    with pytest.raises(InputError, match=r"line 3 .* called 'All', as if it summed up others"):
+    with pytest.raises(InputError, match=r"line 3 .* called 'All', like a line of totals"):
         sheet_of(tmp_path, "agent,contribution\na,5\nAll,5\nb,7\n", PROPOSAL)
 
 
@@ -284,8 +263,11 @@ def test_counts_that_are_withheld_are_the_middle_and_noted(tmp_path):
     found = Histograms.load(written(tmp_path, text))
     assert found.labels == ("clear", "ill")
     assert found.counts.tolist() == [[100, 5], [50, 2]]
-    assert any("2 counts in" in note and "5 for <11" in note for note in found.notes)
-    assert any("ASSUMED to be the middle" in said for said in found.planning_game()[1])
+    assert any(
+        "2 counts in" in note and '"<11" was read as 5, the middle of 0 to 10' in note
+        for note in found.notes
+    )
+    assert any("withheld and ASSUMED: " in said for said in found.planning_game()[1])
     with pytest.raises(InputError, match=r"Total in line 4 .* is 15, .* sum of the others is 0"):
         Histograms.load(written(tmp_path, text.replace(",9,", ",15,")))
 
@@ -413,3 +395,24 @@ def test_an_allocation_survives_the_round_trip(tmp_path_factory, names, amounts)
     path = tmp_path_factory.mktemp("round") / "plan.csv"
     allocation.save(path)
     assert Allocation.load(path) == allocation
+
+
+# Titles above a table.
+
+
+def test_a_title_above_the_headings_is_left_out_and_noted(tmp_path):
+    text = "Our network, March\n\nPilots\nagent;contribution\na;1,5\nb;7\n"
+    sheet = sheet_of(tmp_path, text, PROPOSAL)
+    assert sheet.numbers("contribution") == [1.5, 7]
+    assert sheet.where(0) == f"line 5 of {tmp_path / 'table.csv'}"
+    assert sheet.notes[0].endswith("found in line 4; lines above were skipped")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["contribution\n5\n7\n", "notes,x\nagent,contribution\na,5\n", "title\nx,y\n1,2\n"],
+    ids=["one column", "two cells above", "no headings below"],
+)
+def test_what_is_no_title_stays(tmp_path, text):
+    rows = read_rows(written(tmp_path, text))
+    assert rows.lines[0] == 1 and rows.notes == ()

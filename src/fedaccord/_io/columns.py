@@ -14,6 +14,7 @@ TYPES: Mapping[str, Type] = {
     "agent": "name",
     "label": "name",
     "contribution": "count",
+    "reserve": "count",
     "count": "count",
     "validation": "count",
     "limit": "count",
@@ -23,7 +24,7 @@ TYPES: Mapping[str, Type] = {
     "accuracy": "share",
     "goal": "share",
 }
-# The headings that mean a column, beside its own name, in small letters and with single spaces.
+# The headings that mean a column, besides its own name, in small letters and with single spaces.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "pilot": ("pilots", "run", "experiment"),
     "agent": (
@@ -32,6 +33,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     "label": ("labels", "class", "diagnosis", "category"),
     "contribution": ("contributions", "cases", "samples", "n", "patients", "given", "gives"),
+    "reserve": ("reserves",),
     "count": ("counts", "cases", "samples", "n", "patients"),
     "validation": ("validation size", "validation points", "validation cases"),
     "limit": ("limits", "available", "max", "maximum"),
@@ -50,5 +52,7 @@ OWN: Mapping[str, tuple[str, float]] = {
     "minimum": ("minimums", 0.0),
     "cost": ("costs", 1.0),
 }
+# What stands for the accuracy of a training that failed.
+FAILED = frozenset(("failed", "fail", "diverged"))
 # What a line is called that sums up the others.
 TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))

@@ -50,7 +50,7 @@ def read_text(path: str | Path) -> str:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file beside its destination; when all is written, flush it and move it into place."""
+    """Open a file in the folder of its destination; once complete, move it into place."""
     # Through a link to the file it names, which keeps its permissions if it is there already.
     target = Path(os.path.realpath(path))
     mode = _read_mode(target)
@@ -92,7 +92,7 @@ def _read_mode(target: Path) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if not stat.S_ISREG(mode):
-        why = "it is no file, and is left as it is; name a file"
+        why = "it is not a file; name a file"
         raise OSError(errno.EINVAL, why, str(target))
     return stat.S_IMODE(mode)
 
@@ -109,8 +109,8 @@ def replace_file(path: str | Path, text: str) -> None:
 def read_json(path: str | Path) -> dict[str, Any]:
     """Read a file that holds one JSON object, or say in one sentence why that fails.
 
-    NaN and Infinity come through as floats, so that whoever knows which agent they belong to can
-    name it.
+    NaN and Infinity come through as floats, so that a caller that knows which agent they belong to
+    can name it.
     """
     if Path(path).suffix.lower() in TABLES:
         raise InputError(

@@ -58,7 +58,7 @@ def read_sparse(name: str, key: str, folder: str | Path) -> sparse.csr_array:
         )
     path = Path(folder) / name
     if not path.is_file():
-        raise InputError(f'"{key}" names {name}, and there is no such file beside the game')
+        raise InputError(f'"{key}" names {name}, but the folder of the game has no such file')
     _check_archive(path, key)
     try:
         matrix: Any = sparse.load_npz(path)
@@ -80,7 +80,7 @@ def read_sparse(name: str, key: str, folder: str | Path) -> sparse.csr_array:
 def _not_sparse(key: str, name: str) -> str:
     return (
         f'"{key}" names {name}, which is not a matrix that scipy.sparse.save_npz wrote; save it '
-        "anew"
+        "again"
     )
 
 
@@ -212,7 +212,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pat
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
     except ValueError as error:
-        raise InputError(f"{path} is not a sound npz file ({error}); save it anew") from None
+        raise InputError(f"{path} is not a sound npz file ({error}); save it again") from None
 
 
 def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Path) -> None:
@@ -231,15 +231,14 @@ def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pa
         )
     if begin + math.prod(shape) * dtype.itemsize != info.file_size:
         raise InputError(
-            f"{info.filename} in {path} says shape {shape}, which is not what it holds; save it "
-            "anew"
+            f"{info.filename} in {path} says shape {shape}, but holds something else; save it again"
         )
 
 
 def save_arrays(
     path: str | Path, arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, Any]
 ) -> None:
-    """Write arrays into an npz file, with notes as JSON beside them, replacing it in one step.
+    """Write arrays into an npz file, with notes as JSON, replacing the file in one step.
 
     path: the file.
     arrays: by name.

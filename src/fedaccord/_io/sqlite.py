@@ -1,4 +1,4 @@
-"""SQLite files of our own: claimed once, told from other files, changed in whole transactions."""
+"""SQLite files of our own: marked as ours, and changed in whole transactions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def claim(
 def _is_ours(
     connection: sqlite3.Connection, path: str | Path | None, application: int, version: int
 ) -> bool:
-    """Tell a file of ours from an empty one, and refuse any other."""
+    """Return whether a file is one of ours, False if it is empty; refuse any other file."""
     found, layout, tables = (
         connection.execute(query).fetchone()[0]
         for query in (
@@ -79,7 +79,7 @@ def _is_ours(
     if not found and not tables:
         return False
     if found != application:
-        raise InputError(f"{path} is a database of something else; name another file")
+        raise InputError(f"{path} is a database of another program; name another file")
     if layout != version:
         raise InputError(
             f"{path} was written by another version of fedaccord (its layout is {layout}, not "

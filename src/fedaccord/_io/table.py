@@ -11,100 +11,40 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 
-from fedaccord._checks import as_numbers, find_closest
-from fedaccord._io.columns import OWN, SYNONYMS, TOTALS, TYPES, Type
+from fedaccord._checks import find_closest
+from fedaccord._io.columns import FAILED, OWN, TOTALS, TYPES
 from fedaccord._io.files import read_bytes, replace_file
+from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TableKind, simplify
+from fedaccord._io.numbers import (
+    ERROR,
+    GROUPED,
+    PLAIN,
+    PLAINER,
+    SUPPRESSED,
+    Date,
+    Marks,
+    find_middle,
+    read_number,
+    shorten,
+)
 from fedaccord.errors import InputError
 
-# Spaces and quotes that stand between thousands, and a minus that is no hyphen.
-PLAINER = str.maketrans(
-    {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-", "\uff05": "%"}
-)
-# Almost every cell: what is read as such goes fast, and to the same number.
-PLAIN = re.compile(r"[0-9]{1,30}")
-GROUPED = re.compile(
-    r"[+-]?[1-9][0-9]{0,2}(?:(?P<group>[ '.,])[0-9]{3})(?P<more>(?:(?P=group)[0-9]{3})*)"
-    r"(?:(?P<mark>[.,])[0-9]+)?"
-)
-DECIMAL = re.compile(
-    r"[+-]?(?:[0-9]+(?P<mark>[.,])[0-9]*|(?P<bare>[.,])[0-9]+)(?:[eE][+-]?[0-9]+)?"
-)
-# A count that was withheld because it is small, as <11.
-SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
 # A text that a spreadsheet would run, or one that was kept from it by an apostrophe.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-MARKS = {".": "a point", ",": "a comma"}
-
-
-class Exact(str):
-    """A number that a workbook holds as such, so that its text can mean one thing only."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class TableKind:
-    """A kind of table: its columns, and what it is for.
-
-    title: what it is called in messages.
-    needed: the columns it must have.
-    own: the columns it may have.
-    example: its first line.
-    use: the command that takes it, with the file as {path}.
-    amounts: columns that hold any amounts in it, not whole counts.
-    labels: whether every other column holds the counts of a label.
-    """
-
-    title: str
-    needed: tuple[str, ...]
-    own: tuple[str, ...]
-    example: str
-    use: str
-    amounts: tuple[str, ...] = ()
-    labels: bool = False
-
-    def type_of(self, column: str) -> Type:
-        """Return what the cells of a column are."""
-        return "amount" if column in self.amounts else TYPES.get(column, "count")
-
-    def find_column(self, heading: str) -> str | None:
-        """Return the column that a heading means, if there is one."""
-        words = _simplify(heading)
-        for column in (*self.needed, *self.own):
-            if words == column or words in SYNONYMS[column]:
-                return column
-        return None
-
-
-PILOTS = TableKind(
-    "a table of pilots",
-    ("pilot", "agent", "contribution", "accuracy"),
-    ("goal", "validation", "limit", "minimum", "cost"),
-    "pilot,agent,contribution,accuracy",
-    "'fedaccord plan {path}' takes it",
-)
-HISTOGRAMS = TableKind(
-    "a table of label histograms",
-    ("agent",),
-    ("label", "count", "need", "goal", "limit", "minimum", "cost"),
-    "agent,<label>,<label>,... (or agent,label,count)",
-    "'fedaccord plan {path}' takes it, or --histograms {path} beside pilots",
-    labels=True,
-)
-PROPOSAL = TableKind(
-    "a table of contributions",
-    ("contribution",),
-    ("agent",),
-    "agent,contribution",
-    "'fedaccord check GAME.json {path}' takes it",
-    amounts=("contribution",),
-)
+# Above the headings of a table there may be a title, of up to so many lines.
+MOST_ABOVE = 10
+# A share above 1 and below this is a slip of the pen, not one in per cent without its sign.
+LEAST_PERCENT = 10
+MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
+# How files begin that are saved or sent in place of a table, and what they are.
+FOREIGN = {b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture"}
 
 
 @dataclass(frozen=True)
@@ -116,6 +56,7 @@ class Rows:
     cells: its cells, without the blanks round them.
     unit: what a line is called: "row" in a workbook.
     notes: what to say about how it was read.
+    separator: what stands between the cells of a line.
     """
 
     path: str
@@ -123,6 +64,7 @@ class Rows:
     cells: list[list[str]]
     unit: str = "line"
     notes: tuple[str, ...] = ()
+    separator: str = ","
 
     @property
     def kind(self) -> TableKind | None:
@@ -138,16 +80,27 @@ class Rows:
             return PROPOSAL
         return HISTOGRAMS if "agent" in found and "accuracy" not in found else None
 
+    def without_title(self) -> Rows:
+        """Return the rows from the headings on, where lines of one cell stand above them."""
+        for place, row in enumerate(self.cells[:MOST_ABOVE]):
+            if sum(map(bool, row)) > 1:
+                below = replace(self, lines=self.lines[place:], cells=self.cells[place:])
+                if place == 0 or below.kind is None:
+                    return self
+                said = f"headings of {self.path} found in {self.unit} {self.lines[place]}; "
+                said += f"{self.unit}s above were skipped"
+                return replace(below, notes=(*self.notes, said))
+        return self
+
     def to_sheet(self, kind: TableKind) -> Sheet:
         """Read the first line as names of columns, and what is below it as their cells.
 
         kind: the kind of table that it must be.
         """
         if len(self.cells) < 2:
-            fault = "has nothing below its first line" if self.cells else "is empty"
             raise InputError(
-                f"{self.path} {fault}; it must start with a line such as {kind.example}, and hold "
-                "numbers below it"
+                f"{self.path} has nothing below its first line; it must start with a line such as "
+                f"{kind.example}, and hold numbers below it"
             )
         self._check_kind(kind)
         places, percents, renamed = _find_columns(self, kind)
@@ -182,20 +135,26 @@ class Rows:
             or (found is HISTOGRAMS and len(heads) < 3)
         ):
             found = kind
+        if kind is MEMBERS and (found is HISTOGRAMS or "limit" in columns):
+            # What each has may stand under any of the headings that mean counts.
+            found = kind
         if found is not None and found is not kind:
             raise InputError(
                 f"{self.path} is {found.title}, and {kind.title} is needed here: "
                 f"{found.use.format(path=self.path)}"
             )
-        for name in kind.needed:
-            if name not in columns:
-                strangers = [h for h, column in zip(heads, columns, strict=True) if column is None]
-                near = find_closest(name, strangers)
-                meant = f"; is it the column {near!r}? rename it" if near else ""
-                raise InputError(
-                    f"{self.path} has no column {name!r}{meant}; {kind.title} starts with "
-                    f"{kind.example}"
-                )
+        strangers = [h for h, column in zip(heads, columns, strict=True) if column is None]
+        missing = [name for name in kind.needed if name not in columns]
+        for name in missing:
+            near = find_closest(name, strangers)
+            meant = f"; is it the column {near!r}? rename it" if near else ""
+            # A proposal can do without names; a heading that is not ours may still mean them.
+            unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
+            known = "; ".join(f"for the {one}: {', '.join(kind.headings(one))}" for one in unknown)
+            raise InputError(
+                f"{self.path} has no column {name!r}{meant}; its headings are {', '.join(heads)}; "
+                f"accepted are, {known}"
+            )
 
     def _check_widths(self) -> None:
         """Refuse lines with more or fewer cells than the first.
@@ -206,11 +165,24 @@ class Rows:
         surplus = min(len(row) - width for row in self.cells[1:])
         for line, row in zip(self.lines[1:], self.cells[1:], strict=True):
             if len(row) != width + max(surplus, 0) or any(row[width:]):
+                remedy = self._find_width_remedy(row, width)
+                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise InputError(
-                    f"{self.unit} {line} of {self.path} has {len(row)} cells, the first line "
-                    f"{width}: is the file cut short, does a number have a comma, or a name with "
-                    "one lack quotes?"
+                    f"{self.unit} {line} of {self.path} has {cells}, the headings {width}: {remedy}"
                 )
+
+    def _find_width_remedy(self, row: list[str], width: int) -> str:
+        """Return what to do about a line with more or fewer cells than the headings."""
+        if len(row) <= width:
+            note = len(row) == 1 and not row[0][:1].isdigit() and width > 2
+            return "it looks like a note; delete it" if note else "fill in the missing cells"
+        for one, other in pairwise(row):
+            if one and other and not re.search(r"[0-9]", one + other):
+                name = f"{one}{self.separator.strip()} {other}"
+                return f'put a name with a {MARK_NAMES[self.separator]} in quotes, as "{name}"'
+        if self.separator == ",":
+            return "write numbers without commas, as 1700 or 0.85"
+        return "delete the cells without a heading"
 
 
 @dataclass(frozen=True)
@@ -262,7 +234,7 @@ class Sheet:
             if cells[first] != name:
                 raise InputError(
                     f"{self.where(row)} names the {column} {name!r} and {self.unit} "
-                    f"{self.lines[first]} {cells[first]!r}: write one name one way"
+                    f"{self.lines[first]} {cells[first]!r}: use the same spelling everywhere"
                 )
         return tuple(dict.fromkeys(cells))
 
@@ -284,6 +256,11 @@ class Sheet:
         text, kind = self.cells[name][row], self.kind.type_of(name)
         if not text:
             return math.nan
+        if isinstance(text, Date):
+            raise InputError(
+                f"{self.describe(name, row)} is a date, {text}: format the cell as a number and "
+                "type the number again"
+            )
         if kind == "share":
             return self._read_share(name, row)
         if PLAIN.fullmatch(text):
@@ -301,6 +278,8 @@ class Sheet:
 
     def _read_share(self, name: str, row: int) -> float:
         text, what = self.cells[name][row], self.describe(name, row)
+        if name == "accuracy" and text.casefold() in FAILED:
+            return math.nan
         signed = text.endswith("%")
         value = read_number(text.rstrip("% "), what, self.marks, kind="share")
         if signed or name in self.percents:
@@ -313,7 +292,7 @@ class Sheet:
             value = float(Decimal(repr(value)).scaleb(-2))
         if not 0 <= value <= 1:
             remedy = "it must lie between 0 and 1"
-            if 1 < value <= 100:
+            if LEAST_PERCENT <= value <= 100:
                 remedy = f"did you mean {value / 100:g}, or {value:g} %?"
             raise InputError(f"{what} is {value:g}: {remedy}")
         return value
@@ -381,7 +360,7 @@ class Sheet:
         last = len(self.lines) - 1
         if sums != [last]:
             raise InputError(
-                f"{self.where(sums[0])} is called {titles[sums[0]]!r}, as if it summed up others: "
+                f"{self.where(sums[0])} is called {titles[sums[0]]!r}, like a line of totals: "
                 "leave such lines out"
             )
         cells = {name: texts[:last] for name, texts in self.cells.items()}
@@ -390,7 +369,7 @@ class Sheet:
             if name in ("contribution", "count") or self._is_label(name):
                 self._check_total(name, rest)
         self.notes.append(
-            f"{self.where(last)}, {titles[last]!r}, sums up the others and is left out"
+            f"{self.where(last)}, {titles[last]!r}, is a line of totals and is left out"
         )
         return rest
 
@@ -409,136 +388,6 @@ class Sheet:
             )
 
 
-@dataclass
-class Marks:
-    """What points and commas mean in a file, and the cell that shows it.
-
-    roles: by the mark, whether it stands before decimals or between thousands, and where.
-    columns: those in which a mark stands before decimals.
-    """
-
-    roles: dict[str, tuple[str, str]] = field(default_factory=dict)
-    columns: set[str] = field(default_factory=set)
-
-    def learn(self, text: str, kind: Type, column: str, describe: Callable[[], str]) -> None:
-        """Take note of what a cell shows, or raise an InputError where another shows otherwise.
-
-        text: the cell.
-        kind: of its column.
-        column: its column.
-        describe: says what it is and where it stands.
-        """
-        if isinstance(text, Exact):
-            return
-        text = text.translate(PLAINER).rstrip("% ")
-        if (found := GROUPED.fullmatch(text)) and found["mark"] != found["group"]:
-            single = not found["more"] and not found["mark"]
-            if found["group"] in MARKS and (kind == "share" or not single):
-                self._note(found["group"], "decimals" if single else "thousands", text, describe)
-            if found["mark"]:
-                self._note(found["mark"], "decimals", text, describe)
-                self.columns.add(column)
-        elif found := DECIMAL.fullmatch(text):
-            self._note(found["mark"] or found["bare"], "decimals", text, describe)
-            self.columns.add(column)
-
-    def _note(self, mark: str, role: str, text: str, describe: Callable[[], str]) -> None:
-        others = [r for m, (r, _) in self.roles.items() if m != mark]
-        if self.roles.get(mark, ("",))[0] == role and "decimals" not in others:
-            return
-        here = f'{describe()} reads "{text}"'
-        before = {m: (r, where) for m, (r, where) in self.roles.items() if m == mark and r != role}
-        if role == "decimals":
-            before |= {m: v for m, v in self.roles.items() if m != mark and v[0] == "decimals"}
-        for other, (its_role, where) in before.items():
-            raise InputError(
-                f"{here}, with {MARKS[mark]} for {role}, and {where}, with {MARKS[other]} for "
-                f"{its_role}: write all numbers one way"
-            )
-        self.roles.setdefault(mark, (role, here))
-
-    def clean(self, text: str, kind: Type, column: str, what: str) -> str:
-        """Return a number with a point for decimals and nothing between thousands.
-
-        text: the cell; what is no number comes back as it is.
-        kind: of its column.
-        column: its column.
-        what: what it is and where it stands, for messages.
-        """
-        found = GROUPED.fullmatch(text)
-        if found is None or found["mark"] == found["group"]:
-            return text.replace(",", ".") if DECIMAL.fullmatch(text) else text
-        group = found["group"]
-        single = group in MARKS and not found["more"] and not found["mark"]
-        if single and self._is_decimal(text, group, kind, column, what):
-            return text.replace(",", ".")
-        return text.replace(group, "").replace(",", ".")
-
-    def _is_decimal(self, text: str, mark: str, kind: Type, column: str, what: str) -> bool:
-        """Return whether a mark before three digits is that of decimals; refuse where unclear."""
-        role = self.roles.get(mark, ("",))[0]
-        other = self.roles.get("," if mark == "." else ".", ("",))[0]
-        shown = kind == "amount" and column in self.columns
-        if kind == "share" or (role == "decimals" and shown):
-            return True
-        if role == "thousands" or (not role and other == "decimals"):
-            return False
-        whole, part = text.split(mark)
-        decimal = f"{whole}.{part.rstrip('0')}".rstrip(".")
-        remedy = f"write {whole}{part}" if kind == "count" else f"write {whole}{part} or {decimal}"
-        remedy += "" if kind == "count" or part.endswith("0") else "0"
-        raise InputError(
-            f'{what} reads "{text}", which can be {whole}{part} or {decimal}: {remedy}'
-        )
-
-
-def read_number(
-    text: str, what: str, marks: Marks, *, kind: Type = "amount", column: str = ""
-) -> float:
-    """Read a number, or raise an InputError that says how to write it.
-
-    text: the cell.
-    what: what it is and where it stands, for messages.
-    marks: what points and commas mean in the file.
-    kind: of its column.
-    column: its name.
-    """
-    if PLAIN.fullmatch(text) or isinstance(text, Exact):
-        return float(text)
-    plainer = marks.clean(text.translate(PLAINER), kind, column, what)
-    try:
-        value = float(as_numbers([plainer], what)[0])
-    except InputError:
-        value = math.nan
-    if math.isnan(value):
-        raise InputError(f'{what} reads "{shorten(text)}": {_find_remedy(text)}')
-    return value
-
-
-ERROR = "an error of the spreadsheet; correct its formula"
-
-
-def _find_remedy(text: str) -> str:
-    if text.startswith("#"):
-        return ERROR
-    if SUPPRESSED.fullmatch(text):
-        return "a count that is withheld cannot be used here; write the number itself"
-    if re.search(r"[0-9][,'. ][0-9]", text):
-        return "write it with a point for decimals and no separators, as 1700 or 0.85"
-    return "write a number, or leave the cell empty where there is none"
-
-
-def find_middle(bound: re.Match[str]) -> float:
-    """Return the middle of what a count can be that was withheld: 5 for <11, of 0 to 10."""
-    most = int(bound[2]) - (bound[1] == "<")
-    return max(most, 0) / 2
-
-
-def shorten(text: str) -> str:
-    """Return a cell for messages, which may be of any length."""
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
 def name_cell(place: int, line: int) -> str:
     """Return a cell's name in a spreadsheet, as C5."""
     letters = ""
@@ -551,12 +400,6 @@ def name_cell(place: int, line: int) -> str:
 
 def _fold(name: str) -> str:
     return re.sub(r"\s+", "", name.translate(PLAINER)).casefold()
-
-
-def _simplify(heading: str) -> str:
-    """Return a heading in small letters, with single spaces and no sign of per cent."""
-    words = re.sub(r"[\s_\-]+", " ", heading).strip().casefold()
-    return re.sub(r"\s*(\(%\)|\[%\]|in %|%)$", "", words)
 
 
 def _join(parts: Sequence[str]) -> str:
@@ -592,7 +435,7 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
         places[column] = place
         if column in TYPES and "%" in heading:
             percents.append(column)
-        if column in TYPES and _simplify(heading) != column:
+        if column in TYPES and simplify(heading) != column:
             renamed.append(f"the column {heading!r} is read as {column}")
     return places, percents, renamed
 
@@ -604,15 +447,29 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
     """Read a table, once: CSV in any of the usual dialects, or a workbook of Excel.
 
     path: the file.
-    expected: a column that the first line must name, by which separators are told apart; where
-        left out, they are told by the headings of our tables.
+    expected: a column that the first line must name; it decides which separator the file uses.
+        Where left out, the headings of our tables decide.
     sheet: of a workbook; the first where left out.
     """
+    found = _read_any(path, expected, sheet)
+    if expected is not None:
+        return found
+    if not found.cells:
+        raise InputError(f"{path} is empty; save the table again, with its headings and numbers")
+    return found.without_title()
+
+
+def _read_any(path: str | Path, expected: str | None, sheet: str | None) -> Rows:
     data = read_bytes(path)
+    for start, kind in FOREIGN.items():
+        if data.startswith(start):
+            raise InputError(
+                f"{path} is not a spreadsheet (it is {kind}); save the table as .xlsx or as CSV"
+            )
     if data.startswith(b"PK\x03\x04"):
         from fedaccord._io.excel import read_workbook
 
-        return Rows(str(path), *read_workbook(data, path, sheet))
+        return Rows(str(path), *read_workbook(data, path, sheet, _has_headings))
     if sheet is not None:
         raise InputError(f"{path} has no sheets; leave --sheet out, or name an .xlsx file")
     text, notes = _decode(data, path, strict=expected is not None)
@@ -627,7 +484,10 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
             f"{path} is JSON and not a table; a game is taken by 'fedaccord solve' and "
             "'fedaccord plan' if its name ends in .json"
         )
-    separator = separator or _find_separator(first, expected)
+    if separator is None:
+        # Above the headings there may be a title.
+        lines_above = [row for row in text.splitlines()[:MOST_ABOVE] if row.strip()]
+        separator = _find_separator([first] if expected is not None else lines_above, expected)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     lines, cells = [], []
     try:
@@ -640,8 +500,13 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
                     cells[-1].pop()
                     row.pop()
     except csv.Error as error:
-        raise InputError(f"{path} is not CSV ({error}); save it anew") from None
-    return Rows(str(path), lines, cells, notes=notes)
+        raise InputError(f"{path} is not CSV ({error}); save it again") from None
+    return Rows(str(path), lines, cells, notes=notes, separator=separator)
+
+
+def _has_headings(cells: list[list[str]]) -> bool:
+    """Return whether cells are a table of ours, perhaps below a title."""
+    return Rows("", [0] * len(cells), cells).without_title().kind is not None
 
 
 def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[str, ...]]:
@@ -674,17 +539,26 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     )
 
 
-def _find_separator(first: str, expected: str | None) -> str:
-    """Return what separates the cells of a file's first line."""
+def _find_separator(first: Sequence[str], expected: str | None) -> str:
+    """Return what separates the cells of a file, by its first lines.
+
+    first: lines that are not blank; one of them has the headings.
+    expected: a heading that the first line has, if one is known.
+    """
+
+    def split(line: str, separator: str) -> list[str]:
+        with contextlib.suppress(csv.Error):
+            return next(csv.reader([line], delimiter=separator), [])
+        return []
+
+    def count_known(heads: list[str]) -> int:
+        if expected is not None:
+            return sum(head.strip().lower() == expected.lower() for head in heads)
+        return sum(any(kind.find_column(head) for kind in (PILOTS, HISTOGRAMS)) for head in heads)
 
     def rate(separator: str) -> tuple[int, int]:
-        heads = next(csv.reader([first], delimiter=separator), [])
-        if expected is not None:
-            known = sum(head.strip().lower() == expected.lower() for head in heads)
-        else:
-            kinds = (PILOTS, HISTOGRAMS)
-            known = sum(any(kind.find_column(head) for kind in kinds) for head in heads)
-        return known, len(heads)
+        rows = [split(line, separator) for line in first]
+        return max(map(count_known, rows), default=0), len(rows[0]) if rows else 0
 
     # Of equals the first.
     return max((",", ";", "\t"), key=rate)
@@ -702,11 +576,20 @@ def write_table(path: str | Path, columns: Iterable[str], rows: Iterable[Iterabl
 
         write_workbook(path, list(columns), rows)
         return
+    replace_file(path, format_table(columns, rows))
+
+
+def format_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table as CSV.
+
+    columns: the names in the first line.
+    rows: the cells below it.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(_write_cell, columns))
     writer.writerows(map(_write_cell, row) for row in rows)
-    replace_file(path, text.getvalue())
+    return text.getvalue()
 
 
 def _write_cell(value: object) -> str:

@@ -1,0 +1,72 @@
+"""Folders of new files: all of them or none, and never over a file that is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fedaccord.errors import InputError
+
+
+def write_folder(
+    folder: str | Path, files: Mapping[str, str | bytes], *, what: str, hidden: Sequence[str] = ()
+) -> None:
+    """Write files into a folder, all or none, and never over a file.
+
+    folder: which is made if need be; hidden files in it, such as .git, do not matter.
+    files: by their place in the folder, what they hold.
+    what: what they are together, for messages.
+    hidden: hidden files that must not be there either.
+    """
+    root = Path(os.path.abspath(folder))
+    check_folder(root, folder, hidden)
+    made: list[Path] = []
+    try:
+        for place, content in files.items():
+            write_new(root / place, content, made)
+    except BaseException as fault:
+        # An interrupt too leaves nothing behind.
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        if isinstance(fault, OSError):
+            reason = fault.strerror or fault
+            raise InputError(f"cannot write {what} to {folder}: {reason}") from None
+        raise
+
+
+def check_folder(root: Path, folder: str | Path, hidden: Sequence[str] = ()) -> None:
+    """Refuse a folder that has files, or is none.
+
+    root: the folder.
+    folder: the same as it was given, for messages.
+    hidden: hidden files that must not be there either.
+    """
+    if not os.path.lexists(root):
+        return
+    if not root.is_dir():
+        raise InputError(f"{folder} is no folder; name another")
+    try:
+        there = sorted(os.listdir(root))
+    except OSError as error:
+        raise InputError(f"cannot look into {folder}: {error.strerror or error}") from None
+    seen = [entry for entry in there if not entry.startswith(".")]
+    seen += [entry for entry in hidden if entry in there]
+    if seen:
+        raise InputError(
+            f"{folder} is not empty, it has {seen[0]}, and nothing is written over; name a new "
+            "folder"
+        )
+
+
+def write_new(path: Path, content: str | bytes, made: list[Path]) -> None:
+    """Write a file that was not there, and the folders to it; what was made is noted first."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir()
+            made.append(folder)
+    with path.open("xb") as file:
+        made.append(path)
+        file.write(content.encode() if isinstance(content, str) else content)

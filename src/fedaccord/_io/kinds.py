@@ -1,0 +1,86 @@
+"""The kinds of tables that commands read: their columns, and what each is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fedaccord._io.columns import SYNONYMS, TYPES, Type
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A kind of table: its columns, and what it is for.
+
+    title: what it is called in messages.
+    needed: the columns it must have.
+    own: the columns it may have.
+    example: its first line.
+    use: the command that takes it, with the file as {path}.
+    amounts: columns that hold any amounts in it, not whole counts.
+    labels: whether every other column holds the counts of a label.
+    also: headings that mean a column in this kind of table only.
+    """
+
+    title: str
+    needed: tuple[str, ...]
+    own: tuple[str, ...]
+    example: str
+    use: str
+    amounts: tuple[str, ...] = ()
+    labels: bool = False
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def type_of(self, column: str) -> Type:
+        """Return what the cells of a column are."""
+        return "amount" if column in self.amounts else TYPES.get(column, "count")
+
+    def headings(self, column: str) -> tuple[str, ...]:
+        """Return the headings that mean a column, its own name first."""
+        return (column, *SYNONYMS[column], *self.also.get(column, ()))
+
+    def find_column(self, heading: str) -> str | None:
+        """Return the column that a heading means, if there is one."""
+        words = simplify(heading)
+        known = (*self.needed, *self.own)
+        return next((column for column in known if words in self.headings(column)), None)
+
+
+PILOTS = TableKind(
+    "a table of pilots",
+    ("pilot", "agent", "contribution", "accuracy"),
+    ("goal", "validation", "limit", "minimum", "cost"),
+    "pilot,agent,contribution,accuracy",
+    "'fedaccord plan {path}' takes it",
+)
+HISTOGRAMS = TableKind(
+    "a table of label histograms",
+    ("agent",),
+    ("label", "count", "need", "goal", "validation", "limit", "minimum", "cost"),
+    "agent,<label>,<label>,... (or agent,label,count)",
+    "'fedaccord plan {path}' takes it, alone or as --histograms {path} with a table of pilots",
+    labels=True,
+)
+PROPOSAL = TableKind(
+    "a table of contributions",
+    ("contribution",),
+    ("agent", "reserve"),
+    "agent,contribution",
+    "'fedaccord check GAME.json {path}' takes it",
+    amounts=("contribution", "reserve"),
+)
+MEMBERS = TableKind(
+    "a list of agents",
+    ("agent", "limit"),
+    ("goal", "validation", "minimum", "cost"),
+    "agent,limit",
+    "'fedaccord pilots {path}' takes it",
+    also={"limit": ("cases", "samples", "n", "patients")},
+)
+
+
+def simplify(heading: str) -> str:
+    """Return a heading in small letters, with single spaces and no sign of per cent."""
+    words = re.sub(r"[\s_\-]+", " ", heading).strip().casefold()
+    return re.sub(r"\s*(\(%\)|\[%\]|in %|%)$", "", words)

@@ -1,0 +1,175 @@
+"""Numbers as people write them in tables: thousands, decimals, per cent, withheld counts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fedaccord._checks import as_numbers
+from fedaccord._io.columns import Type
+from fedaccord.errors import InputError
+
+# Spaces and quotes that stand between thousands, and a minus that is no hyphen.
+PLAINER = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-", "\uff05": "%"}
+)
+# Almost every cell: what is read as such goes fast, and to the same number.
+PLAIN = re.compile(r"[0-9]{1,30}")
+GROUPED = re.compile(
+    r"[+-]?[1-9][0-9]{0,2}(?:(?P<group>[ '.,])[0-9]{3})(?P<more>(?:(?P=group)[0-9]{3})*)"
+    r"(?:(?P<mark>[.,])[0-9]+)?"
+)
+DECIMAL = re.compile(
+    r"[+-]?(?:[0-9]+(?P<mark>[.,])[0-9]*|(?P<bare>[.,])[0-9]+)(?:[eE][+-]?[0-9]+)?"
+)
+# A count that was withheld because it is small, as <11.
+SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+MARKS = {".": "a point", ",": "a comma"}
+
+
+class Exact(str):
+    """A number that a workbook holds as such, so that its text can mean one thing only."""
+
+    __slots__ = ()
+
+
+class Date(str):
+    """A date that a workbook holds in a cell, often what became of a number like 1.5."""
+
+    __slots__ = ()
+
+
+@dataclass
+class Marks:
+    """What points and commas mean in a file, and the cell that shows it.
+
+    roles: by the mark, whether it stands before decimals or between thousands, and where.
+    columns: those in which a mark stands before decimals.
+    """
+
+    roles: dict[str, tuple[str, str]] = field(default_factory=dict)
+    columns: set[str] = field(default_factory=set)
+
+    def learn(self, text: str, kind: Type, column: str, describe: Callable[[], str]) -> None:
+        """Take note of what a cell shows, or raise an InputError where another shows otherwise.
+
+        text: the cell.
+        kind: of its column.
+        column: its column.
+        describe: says what it is and where it stands.
+        """
+        if isinstance(text, Exact):
+            return
+        text = text.translate(PLAINER).rstrip("% ")
+        if (found := GROUPED.fullmatch(text)) and found["mark"] != found["group"]:
+            single = not found["more"] and not found["mark"]
+            if found["group"] in MARKS and (kind == "share" or not single):
+                self._note(found["group"], "decimals" if single else "thousands", text, describe)
+            if found["mark"]:
+                self._note(found["mark"], "decimals", text, describe)
+                self.columns.add(column)
+        elif found := DECIMAL.fullmatch(text):
+            self._note(found["mark"] or found["bare"], "decimals", text, describe)
+            self.columns.add(column)
+
+    def _note(self, mark: str, role: str, text: str, describe: Callable[[], str]) -> None:
+        others = [r for m, (r, _) in self.roles.items() if m != mark]
+        if self.roles.get(mark, ("",))[0] == role and "decimals" not in others:
+            return
+        here = f'{describe()} reads "{text}"'
+        before = {m: (r, where) for m, (r, where) in self.roles.items() if m == mark and r != role}
+        if role == "decimals":
+            before |= {m: v for m, v in self.roles.items() if m != mark and v[0] == "decimals"}
+        for other, (its_role, where) in before.items():
+            raise InputError(
+                f"{here}, with {MARKS[mark]} for {role}, and {where}, with {MARKS[other]} for "
+                f"{its_role}: write all numbers one way"
+            )
+        self.roles.setdefault(mark, (role, here))
+
+    def clean(self, text: str, kind: Type, column: str, what: str) -> str:
+        """Return a number with a point for decimals and nothing between thousands.
+
+        text: the cell; what is no number comes back as it is.
+        kind: of its column.
+        column: its column.
+        what: what it is and where it stands, for messages.
+        """
+        found = GROUPED.fullmatch(text)
+        if found is None or found["mark"] == found["group"]:
+            return text.replace(",", ".") if DECIMAL.fullmatch(text) else text
+        group = found["group"]
+        single = group in MARKS and not found["more"] and not found["mark"]
+        if single and self._is_decimal(text, group, kind, column, what):
+            return text.replace(",", ".")
+        return text.replace(group, "").replace(",", ".")
+
+    def _is_decimal(self, text: str, mark: str, kind: Type, column: str, what: str) -> bool:
+        """Return whether a mark before three digits is that of decimals; refuse where unclear."""
+        role = self.roles.get(mark, ("",))[0]
+        other = self.roles.get("," if mark == "." else ".", ("",))[0]
+        shown = kind == "amount" and column in self.columns
+        if kind == "share" or (role == "decimals" and shown):
+            return True
+        if role == "thousands" or (not role and other == "decimals"):
+            return False
+        whole, part = text.split(mark)
+        decimal = f"{whole}.{part.rstrip('0')}".rstrip(".")
+        remedy = f"write {whole}{part}" if kind == "count" else f"write {whole}{part} or {decimal}"
+        remedy += "" if kind == "count" or part.endswith("0") else "0"
+        raise InputError(
+            f'{what} reads "{text}", which can be {whole}{part} or {decimal}: {remedy}'
+        )
+
+
+def read_number(
+    text: str, what: str, marks: Marks, *, kind: Type = "amount", column: str = ""
+) -> float:
+    """Read a number, or raise an InputError that says how to write it.
+
+    text: the cell.
+    what: what it is and where it stands, for messages.
+    marks: what points and commas mean in the file.
+    kind: of its column.
+    column: its name.
+    """
+    if PLAIN.fullmatch(text) or isinstance(text, Exact):
+        return float(text)
+    plainer = marks.clean(text.translate(PLAINER), kind, column, what)
+    try:
+        value = float(as_numbers([plainer], what)[0])
+    except InputError:
+        value = math.nan
+    if math.isnan(value):
+        raise InputError(f'{what} reads "{shorten(text)}": {_find_remedy(text, column)}')
+    return value
+
+
+ERROR = "an error of the spreadsheet; correct its formula"
+
+
+def _find_remedy(text: str, column: str) -> str:
+    if text.startswith("#"):
+        return ERROR
+    if SUPPRESSED.fullmatch(text):
+        return "a count that is withheld cannot be used here; write the number itself"
+    if re.search(r"[0-9][,'. ][0-9]", text):
+        return "write it with a point for decimals and no separators, as 1700 or 0.85"
+    if found := re.search(r"[0-9]+", text):
+        return f"write the number alone, as {found[0]}"
+    if column == "contribution":
+        return "write a number, 0 if there is none"
+    return "write a number, or leave the cell empty where there is none"
+
+
+def find_middle(bound: re.Match[str]) -> float:
+    """Return the middle of what a count can be that was withheld: 5 for <11, of 0 to 10."""
+    most = int(bound[2]) - (bound[1] == "<")
+    return max(most, 0) / 2
+
+
+def shorten(text: str) -> str:
+    """Return a cell for messages, which may be of any length."""
+    return text if len(text) <= 40 else text[:37] + "..."

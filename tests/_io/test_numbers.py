@@ -1,0 +1,66 @@
+"""Numbers in tables: read where they can mean one thing, refused with a remedy where not."""
+
+import pytest
+
+from fedaccord._io.numbers import Marks, read_number
+from fedaccord.errors import InputError
+
+NONE = Marks()
+POINT = Marks({".": ("decimals", "x")}, {"here"})
+COMMA = Marks({",": ("decimals", "x")})
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "kind", "value"),
+    [
+        ("1 500", NONE, "count", 1500),
+        ("1\u00a0500", NONE, "count", 1500),
+        ("1\u202f500,5", NONE, "amount", 1500.5),
+        ("1'500", NONE, "count", 1500),
+        ("1’500", NONE, "count", 1500),
+        ("1.500.000", NONE, "count", 1_500_000),
+        ("1.500,25", NONE, "amount", 1500.25),
+        ("1,500.25", NONE, "amount", 1500.25),
+        ("0.500", NONE, "amount", 0.5),
+        ("0,500", NONE, "amount", 0.5),
+        ("1500,5", NONE, "amount", 1500.5),
+        ("1.5000", NONE, "amount", 1.5),
+        ("1.500", COMMA, "count", 1500),
+        ("1.500", POINT, "amount", 1.5),
+        ("1,500", POINT, "count", 1500),
+        ("1,000", NONE, "share", 1),
+        ("-5", NONE, "count", -5),
+        ("1e3", NONE, "count", 1000),
+        ("2/4", NONE, "amount", 0.5),
+    ],
+)
+def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
+    assert read_number(text, "the cell", marks, kind=kind, column="here") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "kind", "said"),
+    [
+        ("1.500", NONE, "count", "can be 1500 or 1.5: write 1500$"),
+        ("1.500", POINT, "count", "can be 1500 or 1.5: write 1500$"),
+        ("1,000", COMMA, "count", "can be 1000 or 1: write 1000$"),
+        ("1.500", NONE, "amount", "can be 1500 or 1.5: write 1500 or 1.5$"),
+        ("1.525", NONE, "amount", "can be 1525 or 1.525: write 1525 or 1.5250$"),
+        ("1.50.000", NONE, "count", "a point for decimals and no separators"),
+        ("1 50", NONE, "count", "a point for decimals and no separators"),
+        ("many", NONE, "count", "or leave the cell empty"),
+        ("ca. 90", NONE, "count", "write the number alone, as 90$"),
+        ("inf", NONE, "amount", "write a number"),
+        ("nan", NONE, "amount", "write a number"),
+        ("#DIV/0!", NONE, "count", "an error of the spreadsheet; correct its formula"),
+        ("<11", NONE, "count", "withheld cannot be used here; write the number itself"),
+    ],
+)
+def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, said):
+    with pytest.raises(InputError, match=rf'^the cell reads "{text}".*{said}'):
+        read_number(text, "the cell", marks, kind=kind, column="here")
+
+
+def test_a_contribution_is_never_to_be_left_empty():
+    with pytest.raises(InputError, match=r"write a number, 0 if there is none$"):
+        read_number("many", "the cell", NONE, kind="count", column="contribution")
