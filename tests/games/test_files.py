@@ -98,13 +98,24 @@ def test_the_frame_survives_the_round_trip(tmp_path: Path) -> None:
     assert again.agents == game.agents
 
 
-@given(st.lists(st.tuples(st.floats(1e-50, 1e50), st.floats(1e-50, 1e50)), min_size=1, max_size=4))
+@given(st.lists(st.tuples(st.floats(1e-49, 1e49), st.floats(1e-49, 1e49)), min_size=1, max_size=4))
 def test_numbers_survive_the_round_trip_to_the_last_bit(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[float, float]]
 ) -> None:
     game = LinearGame(np.diag([w for w, _ in pairs]), [r for _, r in pairs])
     again = round_trip(game, tmp_path_factory.mktemp("game"))
     assert again.to_dict() == game.to_dict()
+
+
+@pytest.mark.parametrize(("own", "wanted"), [(1e50, 1e-50), (1e-51, 1e51)])
+def test_a_game_that_could_not_be_read_is_not_written(
+    tmp_path: Path, own: float, wanted: float
+) -> None:
+    """Each number is in range, and 1e-50 / 1e50 rounds to less than the smallest need."""
+    game = LinearGame([[own]], [wanted])
+    with pytest.raises(InputError, match=r"agent 0 would need .* rescale its requirement"):
+        write_game(game, tmp_path / "game.json")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_matrix_may_lie_beside_the_game(tmp_path: Path) -> None:

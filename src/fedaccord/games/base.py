@@ -34,7 +34,7 @@ ROUNDING = 1e-13
 
 
 class Game(ABC):
-    """k agents, each of whom wants utility u_i(theta) >= mu_i and to give as little as it can.
+    """k agents. Each wants utility u_i(theta) >= mu_i and to give as little as it can.
 
     A game never changes: make another with `replace` or `restrict`. Its strategy space is the box
     minimums <= theta <= limits, over the reals or the integers.
@@ -314,7 +314,7 @@ class Game(ABC):
         return bool(self.satisfied(contributions).all())
 
     def short_at_limits(self) -> int | None:
-        """Return an agent who is certainly short whatever everybody gives; None where none is.
+        """Return an agent that is certainly short whatever everybody gives; None where none is.
 
         Without a limit an agent can meet its own requirement alone. One with a limit is certainly
         short if it is when all limits are reached and nobody without a limit helps it.
@@ -333,7 +333,7 @@ class Game(ABC):
         return None
 
     def _is_short(self, agent: int, contributions: Vector, slack: float) -> bool:
-        """Say whether an agent is short; over the reals, by more than rounding."""
+        """Return whether an agent is short; over the reals, by more than rounding."""
         try:
             reached = self.exact_utility(agent, exact_numbers(contributions))
         except ExactnessError:

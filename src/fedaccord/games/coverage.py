@@ -245,7 +245,7 @@ class CoverageGame(Game):
     # Swaps, neighbours and rates, for the check.
 
     def helpers(self, agent: int) -> Indices:
-        """Return the agents who share a point with one agent, itself included."""
+        """Return the agents that share a point with one agent, itself included."""
         return np.unique(self.rows[self._neighbourhood(agent)[0]])
 
     def own_rates(self, agents: Indices, contributions: Vector) -> Vector:
@@ -302,9 +302,9 @@ class CoverageGame(Game):
         return 1 - self._exact_loss(agent, contributions, frozenset()) / 2
 
     def short_at_limits(self) -> int | None:
-        """Return an agent who is short whatever everybody gives; None where none is.
+        """Return an agent that is short whatever everybody gives; None where none is.
 
-        Whoever has no limit leaves as little of its points unseen as you like, and nothing if it is
+        An agent without a limit leaves as little of its points unseen as you like, nothing if it is
         certain of them.
         """
         limited = np.isfinite(self.limits)
@@ -316,7 +316,7 @@ class CoverageGame(Game):
         return next((agent for agent in near if self._is_out_of_reach(agent)), None)
 
     def _is_out_of_reach(self, agent: int) -> bool:
-        """Say whether u_i stays below mu_i within all limits; over the reals, but for rounding."""
+        """Return whether u_i stays below mu_i within all limits; over the reals, up to rounding."""
         entries, begins = self._neighbourhood(agent)
         limits = self.limits[self.rows[entries]]
         seen = np.logical_or.reduceat(np.isinf(limits), begins[:-1])

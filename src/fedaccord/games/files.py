@@ -25,7 +25,7 @@ MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "discovery": (("distributions",), ()),
     "coverage": (("distributions",), ("copies",)),
     "pac": (("worlds",), ("classifier", "draws", "seed", "confidence")),
-    "measured": (("benefits", "curves"), ("margins",)),
+    "measured": (("benefits", "curves"), ("margins", "chances")),
 }
 # What agents want: in samples or shares, or, in a measured game, accuracies.
 WANTED = dict.fromkeys(MODELS, "requirements") | {"measured": "goals"}
@@ -45,8 +45,8 @@ def read_game(path: str | Path) -> Game:
          "agents": [...], "strategies": "real" | "integer",
          "limits": [...], "minimums": [...], "costs": [...],
          "copies": [...],                                            of a coverage game
-         "curves": [{"floor": e, "height": b, "head": s, "pace": a}, ...], "margins": [...]
-                                                                     of a measured game
+         "curves": [{"floor": e, "height": b, "head": s, "pace": a}, ...], "margins": [...],
+         "chances": {...}                                            of a measured game
          "classifier": "bayes" | "worst", "draws": n, "seed": n, "confidence": p}    of a PAC game
 
     All but the model, the requirements, the matrix or worlds and the curves may be left out; a
@@ -86,6 +86,7 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
     matrix = _read_matrix(data[key], key, names, folder)
     if model == "measured":
         frame |= _read_curves(data, names)
+        frame["chances"] = _read_chances(data, frame["goals"])
     if "copies" in data:
         copies = _read_list(data["copies"], "copies")
         frame["copies"] = _read_numbers(
@@ -99,11 +100,13 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
 def write_game(game: Game, path: str | Path) -> None:
     """Write GAME.json, replacing the file in one step.
 
-    A large sparse matrix goes into an .npz of the same name beside it.
+    A large sparse matrix goes into an .npz of the same name next to it. A game that read_game would
+    refuse is not written.
 
     game: what to write.
     path: where to.
     """
+    _check_scale(game)
     target = Path(path)
     try:
         replace_file(target, json_text(_write_beside(game, target)) + "\n")
@@ -112,7 +115,7 @@ def write_game(game: Game, path: str | Path) -> None:
 
 
 def fits_in_text(game: Game) -> bool:
-    """Return whether GAME.json can hold all of a game, without an .npz beside it."""
+    """Return whether GAME.json can hold all of a game, without an .npz next to it."""
     _, matrix = _find_matrix(game)
     return not is_sparse(matrix) or math.prod(matrix.shape) <= MOST_CELLS
 
@@ -280,6 +283,17 @@ def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
         {"margins": _read_per_agent(data["margins"], "margins", names)} if "margins" in data else {}
     )
     return {"curves": curves, **margins}
+
+
+def _read_chances(data: Mapping[str, Any], goals: Vector) -> Any:
+    """Read what else the curves of a measured game may be; None where the file does not say."""
+    if "chances" not in data:
+        return None
+    from fedaccord.games.chances import Chances
+
+    if not isinstance(data["chances"], Mapping):
+        raise InputError(f'"chances" must be an object; got a {kind(data["chances"])}')
+    return Chances.from_dict(data["chances"], goals)
 
 
 def _part(name: str, parts: Sequence[str], place: int) -> str:

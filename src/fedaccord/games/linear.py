@@ -49,7 +49,7 @@ def as_sparse(matrix: Any) -> Sparse:
     try:
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise InputError(f"a sparse matrix is damaged: {error}; make it anew") from None
+        raise InputError(f"a sparse matrix is damaged: {error}; make it again") from None
     return rows
 
 
@@ -379,7 +379,7 @@ class DiscoveryGame(LinearGame):
 
     @property
     def benefits(self) -> Any:
-        """W = Q Q' as a sparse array; made anew at each call, and large."""
+        """W = Q Q' as a sparse array; made again at each call, and large."""
         return sparse.csr_array(self.distributions @ self.distributions.T)
 
     def apply(self, contributions: Vector) -> Vector:
@@ -426,7 +426,7 @@ class DiscoveryGame(LinearGame):
 
     @cached_property
     def _by_point(self) -> Any:
-        # A product with Q.T would turn it into rows anew each time, at the cost of all of Q.
+        # A product with Q.T would turn it into rows again each time, at the cost of all of Q.
         return sparse.csr_array(self.distributions.T)
 
     @cached_property

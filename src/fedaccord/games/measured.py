@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from fedaccord._checks import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.linear import LinearGame
+
+if TYPE_CHECKING:
+    from fedaccord.games.chances import Chances
 
 # The numbers of a curve, in the order in which arrays of curves hold them.
 PARTS = ("floor", "height", "head", "pace")
@@ -68,7 +71,7 @@ class LearningCurve:
         return 1 - self.floor
 
     def accuracy(self, samples: ArrayLike) -> Any:
-        """Return the accuracy with so many effective samples, for a number or an array of them."""
+        """Return the accuracy at a number of effective samples, or at an array of them."""
         return predict_accuracies(self.row, np.asarray(samples, dtype=float))[()]
 
     def need(self, goal: ArrayLike) -> Any:
@@ -128,7 +131,7 @@ def read_curves(curves: Sequence[LearningCurve] | ArrayLike) -> Matrix:
 
 
 class MeasuredGame(LinearGame):
-    """Agents who want an accuracy, and whose accuracy is a learning curve of effective samples.
+    """Agents that want an accuracy, and whose accuracy is a learning curve of effective samples.
 
         accuracy_i(theta) = curve_i((W theta)_i),   wanted: at least goal_i + margin_i
 
@@ -139,6 +142,8 @@ class MeasuredGame(LinearGame):
     curves: a learning curve per agent.
     goals: the accuracy each agent wants.
     margins: by how much each aims above its goal; zero where left out.
+    chances: what else the curves may be, and how far runs scatter; None where only averages are
+        known. Its goals are those of the game.
     the rest: see Game; requirements follow from the goals and are not given.
     """
 
@@ -151,6 +156,7 @@ class MeasuredGame(LinearGame):
         goals: ArrayLike,
         *,
         margins: ArrayLike | None = None,
+        chances: Chances | None = None,
         **frame: Any,
     ) -> None:
         if "requirements" in frame:
@@ -164,6 +170,7 @@ class MeasuredGame(LinearGame):
         self.agents = frame.get("agents")
         self._check_goals()
         super().__init__(benefits, self._needs(rows), **frame)
+        self.chances = None if chances is None else chances.replace(goals=self.goals)
 
     def _check_goals(self) -> None:
         for what, values, wrong in (
@@ -228,7 +235,11 @@ class MeasuredGame(LinearGame):
             "curves": [self.curves[i] for i in chosen],
             "goals": self.goals[chosen],
             "margins": self.margins[chosen],
+            "chances": self._keep_chances(keep),
         }
+
+    def _keep_chances(self, keep: Indices | None) -> Chances | None:
+        return self.chances if self.chances is None or keep is None else self.chances.restrict(keep)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the game as GAME.json holds it."""
@@ -242,6 +253,7 @@ class MeasuredGame(LinearGame):
             **frame,
             "curves": [curve.to_dict() for curve in self.curves],
             "benefits": self.dense_benefits.tolist(),
+            **({} if self.chances is None else {"chances": self.chances.to_dict()}),
         }
 
 

@@ -1,4 +1,4 @@
-"""Games from the paper, and small ones beside it, each with its source and its known answers."""
+"""Games from the paper, and small ones, each with its source and its known answers."""
 
 from fedaccord.games.catalog.entries import CHOICES, ENTRIES, Entry, answers, build
 

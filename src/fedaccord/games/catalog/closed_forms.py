@@ -98,7 +98,7 @@ def two_agents(strategies: str) -> Answers:
     """Return the totals of two agents uniform on the same two points (Theorem 7).
 
     (1 - theta_1/2)(1 - theta_2/2) = 1/2 is the set of equilibria; the sum is least at its ends.
-    Agents who are alike must give alike to be free of envy: 2 - sqrt(2) each.
+    Agents that are alike must give alike to be free of envy: 2 - sqrt(2) each.
     """
     source = "Theorem 7 and Appendix H"
     if strategies == "integer":
@@ -135,8 +135,8 @@ def pac_cycle(d: int, requirement: Fraction, strategies: str) -> Answers:
     """Return the totals of the cycle of three agents (Section 3.3 and Appendix D).
 
     Over integers i is satisfied when theta_i + theta_{i-1} >= m. Every two agents are neighbours,
-    so whoever gives more than its successor would still be satisfied after swapping with it: in
-    an envy-free allocation all give alike, and ceil(m/2) each is the least. Over [0, 1]^3 with
+    so an agent that gives more than its successor would still be satisfied after a swap with it:
+    in an envy-free allocation all give alike, and ceil(m/2) each is the least. Over [0, 1]^3 with
     d = 1 the same holds of x = -log(1 - theta), and sum(1 - exp(-x)) is concave: its least value
     is at a corner, all alike or two agents and a free rider.
     """
@@ -223,7 +223,7 @@ def coverage_sunflower(petals: int, shared: int, own: int, cores: int) -> Answer
 
 
 def common_core(model: str, agents: int, core: int, own: int) -> Answers:
-    """Return the totals of agents who share a core of points and own as many others each.
+    """Return the totals of agents that share a core of points and own as many others each.
 
     Linear: by symmetry all alike is optimal; it is also stable and free of envy. Coverage: all
     alike is stable.

@@ -1,4 +1,4 @@
-"""Games from the paper, and small ones beside it, each with its source and its known answers."""
+"""Games from the paper, and small ones, each with its source and its known answers."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ _LARGE = [
     _sunflower_entry("flower-and-bud", "petals in a ring around two cores", ("core", "bud"), 2),
     Entry(
         "common-core",
-        "agents who share the same points and own as many others each: a sunflower of sets",
+        "agents that share the same points and own as many others each: a sunflower of sets",
         "a sunflower as combinatorics defines it, beyond the paper",
         MappingProxyType({"model": "linear", "agents": 5, "core": 4, "own": 4}),
         examples.common_core,

@@ -108,7 +108,7 @@ def sunflower(
 
 
 def common_core(model: str, agents: int, core: int, own: int) -> Game:
-    """Make agents who all own the same core of points and some of their own."""
+    """Make agents that all own the same core of points and some of their own."""
     sets = [[0, 1 + i] for i in range(agents)]
     return _sets(model, sets, [f"agent {i}" for i in range(agents)], [core] + [own] * agents)
 
@@ -185,12 +185,12 @@ class _CycleUtilities:
 
 
 def cyclic(strategies: str) -> LinearGame:
-    """Make three agents who gain from themselves and their predecessor."""
+    """Make three agents that gain from themselves and their predecessor."""
     return LinearGame([[1, 0, 1], [1, 1, 0], [0, 1, 1]], [1, 1, 1], strategies=strategies)
 
 
 def envious() -> DiscoveryGame:
-    """Make two agents, one of whom is best served by the other's samples."""
+    """Make two agents: the samples of one serve the other best."""
     return DiscoveryGame([[0.6, 0.4], [1.0, 0.0]], [0.5, 0.2])
 
 

@@ -31,7 +31,7 @@ MOST_CORNERS = 20_000
 
 
 class PacGame(Game):
-    """Agents who want an accurate classifier, learnt from everybody's labelled samples.
+    """Agents that want an accurate classifier, learnt from everybody's labelled samples.
 
     Nature draws a world; agent j then draws theta_j labelled points from its distribution in that
     world; a classifier is learnt from all of them, and u_i is its expected accuracy on a new

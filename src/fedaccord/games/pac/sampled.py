@@ -124,7 +124,7 @@ class SampledPacGame(Game):
         return np.where(impossible > 0, -np.inf, counts @ logs.T)
 
     def _scores(self, agent: int, counts: tuple[int, ...]) -> Vector:
-        """Give, draw by draw, the posterior probability that the agent's next point is right."""
+        """Return, draw by draw, the posterior probability that the agent's next point is right."""
         key = agent, counts
         if key not in self._kept:
             logs = np.tile(self._log_prior, (self.draws, 1))
