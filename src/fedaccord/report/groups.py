@@ -1,0 +1,71 @@
+"""Groups that could give less together, for a terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fedaccord.check import Answer, Check
+from fedaccord.groups import BlockingGroup
+from fedaccord.report.model import Column, Mark, Records, Section, Table
+from fedaccord.wording import count, join_with_and
+
+# A terminal lists this many groups; JSON lists all.
+SHOWN = 20
+
+
+def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) -> str:
+    """Return in one sentence whether any group of up to a size could give less together.
+
+    found: the check of the plan.
+    groups: those that were found.
+    size: the most members that were looked for.
+    """
+    if groups:
+        could = "group of agents" if len(groups) == 1 else "groups of agents"
+        return f"{len(groups):,} {could} (up to {size} each) could give less together."
+    if found.stable is Answer.TRUE:
+        return "No group of agents, of any size, could give less together: the plan is stable."
+    return f"No group of up to {count(size, 'agent')} could give less together."
+
+
+def show_groups(
+    found: Check, groups: Sequence[BlockingGroup], size: int
+) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of the groups that could give less together.
+
+    found: the check of the plan.
+    groups: those that were found.
+    size: the most members that were looked for.
+    """
+    yield ""
+    yield Mark(describe_groups(found, groups, size), "bad" if groups else "good")
+    if groups:
+        yield list_groups(groups).table("terminal")
+    if len(groups) > SHOWN:
+        yield f"and {len(groups) - SHOWN:,} more; --json lists all of them"
+
+
+def list_groups(groups: Sequence[BlockingGroup]) -> Records:
+    """List groups: who, how much less each member could give at once, and what that saves."""
+    return Records(
+        "Groups that could give less together",
+        (
+            Column("group", lambda n: join_with_and(groups[n].names)),
+            Column("each gives less", lambda n: groups[n].less),
+            Column("saved in all", lambda n: groups[n].saved),
+        ),
+        range(len(groups)),
+        range(min(len(groups), SHOWN)),
+    )
+
+
+def make_groups_section(found: Check, groups: Sequence[BlockingGroup], size: int) -> Section:
+    """Return the section of a page on the groups that could give less together.
+
+    found: the check of the plan.
+    groups: those that were found.
+    size: the most members that were looked for.
+    """
+    verdict = Mark(describe_groups(found, groups, size), "bad" if groups else "good")
+    table = (list_groups(groups).table("page"),) if groups else ()
+    return Section("Groups that could give less together", (verdict, *table))
