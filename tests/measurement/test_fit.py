@@ -98,7 +98,8 @@ def test_fits_of_many_tables_are_those_of_another_solver() -> None:
     precision = np.linalg.inv(root @ root.T)
     scatter = np.full_like(errors, 0.02)
     centre = found + 0.3 * rng.standard_normal(found.shape)
-    ours, sums = least_squares(Task(model, errors, scatter, centre, precision, np.ones(2)), centre)
+    task = Task(model, errors, scatter, centre, np.stack([precision] * 2))
+    ours, sums = least_squares(task, centre)
     half = np.linalg.cholesky(precision).T
     for row in range(2):
 
@@ -134,10 +135,8 @@ def test_the_order_of_agents_and_pilots_does_not_matter() -> None:
         goals=table.goals[order],
         validation=table.validation[order],
     )
-    one, other = fit_curves(table, resamples=2), fit_curves(turned, resamples=2)
-    assert other.benefits == pytest.approx(one.benefits[np.ix_(order, order)], rel=0.01)
-    needs = one.game.requirements[order]
-    assert other.game.requirements == pytest.approx(needs, rel=0.01)
+    one, other = fit_curves(table, resamples=100), fit_curves(turned, resamples=100)
+    assert_same_within_chance(one, other, order)
 
 
 def test_the_unit_of_samples_does_not_matter() -> None:
@@ -162,7 +161,17 @@ def test_the_same_seed_gives_the_same_and_another_does_not(sound: Measurement) -
     assert np.array_equal(again.resamples.benefits, sound.resamples.benefits)
     other = fit_curves(sound.table, seed=2)
     assert not np.array_equal(other.resamples.curves, sound.resamples.curves)
-    assert np.array_equal(other.curves, sound.curves)
+    assert_same_within_chance(sound, other, [0, 1, 2])
+
+
+def assert_same_within_chance(one: Measurement, other: Measurement, order: list[int]) -> None:
+    """Both centres are means of what chains visited, and differ by a part of what is not known."""
+    given = one.table.contributions
+    before = predict_accuracies(one.curves, given @ one.benefits.T)[:, order]
+    after = predict_accuracies(other.curves, given[:, order] @ other.benefits.T)
+    unsure = np.array([one.accuracies(row).std(axis=0) for row in given])[:, order]
+    assert np.sqrt((((after - before) / unsure) ** 2).mean()) < 0.35
+    assert other.game.requirements == pytest.approx(one.game.requirements[order], rel=0.1)
 
 
 def test_sound_pilots_raise_no_doubt(sound: Measurement) -> None:

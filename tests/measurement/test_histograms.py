@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fedaccord import DiscoveryGame, solve_stable
-from fedaccord._io.table import HISTOGRAMS, PILOTS, PROPOSAL, read_rows
+from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
+from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 

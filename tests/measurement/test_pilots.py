@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedaccord._io.table import PILOTS, PROPOSAL, Marks, read_number, read_rows
+from fedaccord._io.kinds import PILOTS, PROPOSAL
+from fedaccord._io.numbers import Marks, read_number
+from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable
 
@@ -110,7 +112,11 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ("2,Rural", "1,Rural", "line 5 .* repeats Rural in pilot 1 .first on line 3"),
         ("2,Rural", "2,", "line 5 .* names no agent"),
         ("2,Rural", ",Rural", "line 5 .* names no pilot"),
-        ("2,Rural", "2,rural", "line 5 .* names the agent 'rural' and line 3 'Rural': write one"),
+        (
+            "2,Rural",
+            "2,rural",
+            "line 5 .* names the agent 'rural' and line 3 'Rural': use the same",
+        ),
         ("2,Rural", "2,Rurral", "line 5 .* names Rurral, .* did you mean Rural"),
         ("accuracy", "score", "no column 'accuracy'"),
         ("accuracy", "acuracy", "no column 'accuracy'; is it the column 'acuracy'"),
@@ -135,9 +141,16 @@ def test_parts_of_what_agents_have_are_not_taken_for_numbers_of_samples(tmp_path
         PilotTable.load(written(tmp_path, text.replace("0.1,", "0,")))
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "pilot,agent,contribution,accuracy\n"])
-def test_an_empty_file_is_told_what_it_should_start_with(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="pilot,agent,contribution,accuracy"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("pilot,agent,contribution,accuracy\n", "pilot,agent,contribution,accuracy"),
+    ],
+)
+def test_an_empty_file_is_called_empty(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
         PilotTable.load(written(tmp_path, text))
 
 
@@ -150,7 +163,7 @@ def test_tables_are_told_by_their_first_line(tmp_path: Path) -> None:
     assert read_rows(written(tmp_path, TEXT)).kind is PILOTS
     assert read_rows(written(tmp_path, TEXT.upper())).kind is PILOTS
     assert read_rows(written(tmp_path, "agent,contribution\na,1\n")).kind is PROPOSAL
-    assert read_rows(written(tmp_path, "")).kind is None
+    assert read_rows(written(tmp_path, "who,size\na,1\n")).kind is None
 
 
 @pytest.mark.parametrize(
@@ -213,3 +226,48 @@ def test_a_table_cannot_be_changed() -> None:
         table.contributions[0, 0] = 5
     with pytest.raises(AttributeError):
         table.agents = ("b",)
+
+
+# Tables that are being filled in.
+
+HALF = """pilot,agent,contribution,accuracy,goal
+1,City,100,,0.8
+1,Rural,50,,0.75
+2,City,0,0.6,
+2,Rural,200,0.7,
+3,City,40,,
+3,Rural,20,0.5,
+4,City,70,failed,
+4,Rural,30,Failed,
+5,City,10,,
+5,Rural,10,,
+"""
+
+
+def test_pilots_that_were_not_run_yet_are_left_out_and_their_goals_count(tmp_path: Path) -> None:
+    table = PilotTable.load(written(tmp_path, HALF))
+    assert table.contributions.tolist() == [[0, 200], [40, 20], [70, 30]]
+    assert table.goals.tolist() == [0.8, 0.75]
+    assert table.finishing == pytest.approx(2 / 3)
+    waiting, half = table.notes
+    assert "2 pilots in" in waiting and "first on line 2, have no accuracy yet" in waiting
+    assert "1 pilot in" in half and "first on line 6, lacks the accuracy of an agent" in half
+
+
+def test_a_pilot_that_failed_is_saved_as_failed(tmp_path: Path) -> None:
+    table = PilotTable.load(written(tmp_path, HALF))
+    table.save(tmp_path / "saved.csv")
+    assert same(PilotTable.load(tmp_path / "saved.csv"), table)
+    assert (tmp_path / "saved.csv").read_text().count("failed") == 2
+
+
+def test_a_table_with_no_accuracy_at_all_is_not_filled_in_yet(tmp_path: Path) -> None:
+    empty = HALF.replace("failed", "").replace("Failed", "").replace(",0.6,", ",,")
+    empty = empty.replace(",0.7,", ",,").replace(",0.5,", ",,")
+    with pytest.raises(InputError, match="has an accuracy yet: run the pilots, fill in"):
+        PilotTable.load(written(tmp_path, empty))
+
+
+def test_only_an_accuracy_may_be_failed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'goal of City in line 2 .* reads "failed"'):
+        PilotTable.load(written(tmp_path, HALF.replace("0.8\n", "failed\n")))

@@ -108,31 +108,24 @@ class Prior:
         """The inverse of the covariance."""
         return np.asarray(np.linalg.inv(self.root @ self.root.T))
 
-    def draw(self, centre: Stack, wider: Vector, rng: np.random.Generator) -> Stack:
-        """Draw parameters round other centres, with this covariance times wider^2."""
-        drawn = rng.standard_normal((len(wider), len(self.root))) @ self.root.T
-        return np.asarray(centre + wider[:, None] * drawn)
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """Tables of errors to be fitted at once, one row per fit.
 
         minimise  sum_r ((err_r(x) - errors_r) / scatter_r)^2
-                  + (x - centre)' precision (x - centre) / wider^2
+                  + (x - centre)' precision (x - centre)
 
     model: what is fitted.
     errors, scatter: what was measured, and its standard deviation.
-    centre, precision: of the prior.
-    wider: by what factor the prior of each fit is wider than that.
+    centre, precision: of each fit's prior.
     """
 
     model: CurveModel
     errors: Stack
     scatter: Stack
     centre: Stack
-    precision: Matrix
-    wider: Vector
+    precision: Stack
 
     def at(self, found: Stack, which: Indices) -> tuple[Vector, Stack, Stack]:
         """Return the sum of squares of some fits, half its gradient, and Gauss' half curvature."""
@@ -141,16 +134,15 @@ class Task:
         slopes *= weights[:, :, None]
         gaps = (fitted - self.errors[which]) * weights
         away = found - self.centre[which]
-        sureness = self.wider[which] ** -2.0
-        pull = (away @ self.precision) * sureness[:, None]
+        precision = self.precision[which]
+        pull = (precision @ away[:, :, None])[:, :, 0]
         sums = (gaps**2).sum(axis=1) + (away * pull).sum(axis=1)
         turned = slopes.transpose(0, 2, 1)
-        curvature = turned @ slopes + self.precision * sureness[:, None, None]
-        return sums, (turned @ gaps[:, :, None])[:, :, 0] + pull, curvature
+        return sums, (turned @ gaps[:, :, None])[:, :, 0] + pull, turned @ slopes + precision
 
 
 def least_squares(task: Task, start: Stack) -> tuple[Stack, Vector]:
-    """Fit by Levenberg and Marquardt's steps; give the parameters and the sums of squares.
+    """Fit by Levenberg and Marquardt's steps; return the parameters and the sums of squares.
 
     task: what to fit.
     start: first parameters, one row per fit.

@@ -14,7 +14,8 @@ from fedaccord.measurement.curve_fit import CURVE
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from fedaccord.measurement.fit import AgentFit, Measurement
+    from fedaccord.measurement.agents import AgentFit
+    from fedaccord.measurement.fit import Measurement
 
 Kind: TypeAlias = Literal[
     "failed-pilots",
@@ -24,6 +25,7 @@ Kind: TypeAlias = Literal[
     "extrapolation",
     "poor-fit",
     "flat",
+    "unlike-others",
 ]
 
 # How often somebody in a sound table of pilots may be accused of doing harm, by chance; and how
@@ -68,6 +70,7 @@ def find_doubts(measurement: Measurement) -> tuple[Doubt, ...]:
         *_doubt_extrapolation(measurement),
         *_doubt_poor_fit(measurement),
         *_doubt_flat(measurement),
+        *_doubt_pooling(measurement),
     )
 
 
@@ -274,6 +277,9 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
     low, high = np.quantile(measurement.resamples.benefits, [0.025, 0.975], axis=0)
     for agent, fit in enumerate(measurement.fits):
         name = measurement.agents[agent]
+        if measurement.table.limits[agent] == 0:
+            # It has no samples, so that nobody need know what they are worth.
+            continue
         if not fit.model.contributions[:, agent].any():
             yield Doubt(
                 agent,
@@ -284,6 +290,8 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
             continue
         width: Vector = high[agent] - low[agent]
         unknown = (width > WIDE) & (high[agent] > FACTOR * low[agent])
+        # Nobody need know the worth of samples that an agent does not have.
+        unknown &= measurement.table.limits > 0
         open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
         if open_:
             other = open_[0]
@@ -291,8 +299,20 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "flat",
-                f"What a sample of {measurement.agents[other]} is worth to {name} was not found: "
-                f"between {low[agent, other]:.2g} and {high[agent, other]:.2g} of its own{more}; "
-                f"make pilots in which {measurement.agents[other]} gives much and the others "
-                "little.",
+                f"The pilots do not show what a sample of {measurement.agents[other]} is worth to "
+                f"{name} ({low[agent, other]:.2g} to {high[agent, other]:.2g} of {name}'s own "
+                f"samples){more}. Run pilots in which {measurement.agents[other]} gives much and "
+                "the others little.",
             )
+
+
+def _doubt_pooling(measurement: Measurement) -> Iterator[Doubt]:
+    apart = np.flatnonzero(~np.array(measurement.pooling.pooled)).tolist()
+    for agent in apart:
+        name = measurement.agents[agent]
+        yield Doubt(
+            agent,
+            "unlike-others",
+            f"{name} learns unlike the other agents: their curves mislead about its pilots. Its "
+            "curve rests on its own pilots alone. Check its data and goal, or make more pilots.",
+        )

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Indices, Matrix, Vector, as_numbers, frozen
+from fedaccord._checks import Matrix, Vector, as_numbers, frozen
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
+from fedaccord.games.chances import Chances, Judged
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
-from fedaccord.measurement.curve_fit import (
-    CurveModel,
-    Prior,
-    Stack,
-    Task,
-    least_squares,
+from fedaccord.measurement.agents import (
+    AgentFit,
+    centre_fit,
+    describe_agent,
+    find_residuals,
+    fit_agent,
+    list_starts,
+    shape,
 )
+from fedaccord.measurement.cross_validation import Pooling, check_pooling, leave_out
+from fedaccord.measurement.curve_fit import Stack
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.pooling import Population, draw_widths, make_design
-from fedaccord.measurement.scatter import TYPICAL, Residuals, Scatter
-
-# By what a run is judged: its true accuracy, or one measurement of it.
-Judged: TypeAlias = Literal["true", "measured"]
+from fedaccord.measurement.pooling import Population
+from fedaccord.measurement.posterior import draw_posterior
+from fedaccord.measurement.scatter import Scatter
 
 RESAMPLES = 200
-# What parameters are expected to be before any pilot is seen: the floor as a part of the lowest
-# errors, the head as a part of the samples in mid-pilots, the pace.
-FLOOR, HEAD, PACE = 0.4, 0.3, 0.5
-# A sample of another's is worth 0.5 / sqrt(k - 1) of an own one: 0.29 among four, 0.13 among
-# sixteen. Where histograms say what it should be worth, 0.02 at least.
-WORTH, LEAST_HINT = 0.5, 0.02
 # Rounds of fitting all agents, learning what they have in common, and fitting again.
 ROUNDS = 8
-# Accuracies near 0 or 1 scatter little, but not as little as the formula says.
-LEAST_VARIANCE = 0.01
-# Standard errors are taken as if this many more pilots had been seen.
-EVIDENCE = 2.0
 # The unknowns of all agents grow with the square of how many there are, and the time with more.
 MOST_AGENTS = 100
 
@@ -90,55 +82,6 @@ class Unreachable:
 
 
 @dataclass(frozen=True, eq=False)
-class AgentFit:
-    """What was found for one agent.
-
-    model: the curve that was fitted.
-    centre: what its parameters are expected to be, by the scale of its errors and samples.
-    prior: the same, in the light of what all agents have in common.
-    found: its parameters.
-    information: what the pilots tell of them, the inverse of a covariance.
-    errors: 1 - accuracy in the pilots in which it was measured.
-    pilots: the places of those pilots in the table.
-    parameters: how many parameters the pilots decided; the prior decides the others.
-    training: the standard deviation of the true accuracy from run to run.
-    validation: how many points an accuracy is measured on; infinite where that is not known, and
-        training holds both.
-    """
-
-    model: CurveModel
-    centre: Vector
-    prior: Prior
-    found: Vector
-    information: Matrix
-    errors: Vector
-    pilots: Indices
-    parameters: float
-    training: float
-    validation: float
-
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom with which the scatter is known."""
-        return EVIDENCE + len(self.errors) - self.parameters
-
-    @cached_property
-    def fitted(self) -> Vector:
-        """The errors that the curve says."""
-        return np.asarray(self.model.errors(self.found[None])[0])
-
-    @cached_property
-    def measuring(self) -> Vector:
-        """The variance of measuring each accuracy."""
-        return _shape(self.fitted) / self.validation
-
-    @cached_property
-    def scatter(self) -> Vector:
-        """The standard deviation of each accuracy round the curve."""
-        return np.sqrt(self.training**2 + self.measuring)
-
-
-@dataclass(frozen=True, eq=False)
 class Measurement(Displayed):
     """A game measured by pilots, and how sure it is.
 
@@ -150,6 +93,7 @@ class Measurement(Displayed):
         points adds at the goal; 0 where their number is not known, and training noise holds both.
     resamples: fits to pilots drawn again.
     fits: what was found for each agent, in the numbers of the fit.
+    pooling: which agents were fitted in the light of the others, and what cross-validation says.
     seed: of the resamples.
     """
 
@@ -160,6 +104,7 @@ class Measurement(Displayed):
     measurement_noise: Vector
     resamples: Resamples
     fits: tuple[AgentFit, ...]
+    pooling: Pooling
     seed: int
 
     def __repr__(self) -> str:
@@ -181,7 +126,8 @@ class Measurement(Displayed):
     @cached_property
     def game(self) -> MeasuredGame:
         """The game as fitted, without margins; an UnreachableError where a goal cannot be met."""
-        return self._game(self.benefits, self.curves)
+        game = self._game(self.benefits, self.curves)
+        return game.replace(chances=Chances.of(self))
 
     @property
     def games(self) -> Iterator[MeasuredGame]:
@@ -295,16 +241,17 @@ def fit_curves(
         )
     if resamples < 1:
         raise InputError(f"resamples must be at least 1; got {resamples}")
-    agents = [_describe_agent(table, agent, hint) for agent in range(table.size)]
-    fits, scatter, population = _fit_together(agents, hinted=hint is not None)
-    rng = np.random.default_rng(seed)
-    training = scatter.draw(resamples, rng)
-    shifts = population.draw_shifts(resamples, rng)
-    wider = draw_widths(table.size, resamples, rng)
-    drawn = [
-        _resample(fit, training[:, i], shifts, wider, stream)
-        for i, (fit, stream) in enumerate(zip(fits, rng.spawn(table.size), strict=True))
-    ]
+    agents = [describe_agent(table, agent, hint) for agent in range(table.size)]
+    before = Population.before(hinted=hint is not None)
+    fits, scatter, population = _fit_together(agents, before)
+    pooling = check_pooling(fits, population, before)
+    if not all(pooling.pooled):
+        fits, scatter, population = _fit_together(leave_out(agents, pooling), before)
+    draws = draw_posterior(fits, population, scatter, resamples, np.random.default_rng(seed))
+    training = np.sqrt((draws.training**2).mean(axis=0)).tolist()
+    fits = tuple(map(centre_fit, fits, draws.centres, draws.errors, training))
+    models = [fit.model for fit in fits]
+    drawn = draws.found.swapaxes(0, 1)
     return Measurement(
         table=table,
         benefits=frozen(np.stack([f.model.benefits(f.found[None])[0] for f in fits])),
@@ -312,11 +259,12 @@ def fit_curves(
         training_noise=frozen(np.array([f.training for f in fits])),
         measurement_noise=_find_measurement_noise(fits, table.goals),
         resamples=Resamples(
-            benefits=frozen(_stack(f.model.benefits(x) for f, x in zip(fits, drawn, strict=True))),
-            curves=frozen(_stack(f.model.curves(x) for f, x in zip(fits, drawn, strict=True))),
-            training=frozen(training),
+            benefits=frozen(_stack(m.benefits(x) for m, x in zip(models, drawn, strict=True))),
+            curves=frozen(_stack(m.curves(x) for m, x in zip(models, drawn, strict=True))),
+            training=frozen(draws.training),
         ),
         fits=fits,
+        pooling=pooling,
         seed=seed,
     )
 
@@ -325,148 +273,36 @@ def _stack(parts: Iterator[Stack]) -> Stack:
     return np.stack(list(parts), axis=1)
 
 
-def _shape(errors: Vector) -> Vector:
-    """Return the variance of a yes or no with these probabilities."""
-    return np.asarray(np.maximum(errors * (1 - errors), LEAST_VARIANCE))
-
-
 def _find_measurement_noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector:
     """Return what measuring adds at the goals; in mid-pilots where there is no goal."""
     middles = np.array([float(np.median(fit.fitted)) for fit in fits])
     points = np.array([fit.validation for fit in fits])
-    return frozen(np.sqrt(_shape(np.where(np.isnan(goals), middles, 1 - goals)) / points))
-
-
-def _describe_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentFit:
-    """Return an agent's pilots and the centre of its prior, with nothing fitted yet."""
-    pilots = np.flatnonzero(~np.isnan(table.accuracies[:, agent]))
-    if len(pilots) == 0:
-        raise InputError(
-            f"{table.agents[agent]} has no accuracy in any pilot: a curve needs some; measure it "
-            "on validation points of its own"
-        )
-    errors = 1 - table.accuracies[pilots, agent]
-    given = table.contributions[pilots]
-    level = WORTH / np.sqrt(max(table.size - 1, 1))
-    worth = np.full(table.size, level) if hint is None else np.maximum(hint[agent], LEAST_HINT)
-    worth[agent] = 1.0
-    samples = given @ worth
-    reference = float(np.median(samples[samples > 0])) if samples.any() else 1.0
-    model = CurveModel(given, agent, reference)
-    best = max(float(errors[samples >= np.quantile(samples, 0.75)].mean()), 0.01)
-    middle = max(float(np.median(errors)), 0.02)
-    scale = [np.log(0.6 * middle), np.log(HEAD * reference), np.log(PACE)]
-    centre = np.concatenate([[_logit(FLOOR * best)], scale, np.log(worth[model.others])])
-    points = float(table.validation[agent])
-    return AgentFit(
-        model=model,
-        centre=centre,
-        prior=Prior(centre, np.eye(len(centre))),
-        found=centre,
-        information=np.zeros((len(centre), len(centre))),
-        errors=errors,
-        pilots=pilots,
-        parameters=0.0,
-        training=TYPICAL,
-        validation=np.inf if np.isnan(points) else points,
-    )
+    return frozen(np.sqrt(shape(np.where(np.isnan(goals), middles, 1 - goals)) / points))
 
 
 def _fit_together(
-    agents: list[AgentFit], *, hinted: bool
+    agents: Sequence[AgentFit], before: Population
 ) -> tuple[tuple[AgentFit, ...], Scatter, Population]:
-    """Fit every agent, learn what they have in common, and fit again in the light of that."""
-    population = Population.before(hinted=hinted)
+    """Fit every agent, learn what those in the pool have in common, and fit again with that."""
     fits = tuple(
-        _fit_agent(agent, population.marginal_prior(agent.centre), _list_starts(agent.centre))
+        fit_agent(agent, before.marginal_prior(agent.centre), list_starts(agent.centre))
         for agent in agents
     )
+    population = before
     for _ in range(ROUNDS):
-        population = population.learn(fits)
+        population = population.learn([fit for fit in fits if fit.pooled] or fits)
         # What agents share was found in their residuals as well.
         shared = population.parameters / sum(len(fit.errors) for fit in fits)
-        scatter = Scatter.split([_find_residuals(fit, shared) for fit in fits])
+        scatter = Scatter.split([find_residuals(fit, shared) for fit in fits])
         fits = tuple(
-            _fit_agent(
+            fit_agent(
                 dataclasses.replace(fit, training=float(training)),
-                population.prior(fit.centre),
+                population.prior(fit.centre) if fit.pooled else fit.prior,
                 fit.found[None],
             )
             for fit, training in zip(fits, scatter.expected, strict=True)
         )
     return fits, scatter, population
-
-
-def _find_residuals(fit: AgentFit, shared: float) -> Residuals:
-    """Return how far an agent's pilots are from its curve, and how free they were to be there."""
-    _, slopes = fit.model.slopes(fit.found[None])
-    scaled = slopes[0] / fit.scatter[:, None]
-    inverse = np.linalg.inv(fit.information + fit.prior.precision)
-    used = np.einsum("ri,ij,rj->r", scaled, inverse, scaled) + shared
-    return Residuals((fit.errors - fit.fitted) ** 2, np.maximum(1 - used, 0.0), fit.measuring)
-
-
-def _fit_agent(fit: AgentFit, prior: Prior, starts: Stack) -> AgentFit:
-    """Fit the curve again with a prior, and weights by how far the last curve says runs scatter."""
-
-    def repeat(row: Vector) -> Stack:
-        return np.tile(row, (len(starts), 1))
-
-    task = Task(
-        fit.model,
-        repeat(fit.errors),
-        repeat(fit.scatter),
-        repeat(prior.centre),
-        prior.precision,
-        np.ones(len(starts)),
-    )
-    all_found, sums = least_squares(task, starts)
-    found = np.asarray(all_found[int(np.argmin(sums))])
-    _, _, curvature = task.at(found[None], np.zeros(1, dtype=np.intp))
-    information = curvature[0] - task.precision
-    # The trace of the hat matrix.
-    used = float(np.trace(np.linalg.solve(curvature[0], information)))
-    return dataclasses.replace(
-        fit, prior=prior, found=found, information=information, parameters=used
-    )
-
-
-def _list_starts(centre: Vector) -> Stack:
-    """Return a few places to start from: fast and slow curves, low and high floors."""
-    starts = [centre]
-    for pace in (-0.7, 0.7):
-        for floor in (-1.5, 1.0):
-            start = np.array(centre)
-            start[0] += floor
-            start[3] += pace
-            starts.append(start)
-    return np.array(starts)
-
-
-def _resample(
-    fit: AgentFit, training: Vector, shifts: Matrix, wider: Vector, rng: np.random.Generator
-) -> Stack:
-    """Return the parameters of fits to pilots drawn again, one row each.
-
-    The prior is drawn again as well: where the pilots say nothing of a parameter, the resamples
-    are then as far apart as it might be.
-    """
-    # Pilots with the same contributions are drawn as their mean, which says as much of the curve.
-    rows, first, times = np.unique(
-        fit.model.contributions, axis=0, return_index=True, return_counts=True
-    )
-    scatter = np.sqrt((training[:, None] ** 2 + fit.measuring[first]) / times)
-    errors = fit.fitted[first] + scatter * rng.standard_normal(scatter.shape)
-    around = fit.found + shifts @ make_design(len(fit.found)).T
-    centre = fit.prior.draw(around, wider, rng)
-    model = dataclasses.replace(fit.model, contributions=rows)
-    task = Task(model, errors, scatter, centre, fit.prior.precision, wider)
-    found, _ = least_squares(task, np.tile(fit.found, (len(shifts), 1)))
-    return found
-
-
-def _logit(share: float) -> float:
-    return float(np.log(share / (1 - share)))
 
 
 def _round_down(accuracy: float) -> str:

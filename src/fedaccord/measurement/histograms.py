@@ -20,7 +20,9 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord._io.columns import TOTALS
-from fedaccord._io.table import HISTOGRAMS, SUPPRESSED, Rows, Sheet, find_middle, read_rows
+from fedaccord._io.kinds import HISTOGRAMS
+from fedaccord._io.numbers import SUPPRESSED, find_middle
+from fedaccord._io.table import Rows, Sheet, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.pilots import read_own
@@ -29,9 +31,8 @@ from fedaccord.wording import count, pluralize
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
 WORTH = (
-    "What a sample is worth to another agent is taken from how alike their labels are, q_i.q_j / "
-    "q_i.q_i for shares q of labels: that cases with the same label are alike from agent to agent "
-    "is ASSUMED."
+    "What a sample is worth to another agent is taken from how alike their labels are. It is "
+    "ASSUMED that samples with the same label are alike from agent to agent."
 )
 
 
@@ -44,6 +45,7 @@ class Histograms:
     counts: k x labels.
     needs: how many own samples each would need alone; NaN where not said.
     goals: the accuracy each wants; NaN where not said.
+    validation: how many validation samples each has, for pilots; NaN where not said.
     limits: the most each can give; no limit where left out.
     minimums: the least each must give to take part; zero where left out.
     costs: what one sample costs each; one where left out.
@@ -55,6 +57,7 @@ class Histograms:
     counts: Matrix
     needs: Vector
     goals: Vector
+    validation: Vector
     limits: Vector
     minimums: Vector
     costs: Vector
@@ -68,6 +71,7 @@ class Histograms:
         *,
         needs: ArrayLike | None = None,
         goals: ArrayLike | None = None,
+        validation: ArrayLike | None = None,
         limits: ArrayLike | None = None,
         minimums: ArrayLike | None = None,
         costs: ArrayLike | None = None,
@@ -93,6 +97,7 @@ class Histograms:
             "counts": frozen(values),
             "needs": read_own("need", needs, agents),
             "goals": read_own("goal", goals, agents),
+            "validation": read_own("validation", validation, agents),
             "limits": read_own("limit", limits, agents),
             "minimums": read_own("minimum", minimums, agents),
             "costs": read_own("cost", costs, agents),
@@ -211,12 +216,12 @@ class Histograms:
     def load(cls, path: str | Path, *, sheet: str | None = None) -> Histograms:
         """Read a CSV file or a workbook, wide or long.
 
-            agent,<label>,<label>,...[,need][,goal][,limit][,minimum][,cost]
-            agent,label,count[,need][,goal][,limit][,minimum][,cost]
+            agent,<label>,<label>,...[,need][,goal][,validation][,limit][,minimum][,cost]
+            agent,label,count[,need][,goal][,validation][,limit][,minimum][,cost]
 
         An empty count is none, and one such as <11 the middle of what it can be. Need (of own
-        samples, alone), goal, limit, minimum and cost are an agent's own: the same in all its
-        lines, or empty in some.
+        samples, alone), goal, validation, limit, minimum and cost are an agent's own: the same in
+        all its lines, or empty in some.
 
         path: the file.
         sheet: of a workbook; the first where left out.
@@ -248,10 +253,11 @@ def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
     cells = [cell for name in columns for cell in sheet.column(name)]
     withheld = [bound for cell in cells if (bound := SUPPRESSED.fullmatch(cell))]
     if withheld:
+        middle = find_middle(withheld[0])
         sheet.notes.append(
             f"{count(len(withheld), 'count')} in {sheet.path} "
-            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED to be the middle of "
-            f"what can be meant: {find_middle(withheld[0]):g} for {withheld[0][0]}"
+            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED: "
+            f'"{withheld[0][0]}" was read as {middle:g}, the middle of 0 to {2 * middle:g}'
         )
     read = [sheet.numbers(name, suppressed=True) for name in columns]
     return np.asarray(np.nan_to_num(np.array(read).T, nan=0.0))

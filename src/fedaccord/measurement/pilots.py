@@ -21,8 +21,10 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord._io.columns import OWN
-from fedaccord._io.table import PILOTS, Rows, Sheet, read_rows, write_table
+from fedaccord._io.kinds import PILOTS
+from fedaccord._io.table import Rows, Sheet, read_rows, write_table
 from fedaccord.errors import InputError
+from fedaccord.wording import count, pluralize
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +185,13 @@ class PilotTable:
             field, default = OWN[column]
             if not _is_unsaid(getattr(self, field), default).all():
                 own[column] = getattr(self, field)
+        failed = [bool(row.all()) for row in np.isnan(self.accuracies)]
         rows = (
             [
                 pilot,
                 name,
                 _format_cell(self.contributions[pilot, agent]),
-                _format_cell(self.accuracies[pilot, agent]),
+                "failed" if failed[pilot] else _format_cell(self.accuracies[pilot, agent]),
                 *(_format_cell(values[agent]) for values in own.values()),
             ]
             for pilot in range(len(self))
@@ -202,9 +205,10 @@ class PilotTable:
 
             pilot,agent,contribution,accuracy[,goal][,validation][,limit][,minimum][,cost]
 
-        An accuracy is a share of one, and empty where it was not measured. Goal, validation (the
-        number of validation points), limit, minimum and cost are an agent's own: the same in all
-        its lines, or empty in some. Other columns are left alone.
+        An accuracy is a share of one, empty where it was not measured, and "failed" where training
+        failed. A pilot without any accuracy has not been run yet and is left out. Goal, validation
+        (the number of validation points), limit, minimum and cost are an agent's own: the same in
+        all its lines, or empty in some. Other columns are left alone.
 
         path: the file.
         sheet: of a workbook; the first where left out.
@@ -222,6 +226,7 @@ class PilotTable:
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not which part of what it has"
             )
+        done = _find_done(sheet, pilots)
         own = sheet.own_fields(agents)
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
         for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
@@ -230,7 +235,7 @@ class PilotTable:
                 "it the limit 0"
             )
         try:
-            return cls(agents, contributions, accuracies, **own, notes=sheet.notes)
+            return cls(agents, contributions[done], accuracies[done], **own, notes=sheet.notes)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -327,6 +332,31 @@ def _read_runs(
     return contributions, accuracies
 
 
+def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return which pilots have been run, and note those that have not, or not for all agents."""
+    owners = sheet.column("pilot")
+    empty = [row for row, cell in enumerate(sheet.column("accuracy")) if not cell]
+    run = {pilot for row, pilot in enumerate(owners) if sheet.column("accuracy")[row]}
+    if not run:
+        raise InputError(
+            f"no pilot in {sheet.path} has an accuracy yet: run the pilots, fill in the column "
+            'accuracy, and write "failed" where training failed'
+        )
+    for is_half, said in (
+        (False, ("has no accuracy yet and is", "have no accuracy yet and are", "left out")),
+        (True, ("lacks", "lack", "the accuracy of an agent; the other accuracies count")),
+    ):
+        rows = [row for row in empty if (owners[row] in run) == is_half]
+        if rows:
+            number = len({owners[row] for row in rows})
+            sheet.notes.append(
+                f"{count(number, 'pilot')} in {sheet.path}, the first on {sheet.unit} "
+                f"{sheet.lines[rows[0]]}, {pluralize(number, *said[:2])} {said[2]}; "
+                'write "failed" where training failed'
+            )
+    return np.array([pilot in run for pilot in pilots])
+
+
 def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
     """Refuse a table in which an agent lacks a line, or has it under another name."""
     found: dict[str, set[str]] = {}
@@ -340,7 +370,7 @@ def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
         slip, meant = sorted(pair, key=lambda name: len(found[name]))
         row = sheet.column("agent").index(slip)
         raise InputError(
-            f"{sheet.where(row)} names {slip}, who is not in every pilot; did you mean {meant}?"
+            f"{sheet.where(row)} names {slip}, which is not in every pilot; did you mean {meant}?"
         )
     raise InputError(
         f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with contribution 0 if "

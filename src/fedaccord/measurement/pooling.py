@@ -32,7 +32,7 @@ HEIGHT, APART = 2.0, 0.5
 # Where label histograms say what a sample should be worth: doubt, agents, single benefits.
 HINTED = (0.4, 0.3, 0.5)
 # The expected spreads count as the evidence of this many agents.
-EVIDENCE = 1.0
+EVIDENCE = 4.0
 
 
 class Fitted(Protocol):
@@ -86,7 +86,8 @@ class Population:
         precision = np.diag(doubt**-2)
         return cls(known, doubt**2, np.zeros(4), precision, known[:-1], float(known[-1]))
 
-    def _covariance(self, size: int) -> Matrix:
+    def covariance(self, size: int) -> Matrix:
+        """Return the covariance of one agent's parameters round the shift."""
         covariance = np.zeros((size, size))
         covariance[1, 1] = HEIGHT**2
         covariance[SHARED, SHARED] = self.spread[:-1]
@@ -97,19 +98,19 @@ class Population:
         """Return an agent's prior with the doubt of the shift."""
         design = make_design(len(centre))
         doubt = design @ np.linalg.inv(self.precision) @ design.T
-        root = np.linalg.cholesky(self._covariance(len(centre)) + doubt)
+        root = np.linalg.cholesky(self.covariance(len(centre)) + doubt)
         return Prior(centre + design @ self.shift, np.asarray(root))
 
     def prior(self, centre: Vector) -> Prior:
         """Return an agent's prior at the shift."""
         shifted = centre + make_design(len(centre)) @ self.shift
-        return Prior(shifted, np.asarray(np.linalg.cholesky(self._covariance(len(centre)))))
+        return Prior(shifted, np.asarray(np.linalg.cholesky(self.covariance(len(centre)))))
 
     def learn(self, agents: Sequence[Fitted]) -> Population:
         """Return what the agents' fits say of shift and spread."""
         size = len(agents[0].found)
         design = make_design(size)
-        inverse = np.linalg.inv(self._covariance(size))
+        inverse = np.linalg.inv(self.covariance(size))
         away = np.array([agent.found - agent.centre for agent in agents])
         within = np.linalg.inv(np.array([agent.information for agent in agents]) + inverse)
         weights = design.T @ inverse
@@ -144,16 +145,81 @@ class Population:
         """How many parameters of the shift the pilots decided; the prior decides the others."""
         return len(self.doubt) - float(np.trace(np.linalg.inv(self.precision) / self.doubt))
 
-    def draw_shifts(self, count: int, rng: np.random.Generator) -> Matrix:
-        """Draw how far the shift may be from what was found, count x 4."""
-        root = np.linalg.cholesky(np.linalg.inv(self.precision))
-        return np.asarray(rng.standard_normal((count, len(root))) @ root.T)
+
+@dataclass(frozen=True, eq=False)
+class Populations:
+    """Populations that may be true, one for each of many chains.
+
+    before: what was expected before any pilot was seen.
+    shift, spread: (chains, 4).
+    apart: (chains,).
+    """
+
+    before: Population
+    shift: Matrix
+    spread: Matrix
+    apart: Vector
+
+    @classmethod
+    def repeat(cls, population: Population, chains: int) -> Populations:
+        """Let all chains begin with the same population."""
+        shift, spread = (np.tile(row, (chains, 1)) for row in (population.shift, population.spread))
+        return cls(population, shift, spread, np.full(chains, population.apart))
+
+    def find_precision(self, size: int) -> Stack:
+        """Return the inverse of the covariance of one agent's parameters, chain by chain."""
+        precision = np.zeros((len(self.shift), size, size))
+        precision[:, 1, 1] = HEIGHT**-2
+        precision[:, SHARED, SHARED] = 1 / self.spread[:, :-1]
+        # Sherman and Morrison's formula, for the worth of others' samples.
+        others = size - CURVE
+        less = self.spread[:, -1] / (self.apart * (self.apart + others * self.spread[:, -1]))
+        worth = np.eye(others) / self.apart[:, None, None] - less[:, None, None]
+        precision[:, CURVE:, CURVE:] = worth
+        return precision
+
+    def draw(self, away: Stack, rng: np.random.Generator) -> Populations:
+        """Draw other populations, given how far agents are from their centres.
+
+        away: (chains, agents, parameters).
+        """
+        worth = away[:, :, CURVE:]
+        others = worth.shape[2]
+        means = worth.sum(axis=2, keepdims=True) / max(others, 1)
+        levels = np.append(away[:, :, SHARED], means, axis=2)
+        variances = self.spread + np.outer(self.apart / max(others, 1), [0, 0, 0, 1])
+        shift = self._draw_shift(levels, variances, rng)
+        levels[:, :, -1] = self._draw_levels(levels[:, :, -1], shift[:, -1:], others, rng)
+        apart = ((worth - levels[:, :, -1:]) ** 2).sum(axis=(1, 2))
+        squares = ((levels - shift[:, None]) ** 2).sum(axis=1)
+        count, expected = away.shape[1], self.before.expected
+        return replace(
+            self,
+            shift=shift,
+            spread=_draw_variance(squares, count, expected[:-1], rng),
+            apart=_draw_variance(apart, count * others, expected[-1], rng),
+        )
+
+    def _draw_shift(self, levels: Stack, variances: Matrix, rng: np.random.Generator) -> Matrix:
+        precision = 1 / self.before.doubt + levels.shape[1] / variances
+        middle = levels.sum(axis=1) / variances / precision
+        return np.asarray(middle + rng.standard_normal(middle.shape) / np.sqrt(precision))
+
+    def _draw_levels(
+        self, means: Matrix, shift: Matrix, others: int, rng: np.random.Generator
+    ) -> Matrix:
+        """Draw what others' samples are worth to each agent altogether."""
+        told, known = others / self.apart[:, None], 1 / self.spread[:, -1:]
+        middle = (means * told + shift * known) / (told + known)
+        return np.asarray(middle + rng.standard_normal(means.shape) / np.sqrt(told + known))
 
 
-def draw_widths(agents: int, count: int, rng: np.random.Generator) -> Vector:
-    """Draw by what factor agents may differ more than their spread says: few tell little of it."""
-    freedom = EVIDENCE + agents
-    return np.asarray(np.sqrt(freedom / rng.chisquare(freedom, size=count)))
+def _draw_variance(
+    squares: Vector, count: int, expected: Vector | float, rng: np.random.Generator
+) -> Vector:
+    """Draw variances, given the sum of so many squares and what they are expected to be."""
+    drawn = rng.chisquare(EVIDENCE + count, size=squares.shape)
+    return np.asarray((EVIDENCE * expected + squares) / drawn)
 
 
 def make_design(size: int) -> Matrix:

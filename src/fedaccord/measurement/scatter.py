@@ -19,10 +19,12 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 
-# What training is expected to be before any pilot is seen; that may be wrong by a factor of e.
-TYPICAL, DOUBT = 0.012, 1.0
-# By how much agents of one federation differ, in logarithms.
-ALIKE = 0.5
+# What training is expected to be before any pilot is seen; and how far that may be wrong, in
+# logarithms.
+TYPICAL, DOUBT = 0.012, 0.6
+# By how much agents of one federation are expected to differ, in logarithms; that counts as the
+# evidence of so many agents.
+ALIKE, EVIDENCE = 0.3, 2.0
 GRID = np.linspace(np.log(0.0005), np.log(0.2), 160)
 
 
@@ -84,3 +86,49 @@ class Scatter:
         below = np.cumsum(self.given, axis=2)[:, shared]
         places = np.minimum((below < chances[:, :, None]).sum(axis=2), len(GRID) - 1)
         return np.asarray(np.exp(GRID[places]).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What agents share in their training scatter, chain by chain.
+
+    middle: the logarithm that agents' own ones lie round.
+    alike: the standard deviation of these.
+    """
+
+    middle: Vector
+    alike: Vector
+
+    @classmethod
+    def start(cls, training: Matrix) -> Shared:
+        """Return what agents seem to share.
+
+        training: standard deviations, (chains, agents).
+        """
+        return cls(np.log(training).mean(axis=1), np.full(len(training), ALIKE))
+
+    def draw(self, training: Matrix, rng: np.random.Generator) -> Shared:
+        """Draw what agents may share, given their own training scatters."""
+        own, agents = np.log(training), training.shape[1]
+        precision = DOUBT**-2 + agents / self.alike**2
+        middle = np.log(TYPICAL) / DOUBT**2 + own.sum(axis=1) / self.alike**2
+        middle = middle / precision + rng.standard_normal(len(own)) / np.sqrt(precision)
+        squares = EVIDENCE * ALIKE**2 + ((own - middle[:, None]) ** 2).sum(axis=1)
+        return Shared(middle, np.sqrt(squares / rng.chisquare(EVIDENCE + agents, len(own))))
+
+    def draw_training(
+        self, squares: Matrix, times: Vector, measuring: Vector, rng: np.random.Generator
+    ) -> Vector:
+        """Draw the training scatter of one agent, given its curve.
+
+        squares: of distances from the curve, summed by group of pilots, one row per chain.
+        times: how many pilots each group has.
+        measuring: the variance of measuring one pilot of each group.
+        """
+        variances = np.exp(2 * GRID)[:, None] + measuring
+        terms = np.log(variances) @ times + squares @ (1 / variances).T
+        terms += ((GRID - self.middle[:, None]) / self.alike[:, None]) ** 2
+        likely = np.exp(-0.5 * (terms - terms.min(axis=1, keepdims=True)))
+        below = np.cumsum(likely, axis=1)
+        chances = rng.random((len(below), 1)) * below[:, -1:]
+        return np.asarray(np.exp(GRID[np.minimum((below < chances).sum(axis=1), len(GRID) - 1)]))
