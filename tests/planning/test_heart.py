@@ -12,10 +12,10 @@ from federation.real_data import real_file
 from fedaccord.allocation import Allocation
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
-from fedaccord.federation.pilots import pilot_design
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.runs.trials import PILOTS
 from fedaccord.federation.training.loop import train
+from fedaccord.measurement.design import pilot_design
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
 

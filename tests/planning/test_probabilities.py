@@ -54,6 +54,17 @@ def test_a_cut_is_the_agents_own_and_nobody_elses(level):
     assert CHANCES.could_cut(GIVEN, level) == pytest.approx(expected, abs=0.01)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.25])
+def test_the_others_reach_their_goals_as_often_as_in_runs_in_which_one_cuts(level):
+    expected = []
+    for agent in range(AGENTS):
+        cut = np.array(GIVEN)
+        cut[agent] *= level
+        met = np.delete(drawn(cut) >= GOALS, agent, axis=1)
+        expected.append(float(met.all(axis=1).mean()))
+    assert CHANCES.others_reach(GIVEN, level) == pytest.approx(expected, abs=0.01)
+
+
 def test_without_noise_a_goal_is_met_or_not():
     certain = Chances(GOALS, np.zeros_like(NOISE), BENEFITS, CURVES)
     assert set(np.unique(certain.satisfied(GIVEN))) <= {0.0, 1.0}

@@ -86,7 +86,7 @@ class MarginSearch:
         except InputError:
             # A target is above what the agent's curve reaches, or above an accuracy of one.
             aim = None
-        lowered = lower_to_limits(self.game, margins) if aim is None and z else None
+        lowered = lower_to_limits(self.game, margins) if aim is None else None
         return aim if lowered is None else self._aim_at(z, lowered)
 
     def find(self, probability: float) -> Aim | None:
@@ -132,10 +132,12 @@ class MarginSearch:
 
 
 def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
-    """Return the game in which who gives all it can aims at what it reaches; None if below goals.
+    """Return the game in which agents at their limits target what they reach; None if below goals.
 
-    Best response with limits comes to rest where some are short at their limits; that is an
-    equilibrium once these aim at no more than they have there.
+    Best response with limits comes to rest where some agents are short at their limits. That is an
+    equilibrium once the target of these is no more than they have there. An agent that has nothing
+    to give cannot defect: its target may be below its goal, and how likely it reaches the goal
+    decides, as for all, which margin is enough.
 
     game: with the margins it has without these.
     margins: by how much all would aim higher.
@@ -148,8 +150,10 @@ def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
     if given is None:
         return None
     has = benefits @ given
-    short = has < needs * (1 - SLACK)
+    # Others have what they need, but for what best response may be off by.
+    short = (has < needs * (1 - SLACK)) & (given >= game.limits * (1 - SLACK))
     # A hair less, so that rounding leaves nobody short of what it has.
     reached = predict_accuracies(game.rows, has * (1 - SLACK))
     above = np.where(short, reached - goals, margins)
-    return None if (above < 0).any() else game.replace(margins=game.margins + above)
+    below = (above < 0) & (game.limits > 0)
+    return None if below.any() else game.replace(margins=game.margins + above)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
-from fedaccord.check import check
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.errors import InputError
+from fedaccord.games.chances import Judged
+from fedaccord.games.envy import find_envy
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals, predict_accuracies
-from fedaccord.measurement.fit import Judged, Measurement, Unreachable
+from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.margins import Aim, MarginSearch
 from fedaccord.planning.probabilities import (
     Chances,
@@ -33,7 +34,14 @@ from fedaccord.planning.selection import (
     find_equilibria,
     find_optimal_totals,
     follow_equilibria,
+    is_whole_equilibrium,
+    round_box,
+    round_to_samples,
 )
+
+if TYPE_CHECKING:
+    from fedaccord.planning.remedies import Change
+    from fedaccord.planning.restore import Reached
 
 __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
 
@@ -44,14 +52,14 @@ LEVELS = (0.75, 0.5, 0.25)
 CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # Of more equilibria than this, only the cheapest are weighed against each other.
 MOST_WEIGHED = 64
-# Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
-MOST_SETTLED = 200
 # Up to this many agents the least totals of all resamples are found.
 MOST_RESAMPLED = 40
 # No plan is made where an agent needs this many times what it had in any pilot; and no room for
 # chance is sought beyond this many times, where curves are guesses and samples hardly help.
 FARTHEST, FARTHEST_AIM = 100.0, 10.0
 TIDY = 1e-6
+# Differences of burdens below this part of the largest are no reason for envy, as in a check.
+ENVY = 1e-6
 # More effective samples than anybody has.
 PLENTY = 1e12
 
@@ -95,8 +103,8 @@ def _check_options(
 ) -> dict[str, Any]:
     if not 0 < probability < 1:
         raise InputError(
-            f"probability must be above 0 and below 1, as 0.95; got {probability:g}: no number of "
-            "samples makes anything certain"
+            f"probability must be above 0 and below 1, such as 0.95; got {probability:g}: no "
+            "number of samples makes a goal certain"
         )
     if judged not in get_args(Judged):
         raise InputError(f'judged must be "true" or "measured"; got {judged!r}')
@@ -139,7 +147,7 @@ class _Planner:
         if missed := _find_unreachable(self.subject):
             return self._describe_unreachable(missed)
         game = self.subject.game if isinstance(self.subject, Measurement) else self.subject
-        bare = _round_box(game)
+        bare = round_box(game)
         solutions = self._solve(bare)
         found = self._find_aims(bare, solutions["stable"])
         if isinstance(found, str):
@@ -159,6 +167,7 @@ class _Planner:
             unreachable=missed,
             nearest=self._estimate_nearest(game),
             reason="; ".join(one.sentence for one in missed),
+            **self._find_remedies(),
             measurement=self.measurement,
             assumed=self.assumed,
         )
@@ -174,9 +183,51 @@ class _Planner:
             nearest=self._estimate_nearest(bare),
             totals={name: Estimate(s.total) for name, s in solutions.items()},
             reason=reason,
+            **(self._find_remedies() if solutions["stable"].contributions is None else {}),
             measurement=self.measurement,
             assumed=self.assumed,
         )
+
+    def _find_remedies(self) -> dict[str, Any]:
+        """Return who stands in the way of a plan, and which changes would make one possible."""
+        from fedaccord.planning.remedies import Impasse, find_blocking, find_changes
+
+        known = None
+        if self.measurement is not None:
+            known = FARTHEST_AIM * np.maximum(_find_tried(self.measurement), 1.0)
+        game = Impasse.of(self.subject, known)
+        changes = find_changes(game, time_limit=self.time_limit)
+        return {"blocking": find_blocking(game), **self._verify(changes)}
+
+    def _verify(self, changes: tuple[Change, ...]) -> dict[str, Any]:
+        """Return the changes after which a plan has the requested probability, or what comes near.
+
+        changes: after which there is a plan on average.
+        """
+        from fedaccord.planning.restore import lower_together, rate_changes, restore_changes
+
+        if self.measurement is None:
+            return {"changes": changes}
+        frame = (self.measurement, self._attempt)
+        probability = self.options["probability"]
+        if verified := restore_changes(changes, *frame, probability):
+            return {"changes": verified}
+        together = lower_together(*frame, probability)
+        if together is not None:
+            return {"together": together}
+        return {"changes": rate_changes(changes, *frame)}
+
+    def _attempt(self, measurement: Measurement) -> Reached:
+        """Return what the best plan for another measurement comes to."""
+        from fedaccord.planning.restore import Reached
+
+        if measurement.unreachable:
+            return Reached(0.0)
+        planner = replace(self, subject=measurement)
+        found = planner._find_aims(round_box(measurement.game), levels=())
+        if isinstance(found, str):
+            return Reached(0.0)
+        return Reached(found[0].everyone, float(found[0].contributions.sum()))
 
     # With one.
 
@@ -192,7 +243,10 @@ class _Planner:
         }
 
     def _find_aims(
-        self, bare: LinearGame, stable: Solution
+        self,
+        bare: LinearGame,
+        stable: Solution | None = None,
+        levels: Sequence[float] = CERTAINTIES,
     ) -> tuple[Aim, tuple[Certainty, ...]] | str:
         """Choose the equilibrium and the margin, and price other certainties; or say why not."""
         reasons: list[str] = []
@@ -233,7 +287,7 @@ class _Planner:
                 aim = best
         certainties = tuple(
             self._price(level, aim if level == asked else search.find(level))
-            for level in sorted({*CERTAINTIES, asked})
+            for level in sorted({*levels, asked} if levels else ())
         )
         return aim, certainties
 
@@ -253,8 +307,7 @@ class _Planner:
         """Return why, where an agent needs so much more than the pilots had that no curve tells."""
         if self.measurement is None:
             return ""
-        tried = self.measurement.table.contributions @ self.measurement.benefits.T
-        times = game.requirements / np.maximum(tried.max(axis=0), 1.0)
+        times = game.requirements / np.maximum(_find_tried(self.measurement), 1.0)
         agent = int(np.argmax(times))
         if times[agent] <= farthest:
             return ""
@@ -284,7 +337,7 @@ class _Planner:
 
     def _describe(self, bare: LinearGame, solutions: dict[str, Solution], aim: Aim) -> Plan:
         sure = self.chances is None or aim.everyone >= self.options["probability"]
-        integer = _is_whole_equilibrium(aim.game, aim.contributions)
+        integer = is_whole_equilibrium(aim.game, aim.contributions)
         return Plan(
             aim.game,
             bare,
@@ -294,6 +347,7 @@ class _Planner:
             whole=integer,
             z=aim.z,
             alone=self._estimate_alone(bare),
+            with_margin=self._estimate_alone(aim.game),
             solutions=solutions,
             tradeoffs=tuple(self._list_tradeoffs(aim)),
             complete=aim.equilibria.complete and len(aim.equilibria) <= MOST_WEIGHED,
@@ -312,10 +366,10 @@ class _Planner:
             return spread(values, nearest_goals(drawn.benefits, drawn.curves, limits))
         return Estimates(game.nearest_goals()) if isinstance(game, MeasuredGame) else None
 
-    def _estimate_alone(self, bare: LinearGame) -> Estimates:
-        if self.chances is None:
-            return Estimates(bare.alone)
-        return spread(bare.alone, self.chances.needs(np.zeros(bare.size)))
+    def _estimate_alone(self, game: LinearGame) -> Estimates:
+        if self.chances is None or not isinstance(game, MeasuredGame):
+            return Estimates(game.alone)
+        return spread(game.alone, self.chances.needs(game.margins))
 
     def _compare_concepts(self, bare: LinearGame, solutions: dict[str, Solution]) -> dict[str, Any]:
         """Return the plans without margins: what each gives, their costs, what stability does."""
@@ -383,9 +437,16 @@ class _Planner:
             "everyone": spread_of(float(everyone.mean()), everyone),
             "error": float(everyone.std()) / len(everyone) ** 0.5,
             "cuts": {level: self.chances.could_cut(given, level) for level in levels},
+            "others": self._find_others(given),
             "ceiling": self._find_ceiling(game),
             "attainable": lowered,
         }
+
+    def _find_others(self, given: Vector) -> Vector | None:
+        """Return how likely all others reach their goals if one agent gives the least level."""
+        if self.chances is None or not 1 < len(given) <= MOST_RESAMPLED:
+            return None
+        return self.chances.others_reach(given, self.options["levels"][-1])
 
     def _find_ceiling(self, game: LinearGame) -> Estimate | None:
         if self.chances is None or not np.isfinite(game.limits).all():
@@ -401,7 +462,9 @@ class _Planner:
 
     def _make_tradeoff(self, game: LinearGame, given: Vector, *, chosen: bool) -> Tradeoff:
         everyone = None if self.chances is None else float(self.chances.everyone(given).mean())
-        envious = {i for i, _ in check(game, given).envy}
+        allowed = 0.0 if game.is_integer else ENVY * game.scale_of(given)
+        pairs, _ = find_envy(game, given, game.best_responses(given), allowed)
+        envious = {i for i, _ in pairs}
         return Tradeoff(
             frozen(np.array(given)),
             game.total(given),
@@ -411,6 +474,11 @@ class _Planner:
             tuple(sorted(envious)),
             chosen,
         )
+
+
+def _find_tried(measurement: Measurement) -> Vector:
+    """Return the most effective samples that each agent had in any pilot."""
+    return np.asarray((measurement.table.contributions @ measurement.benefits.T).max(axis=0))
 
 
 def _tighten(optimal: Solution, stable: Solution) -> Solution:
@@ -462,41 +530,3 @@ def _lower_goals(subject: Measurement | LinearGame, missed: tuple[Unreachable, .
     for one in missed:
         goals[one.agent] = max(min(one.nearest - TIDY, much[one.agent]), TIDY)
     return subject.with_goals(goals).game
-
-
-# Whole samples.
-
-
-def _round_box(game: LinearGame) -> LinearGame:
-    """Return the game with limits and minimums in whole samples, over the reals."""
-    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
-    changed = (limits != game.limits).any() or (minimums != game.minimums).any()
-    if not changed and not game.is_integer:
-        return game
-    return game.replace(limits=limits, minimums=minimums, strategies="real")
-
-
-def round_to_samples(game: LinearGame, given: Vector) -> Vector:
-    """Turn an equilibrium into whole samples: rounded up, then nobody gives one more than it needs.
-
-    game: over the reals, its limits whole.
-    given: an equilibrium.
-    """
-    up = np.ceil(given - TIDY * np.maximum(1.0, given / 1e3))
-    up = np.minimum(np.maximum(up, game.minimums), game.limits)
-    if game.size > MOST_SETTLED:
-        return up
-    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-
-    integer = game.replace(strategies="integer")
-    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
-    settled: Vector = np.array(path.contributions[-1])
-    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
-
-
-def _is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
-    if game.size > MOST_SETTLED:
-        return False
-    integer = game.replace(strategies="integer")
-    wanted = np.maximum(integer.best_responses(given), integer.minimums)
-    return bool((wanted == given).all())

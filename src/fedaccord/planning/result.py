@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord._display import Displayed
-from fedaccord.allocation import Allocation
-from fedaccord.check import Check, check
 from fedaccord.equilibria.result import Price, Solution
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
@@ -22,16 +20,23 @@ from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
 from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.probabilities import Estimate, Estimates
-from fedaccord.wording import Words
+
+if TYPE_CHECKING:
+    from fedaccord.allocation import Allocation
+    from fedaccord.check import Check
+    from fedaccord.planning.remedies import Change
+
+# What rounding may leave above a whole number.
+TIDY = 1e-6
 
 
 class Outcome(Enum):
     """What came of planning; the value is the sentence a user reads."""
 
-    PLANNED = "There is a plan with the probability asked for."
-    LESS_SURE = "There is a plan, but none with the probability asked for."
+    PLANNED = "There is a plan with the requested probability."
+    LESS_SURE = "There is a plan, but none with the requested probability."
     UNREACHABLE = "There is no plan: a goal is out of reach."
-    UNSTABLE = "There is no plan in which everybody reaches its goal and nobody could give less."
+    UNSTABLE = "There is no plan in which all agents reach their goals and none could give less."
 
     @property
     def key(self) -> str:
@@ -126,7 +131,8 @@ class Plan(Displayed):
     contributions: the plan in whole samples; None where there is none.
     whole: whether nobody could give even one sample less; otherwise it is merely rounded up.
     z: how many times its noise everybody aims above its goal.
-    alone: what each would need alone to reach its goal.
+    alone: what each would need alone to reach its goal on average.
+    with_margin: what each would need alone to reach its target.
     solutions: the cheapest, the cheapest stable and the cheapest envy-free plan of the bare game.
     stable: the stable one of these, with intervals.
     totals: their costs, by concept.
@@ -144,6 +150,8 @@ class Plan(Displayed):
     everyone: the probability that all do; the interval is over what the curves may be.
     error: the standard error of that probability, for want of more resamples.
     cuts: by level, the probability that each reaches its goal though it gives only that part.
+    others: the probability that all other agents reach their goals if an agent alone gives only the
+        least level; None where it is not known, or there are too many agents.
     tradeoffs: the equilibria to choose from, the cheapest first.
     complete: whether these are all there are.
     certainties: what other probabilities that all agents reach their goals would take.
@@ -153,9 +161,15 @@ class Plan(Displayed):
         nothing limits somebody.
     attainable: goals that can be had with the probability asked for, where those asked for cannot.
     reason: why there is no plan, where there is none.
+    blocking: the agents who then stay short though they give all they can.
+    changes: single changes that would make a plan possible, the smallest first. From pilots, each
+        was verified at the requested probability, or tells the probability it leads to.
+    together: where no single change is enough, the highest goals that hold together with the
+        requested probability; None where none were looked for or found.
+    reserve: how many samples each agent holds in reserve, if reserves were asked for.
+    uncovered: agents whose failure the reserves cannot make up for.
     measurement: what the pilots say; None without pilots.
     assumed: sentences on what was assumed, by whoever made the game.
-    words: what sentences and tables call agents and samples.
     """
 
     game: LinearGame
@@ -166,6 +180,7 @@ class Plan(Displayed):
     whole: bool = False
     z: float = 0.0
     alone: Estimates | None = None
+    with_margin: Estimates | None = None
     solutions: Mapping[str, Solution] = field(default_factory=dict)
     stable: Estimates | None = None
     totals: Mapping[str, Estimate] = field(default_factory=dict)
@@ -181,6 +196,7 @@ class Plan(Displayed):
     everyone: Estimate | None = None
     error: float | None = None
     cuts: Mapping[float, Vector] = field(default_factory=dict)
+    others: Vector | None = None
     tradeoffs: tuple[Tradeoff, ...] = ()
     complete: bool = True
     certainties: tuple[Certainty, ...] = ()
@@ -189,9 +205,13 @@ class Plan(Displayed):
     ceiling: Estimate | None = None
     attainable: Vector | None = None
     reason: str = ""
+    blocking: tuple[int, ...] = ()
+    changes: tuple[Change, ...] = ()
+    together: Vector | None = None
+    reserve: Vector | None = None
+    uncovered: tuple[str, ...] = ()
     measurement: Measurement | None = None
     assumed: tuple[str, ...] = ()
-    words: Words = field(default_factory=Words)
 
     def __repr__(self) -> str:
         given = "no plan" if self.contributions is None else f"total {self.contributions.sum():g}"
@@ -226,11 +246,35 @@ class Plan(Displayed):
         return goals if self.margins is None else goals + self.margins
 
     @property
+    def recipients(self) -> tuple[int, ...]:
+        """The agents who have no samples to give and take part all the same."""
+        return tuple(np.flatnonzero(self.game.limits == 0).tolist())
+
+    @cached_property
+    def alone_as_sure(self) -> Estimates:
+        """The whole samples each would need alone to be as sure as under the plan."""
+        found = self.with_margin or Estimates(self.game.alone)
+        ends = (None if end is None else round_up(end) for end in (found.low, found.high))
+        return Estimates(round_up(found.values), *ends)
+
+    @property
     def allocation(self) -> Allocation:
         """The plan in whole samples; raises the reason where there is none."""
+        from fedaccord.allocation import Allocation
+
         if self.contributions is None:
             raise UnsolvedError(self.verdict)
-        return Allocation(self.contributions, self.game.agents)
+        return Allocation(self.contributions, self.game.agents, reserve=self.reserve)
+
+    def with_reserve(self) -> Plan:
+        """Return the plan with the least reserves that replace any one agent that fails."""
+        from fedaccord.planning.reserve import choose_reserve
+
+        if self.contributions is None:
+            return self
+        found = choose_reserve(self.game, self.contributions)
+        failing = tuple(dict.fromkeys(one.failing for one in found.shortfalls))
+        return replace(self, reserve=found.samples, uncovered=failing)
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -249,6 +293,8 @@ class Plan(Displayed):
     @cached_property
     def found(self) -> Check | None:
         """What the check, which trusts no solver, says of the plan before it was rounded."""
+        from fedaccord.check import check
+
         return None if self.real is None else check(self.game, self.real.values)
 
     @property
@@ -275,6 +321,18 @@ class Plan(Displayed):
         """Write the plan as ALLOCATION.csv or ALLOCATION.json, for check, train and audit."""
         self.allocation.save(path)
 
+    def save_game(self, path: str | Path) -> None:
+        """Write GAME.json with the targets of the plan, and all that check and solve need."""
+        from fedaccord.games.files import write_game
+
+        # Over whole numbers, so that a check of the plan finds it stable.
+        game = self.game.replace(strategies="integer") if self.whole else self.game
+        if isinstance(game, MeasuredGame) and game.chances is not None:
+            known = {name: self.options[name] for name in ("judged", "probability")}
+            doubts = tuple(doubt.sentence for doubt in self.doubts)
+            game = game.replace(chances=game.chances.replace(**known, doubts=doubts))
+        write_game(game, path)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for machines; the same for the same input and seed."""
         given = self.contributions
@@ -289,6 +347,7 @@ class Plan(Displayed):
             "z": self.z,
             "margins": _list(self.margins),
             "without_margin": self._without_margin(),
+            "alone_as_sure": _dict(self.with_margin),
             "before_rounding": _dict(self.real),
             "total": _dict(self.total),
             "resamples_left_out": self.aims_missed,
@@ -298,6 +357,7 @@ class Plan(Displayed):
             "everyone": _dict(self.everyone),
             "standard_error": self.error,
             "cuts": {f"{level:g}": _list(chances) for level, chances in self.cuts.items()},
+            **({} if self.others is None else {"others_if_one_gives_least": _list(self.others)}),
             "tradeoffs": {
                 "complete": self.complete,
                 "equilibria": [tradeoff.to_dict() for tradeoff in self.tradeoffs],
@@ -307,7 +367,12 @@ class Plan(Displayed):
             "unreachable": [vars(one) for one in self.unreachable],
             "everyone_at_limits": _dict(self.ceiling),
             "attainable_goals": _list(self.attainable),
+            **({"changes": [one.to_dict() for one in self.changes]} if self.changes else {}),
+            **({} if self.together is None else {"goals_together": _list(self.together)}),
+            **({} if self.reserve is None else {"reserve": _list(self.reserve)}),
+            **({"uncovered": list(self.uncovered)} if self.uncovered else {}),
             "doubts": [vars(doubt) for doubt in self.doubts],
+            "pooling": None if self.measurement is None else self.measurement.pooling.to_dict(),
             "assumptions": list(self.assumptions),
             "sentences": [] if given is None else [self.explain(i) for i in range(self.size)],
         }
@@ -322,6 +387,11 @@ class Plan(Displayed):
             "price_of_stability": _dict(self.price_of_stability),
             "resamples_left_out": self.goals_missed,
         }
+
+
+def round_up(values: Vector) -> Vector:
+    """Return needs in whole samples: nobody can give part of one, and one less is too few."""
+    return np.asarray(np.ceil(values - TIDY) + 0.0)
 
 
 def _list(values: Vector | None) -> list[float] | None:

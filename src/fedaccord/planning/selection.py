@@ -31,6 +31,12 @@ ORDERS = 16
 # Above this many agents there is only the one that a solver gives.
 MOST_ORDERED = 200
 SWEEPS = 2_000
+# Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
+MOST_SETTLED = 200
+# What rounding may leave above a whole number.
+TIDY = 1e-6
+# After this many sweeps of best response the rest is solved for.
+JUMP = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +141,9 @@ def list_with_contributors(
     benefits: Matrix, needs: Vector, minimums: Vector, limits: Vector, sets: Indices
 ) -> Matrix:
     """Return the equilibria among whose contributors are exactly these, a row of sets each."""
-    left = needs - benefits @ minimums
-    blocks = benefits[sets[:, :, None], sets[:, None, :]]
     scale = float(np.abs(needs).max(initial=0.0)) or 1.0
-    # Where W_SS is singular many equilibria have the same contributors, and those at the ends of
-    # them have fewer.
-    regular = np.linalg.slogdet(blocks)[0] != 0
-    sets, blocks = sets[regular], blocks[regular]
+    sets, extra = solve_sets(benefits, needs - benefits @ minimums, sets)
     given = np.tile(minimums, (len(sets), 1))
-    extra = np.linalg.solve(blocks, left[sets][:, :, None])[:, :, 0]
     np.put_along_axis(given, sets, np.take_along_axis(given, sets, axis=1) + extra, axis=1)
     with np.errstate(invalid="ignore"):
         slack = given @ benefits.T - needs
@@ -151,6 +151,21 @@ def list_with_contributors(
         good = (extra > FINE * scale).all(axis=1) & exact.all(axis=1)
         good &= (slack >= -FINE * scale).all(axis=1) & (given <= limits + FINE * scale).all(axis=1)
     return np.minimum(given[good], limits)
+
+
+def solve_sets(benefits: Matrix, left: Vector, sets: Indices) -> tuple[Indices, Matrix]:
+    """Return what contributors give beyond their minimums if each has exactly what it needs.
+
+    Where W_SS is singular many equilibria have the same contributors, and those at the ends of
+    them have fewer: such sets are left out.
+
+    left: what each needs beyond what the minimums give it.
+    sets: contributors, a row each; the rows that are kept are returned with what they give.
+    """
+    blocks = benefits[sets[:, :, None], sets[:, None, :]]
+    regular = np.linalg.slogdet(blocks)[0] != 0
+    sets, blocks = sets[regular], blocks[regular]
+    return sets, np.linalg.solve(blocks, left[sets][:, :, None])[:, :, 0]
 
 
 def _search_orders(game: LinearGame, rng: np.random.Generator, deadline: Deadline) -> list[Vector]:
@@ -175,17 +190,45 @@ def settle(
     benefits: Matrix, needs: Vector, low: Vector, high: Vector, theta: Vector, order: Indices
 ) -> None:
     """Let agents move to their best responses in turn until nobody does; changes theta."""
-    own = benefits.diagonal()
+    own, turns = benefits.diagonal().tolist(), order.tolist()
+    rows, wants = list(benefits), needs.tolist()
+    least, most = low.tolist(), high.tolist()
     allowed = FINE * 0.1 * (float(needs.max()) or 1.0)
-    for _ in range(SWEEPS):
+    last = np.inf
+    for sweep in range(SWEEPS):
         moved = 0.0
-        for i in order.tolist():
-            wanted = theta[i] + (needs[i] - benefits[i] @ theta) / own[i]
-            wanted = min(max(wanted, low[i]), high[i])
-            moved = max(moved, abs(wanted - theta[i]))
+        for i in turns:
+            now = float(theta[i])
+            wanted = now + (wants[i] - float(rows[i] @ theta)) / own[i]
+            wanted = min(max(wanted, least[i]), most[i])
+            moved = max(moved, abs(wanted - now))
             theta[i] = wanted
         if moved <= allowed:
             return
+        if sweep % JUMP == JUMP - 1:
+            # Moves that get smaller lead to where nobody within its bounds would move.
+            rest = _find_rest(benefits, needs, low, high, theta) if moved < last else None
+            if rest is not None:
+                theta[:] = rest
+            last = moved
+
+
+def _find_rest(
+    benefits: Matrix, needs: Vector, low: Vector, high: Vector, theta: Vector
+) -> Vector | None:
+    """Return the equilibrium in which the same agents are within their bounds; None without one."""
+    free = np.flatnonzero((theta > low) & (theta < high))
+    if not len(free):
+        return None
+    block = benefits[np.ix_(free, free)]
+    if np.linalg.slogdet(block)[0] == 0:
+        return None
+    rest = np.array(theta)
+    rest[free] += np.linalg.solve(block, (needs - benefits @ theta)[free])
+    response = np.clip(rest + (needs - benefits @ rest) / benefits.diagonal(), low, high)
+    within = (rest >= low).all() and (rest <= high).all()
+    close = np.abs(response - rest).max() <= FINE * (float(needs.max()) or 1.0)
+    return rest if within and close else None
 
 
 def _drop_repeats(rows: Matrix, costs: Vector) -> Matrix:
@@ -269,3 +312,42 @@ def find_optimal_totals(
         if found.status == 0:
             totals[b] = unit * float(found.fun or 0.0)
     return totals
+
+
+# Whole samples.
+
+
+def round_box(game: LinearGame) -> LinearGame:
+    """Return the game with limits and minimums in whole samples, over the reals."""
+    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
+    changed = (limits != game.limits).any() or (minimums != game.minimums).any()
+    if not changed and not game.is_integer:
+        return game
+    return game.replace(limits=limits, minimums=minimums, strategies="real")
+
+
+def round_to_samples(game: LinearGame, given: Vector) -> Vector:
+    """Turn an equilibrium into whole samples: rounded up, then nobody gives one more than it needs.
+
+    game: over the reals, its limits whole.
+    given: an equilibrium.
+    """
+    up = np.ceil(given - TIDY * np.maximum(1.0, given / 1e3))
+    up = np.minimum(np.maximum(up, game.minimums), game.limits)
+    if game.size > MOST_SETTLED:
+        return up
+    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+
+    integer = game.replace(strategies="integer")
+    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
+    settled: Vector = np.array(path.contributions[-1])
+    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
+
+
+def is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
+    """Return whether no agent could give even one sample less, or needs one more."""
+    if game.size > MOST_SETTLED:
+        return False
+    integer = game.replace(strategies="integer")
+    wanted = np.maximum(integer.best_responses(given), integer.minimums)
+    return bool((wanted == given).all())

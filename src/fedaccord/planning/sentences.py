@@ -1,20 +1,24 @@
-"""What a plan says, in sentences: the verdict, what it rests on, and why each gives its share."""
+"""What a plan says, in sentences: the verdict, what it rests on, and why each gives its share.
+
+Sentences speak of agents and samples; `report` puts the user's own words in their place.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.measurement.fit import Unreachable
-from fedaccord.planning.margins import NEAR
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.wording import (
     capitalize_first,
-    format_accuracy,
+    count,
+    count_whole,
     format_accuracy_down,
+    format_goal,
     format_part,
     format_probability,
     format_samples,
@@ -23,237 +27,407 @@ from fedaccord.wording import (
 
 # Of more agents than this a sentence names only the first.
 NAMED = 3
+# A contributor that reaches its goal at least this often though it gives less risks little.
+LOOSE = 0.5
 
 
 # The verdict.
 
 
 def write_verdict(plan: Plan) -> str:
-    """Return in a few sentences what came of planning."""
-    if plan.outcome is Outcome.UNREACHABLE:
-        return f"There is no plan. {_out_of_reach(plan.unreachable)}."
-    if plan.contributions is None or plan.real is None:
-        return f"There is no plan. {plan.reason}{_instead(plan)}".strip()
+    """Return in a few short sentences what came of planning, the result first."""
+    return " ".join(list_verdict(plan))
+
+
+def list_verdict(plan: Plan) -> list[str]:
+    """Return the sentences of the verdict; the first two say what came of planning."""
+    if plan.contributions is None:
+        return ["There is no plan.", *_explain_none(plan)]
     if plan.outcome is Outcome.LESS_SURE:
-        return _less_sure(plan)
-    if not plan.contributions.any():
-        said = f"No {plan.words.agent} needs to give anything."
-    else:
-        said = f"The plan asks for {_asked(plan)}{_saved(plan)}."
+        return _describe_less_sure(plan)
+    said = [_describe_total(plan)]
     if plan.measurement is None:
-        return f"{said} {_firm(plan)} {_unmeasured(plan)}"
-    return " ".join(filter(None, [said, _sure(plan), describe_defection(plan)]))
+        said += [_describe_stability(plan), _describe_basis(plan)]
+    else:
+        said += [_describe_certainty(plan), _describe_recipients(plan), describe_defection(plan)]
+    return [sentence for sentence in said if sentence]
 
 
-def _asked(plan: Plan) -> str:
+def _describe_total(plan: Plan) -> str:
+    if not np.asarray(plan.contributions).any():
+        return "No agent needs to give anything."
+    return f"The plan asks {_describe_asked(plan)}{_compare_with_alone(plan)}."
+
+
+def _describe_asked(plan: Plan) -> str:
     given = np.asarray(plan.contributions)
     giving = int((given > 0).sum())
-    agents = plan.words.count_agents(plan.size)
+    agents = count(plan.size, "agent")
     if giving < plan.size:
         agents = f"{giving:,} of {agents}"
-    cost = f" (cost {format_samples(plan.game.total(given))})" if _has_costs(plan) else ""
-    return f"{plan.words.count_samples(float(given.sum()))}{cost} from {agents}"
+    cost = f" (cost {format_samples(plan.game.total(given))})" if has_costs(plan) else ""
+    return f"{agents} for {count_whole(float(given.sum()), 'sample')}{cost}"
 
 
-def _has_costs(plan: Plan) -> bool:
+def has_costs(plan: Plan) -> bool:
+    """Return whether samples cost some agents more than others."""
     return bool((plan.game.costs != 1).any())
 
 
-def _saved(plan: Plan) -> str:
-    # In whole samples, as the plan is.
-    alone = plan.game.total(np.ceil(plan.game.alone - 1e-6))
+def _compare_with_alone(plan: Plan) -> str:
+    alone = plan.game.total(plan.alone_as_sure.values)
     saved = alone - plan.game.total(np.asarray(plan.contributions))
-    if not math.isfinite(alone) or alone <= 0:
+    if not math.isfinite(alone) or alone <= 0 or plan.recipients:
         return ""
-    word = "less" if _has_costs(plan) else "fewer"
-    each = f"if each {plan.words.agent} trained alone"
-    sure = " and wanted to be as sure" if plan.z > 0 else ""
+    word = "less" if has_costs(plan) else "fewer"
+    each = "if each trained alone"
+    sure = " and was as sure" if plan.z > 0 else ""
     if saved < -0.005 * alone:
         return f", more than the {format_samples(alone)} {each}{sure}"
     if saved <= 0.005 * alone:
-        return f", about as many as {each}"
+        return f", about as many as {each}{sure}"
     return f", {format_part(saved / alone)} {word} than {each}{sure}"
 
 
-def _firm(plan: Plan) -> str:
+def _describe_stability(plan: Plan) -> str:
     """Return that the plan is stable."""
     rounded = "" if plan.whole else "Apart from rounding up, "
-    said = f"no {plan.words.agent} can give less and still reach its requirement."
-    return capitalize_first(f"{rounded}{said}")
+    return capitalize_first(f"{rounded}no agent can give less and still reach its requirement.")
 
 
-def _sure(plan: Plan) -> str:
+def _describe_certainty(plan: Plan) -> str:
     if plan.everyone is None:
         return ""
-    everyone = plan.everyone
-    value, low, high = map(
-        format_probability, (everyone.value, everyone.low or 0.0, everyone.high or 0.0)
+    value, low, high = (
+        format_uncertain(end)
+        for end in (plan.everyone.value, plan.everyone.low, plan.everyone.high)
     )
-    return (
-        f"All {plan.words.agents} reach their goals in a run with probability {value} (95 % "
-        f"interval {low} to {high})."
-    )
+    interval = "" if plan.everyone.low is None else f" (95 % interval {low} to {high})"
+    return f"All agents reach their goals in a run with probability {value}{interval}."
+
+
+def format_uncertain(value: float | None) -> str:
+    """Return a probability that rests on pilots: above 0.99 at most, since nothing is certain."""
+    return "unknown" if value is None else format_probability(min(max(value, 0.001), 0.999))
+
+
+def _describe_recipients(plan: Plan) -> str:
+    if not plan.recipients:
+        return ""
+    names = _join([plan.name(agent) for agent in plan.recipients])
+    one = len(plan.recipients) == 1
+    have, they, goals = ("has", "it", "its goal") if one else ("have", "them", "their goals")
+    return f"{names} {have} no samples: the others give enough for {they} to reach {goals} too."
 
 
 def describe_defection(plan: Plan) -> str:
-    """Return what a contributor gains that gives less than the plan asks for."""
+    """Return what comes of it if a contributor gives less than the plan asks for."""
     level = min(plan.cuts, default=0.0)
     giving = np.asarray(plan.contributions) > 0
-    if not plan.cuts or not giving.any():
+    if not plan.cuts or not giving.any() or plan.satisfied is None:
         return ""
-    chance = float(plan.cuts[level][giving].mean())
-    full = 0.0 if plan.satisfied is None else float(plan.satisfied[giving].mean())
+    chance, full = (float(p[giving].mean()) for p in (plan.cuts[level], plan.satisfied))
+    part = format_part(level)
+    if giving.sum() == 1:
+        who, mean = f"If {plan.name(int(np.argmax(giving)))} gives only {part} of its share, it", ""
+    else:
+        who, mean = f"A contributor that gives only {part} of its share", " on average"
     said = (
-        f"A contributor that gives only {format_part(level)} of its share still reaches its goal "
-        f"with probability {format_probability(chance)} on average, instead of "
-        f"{format_probability(full)}"
+        f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}, instead of "
+        f"{format_uncertain(full)}."
     )
-    return f"{said}: the safety margin protects it too." if chance >= 0.5 else f"{said}."
+    return f"{said} So the safety margin protects defectors too." if chance >= LOOSE else said
 
 
-def _unmeasured(plan: Plan) -> str:
+def _describe_basis(plan: Plan) -> str:
     if isinstance(plan.game, MeasuredGame):
+        if plan.game.chances is not None and plan.contributions is not None:
+            sure = plan.game.chances.prospects(plan.contributions).everyone.value
+            return f"All agents reach their goals with probability {format_probability(sure)}."
         return "The game came without pilots, so no probability is known."
-    return "It rests on no training at all: accuracies and probabilities are not known."
+    return "The plan rests on no training: accuracies and probabilities are not known."
 
 
-def _less_sure(plan: Plan) -> str:
-    asked = format_probability(plan.options["probability"])
-    best = format_probability(plan.everyone.value) if plan.everyone is not None else "unknown"
+def write_requested(plan: Plan) -> str:
+    """Return the requested probability as it was asked for: 0.95 or 0.999."""
+    asked = float(plan.options["probability"])
+    return f"{asked:.2f}" if round(asked, 2) == asked else f"{asked:g}"
+
+
+def _describe_less_sure(plan: Plan) -> list[str]:
+    asked = write_requested(plan)
+    best = format_uncertain(None if plan.everyone is None else plan.everyone.value)
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
-    said = (
-        f"No stable plan{limits} lets all {plan.words.agents} reach their goals with probability "
-        f"{asked}. The nearest plan reaches {best}, or within {NEAR:g} of the most, and asks for "
-        f"{_asked(plan)}."
-    )
+    said = [
+        f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
+        f"The nearest plan reaches {best} and asks {_describe_asked(plan)}.",
+    ]
     if plan.ceiling is not None:
-        said += (
-            f" If all {plan.words.agents} gave all they have, the probability would be "
-            f"{format_probability(plan.ceiling.value)}."
+        said.append(
+            "If all agents gave all they have, the probability would be "
+            f"{format_uncertain(plan.ceiling.value)}."
         )
-    return f"{said} {_attainable(plan)}".strip()
+    return [*said, *_list_attainable(plan)]
 
 
-def _attainable(plan: Plan) -> str:
+def _list_attainable(plan: Plan) -> list[str]:
     if plan.attainable is None or plan.goals is None:
-        return ""
+        return []
     low = np.flatnonzero(plan.attainable < plan.goals - 5e-4).tolist()
     if not low:
-        return ""
+        return []
     named = [f"{format_accuracy_down(plan.attainable[i])} for {plan.name(i)}" for i in low]
     goals = "a goal" if len(low) == 1 else "goals"
-    likely = format_probability(plan.options["probability"])
-    return f"With probability {likely} this plan reaches {goals} of {_join(named)}."
+    likely = write_requested(plan)
+    return [f"With probability {likely} this plan reaches {goals} of {_join(named)}."]
 
 
 def _join(parts: list[str]) -> str:
     if len(parts) > 2 * NAMED:
-        return f"{', '.join(parts[:NAMED])}, and so on for {len(parts) - NAMED:,} more"
+        return f"{', '.join(parts[:NAMED])} and {len(parts) - NAMED:,} more"
     return join_with_and(parts)
 
 
-def _out_of_reach(missed: tuple[Unreachable, ...]) -> str:
-    listed = ". ".join(one.sentence.rstrip(".") for one in missed[:NAMED])
-    more = len(missed) - NAMED
-    return listed if more <= 0 else f"{listed}. {more:,} more goals are out of reach"
+# Without a plan.
 
 
-def _instead(plan: Plan) -> str:
-    optimal = plan.solutions.get("optimal")
-    if optimal is None or optimal.contributions is None:
-        return ""
-    total = plan.words.count_samples(math.ceil(float(optimal.contributions.sum())))
-    said = f" The cheapest plan takes {total}, but in it some {plan.words.agent} could give less."
-    # Without limits there would be a stable plan: whoever is at its limit stands in the way.
-    full = np.flatnonzero(optimal.contributions >= plan.game.limits * (1 - 1e-6)).tolist()
-    if not full:
-        return said
-    names = _join([plan.name(i) for i in full])
-    return f"{said} The limit of {names} stands in the way: raise it, or lower its goal."
+def _explain_none(plan: Plan) -> list[str]:
+    if plan.unreachable:
+        said = [_describe_unreachable(one.name, one.goal, one.nearest) for one in plan.unreachable]
+        more = len(said) - NAMED
+        rest = [f"{more:,} more goals are out of reach."] if more > 0 else []
+        return [*said[:NAMED], *rest, *_describe_changes(plan)]
+    if not plan.blocking:
+        return [plan.reason, *_describe_changes(plan)]
+    return [
+        "None lets all agents reach their goals without asking one for more than it needs.",
+        _describe_blocking(plan),
+        *_describe_changes(plan),
+    ]
+
+
+def _describe_unreachable(name: str, goal: float, nearest: float) -> str:
+    return (
+        f"{name} cannot reach its goal of {format_goal(goal)}: if all agents give all they "
+        f"can, it reaches {format_accuracy_down(nearest)}."
+    )
+
+
+def _describe_blocking(plan: Plan) -> str:
+    names = [plan.name(agent) for agent in plan.blocking]
+    if len(names) > 1:
+        return f"The limits of {_join(names)} stand in the way."
+    limit = float(plan.game.limits[plan.blocking[0]])
+    if limit == 0:
+        return f"{names[0]} has no samples to give, and the others need fewer than it does."
+    return (
+        f"The limit of {names[0]} stands in the way: with all of its "
+        f"{count_whole(limit, 'sample')} it stays short."
+    )
+
+
+def _describe_changes(plan: Plan) -> list[str]:
+    if plan.together is not None:
+        return ["No change of one limit or goal is enough.", _list_together(plan, plan.together)]
+    if not plan.changes:
+        alone = plan.unreachable or plan.blocking
+        return ["No change of one limit or goal is enough."] * bool(alone)
+    return [
+        f"The smallest change that makes a plan possible: {describe_change(plan, 0)}.",
+        *_qualify_change(plan),
+    ]
+
+
+def _qualify_change(plan: Plan) -> list[str]:
+    """Say how likely all agents reach their goals after the smallest change, from pilots."""
+    known = plan.changes[0].probability
+    if known is None:
+        return []
+    if known >= plan.options["probability"]:
+        return [f"Then all agents reach their goals with probability {format_uncertain(known)}."]
+    return [
+        "Even then all agents reach their goals only on average, with probability "
+        f"{format_uncertain(known)} instead of {write_requested(plan)}."
+    ]
+
+
+def _list_together(plan: Plan, goals: Vector) -> str:
+    lowered = [i for i in range(plan.size) if goals[i] < np.asarray(plan.goals)[i]]
+    named = [f"{format_goal(float(goals[i]))} for {plan.name(i)}" for i in lowered]
+    return f"Goals that hold together with probability {write_requested(plan)}: {_join(named)}."
+
+
+def describe_change(plan: Plan, place: int) -> str:
+    """Return what to change for a plan to be possible: raise the limit of City from 20 to 35."""
+    one = plan.changes[place]
+    verb = "raise" if one.new > one.old else "lower"
+    old, new = (write_change(one.kind, value) for value in (one.old, one.new))
+    return f"{verb} the {one.kind} of {plan.name(one.agent)} from {old} to {new}"
+
+
+def write_change(kind: str, value: float) -> str:
+    """Return a limit in whole samples, or a goal with the digits it has."""
+    if kind != "goal":
+        return format_samples(value)
+    return format_goal(round(value, 9))
 
 
 # Why each gives what it gives.
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """What an agent's data manager should know, a sentence or two each.
+
+    asks: what the plan asks of it.
+    why: why so much.
+    gets: what accuracy it may expect, and how likely it reaches its goal.
+    less: what would come of it if it gave less.
+    """
+
+    asks: str
+    why: str = ""
+    gets: str = ""
+    less: str = ""
+
+
 def write_explanation(plan: Plan, agent: int) -> str:
     """Explain an agent's number to its data manager."""
-    name = plan.name(agent)
+    sheet = write_sheet(plan, agent)
+    return " ".join(filter(None, vars(sheet).values()))
+
+
+def write_sheet(plan: Plan, agent: int) -> Sheet:
+    """Return what an agent's data manager should know: what is asked, why, and what it gets."""
     missed = next((one for one in plan.unreachable if one.agent == agent), None)
     if missed is not None:
-        return f"{missed.sentence}."
+        return Sheet(_describe_unreachable(missed.name, missed.goal, missed.nearest))
     if plan.contributions is None:
-        return f"{name} has no share: there is no plan."
-    given = float(plan.contributions[agent])
-    said = [_share(plan, agent, given)]
-    if plan.accuracy is not None and plan.goals is not None:
-        said.append(_prospects(plan, agent, given))
-    return " ".join(said)
-
-
-def _share(plan: Plan, agent: int, given: float) -> str:
-    game, everyone = plan.game, np.asarray(plan.contributions)
-    own = float(game.own_benefits[agent])
-    need = float(game.requirements[agent]) / own
-    supplied = float(game.apply(everyone)[agent]) / own - given
-    others = float(everyone.sum()) - given
-    name, wants, count = plan.name(agent), _wants(plan, agent), plan.words.count_samples
-    gives = f"{name} gives {'nothing' if given == 0 else count(given)}"
-    if need <= 0:
-        return f"{gives}. It needs no {plan.words.samples} {wants}."
-    help_ = (
-        f"The others give {format_samples(others)}, worth {format_samples(supplied)} of its own to "
-        f"it{_best_helper(plan, agent, everyone)}."
+        return Sheet(f"{plan.name(agent)} has no share: there is no plan.")
+    return Sheet(
+        _describe_share(plan, agent),
+        " ".join(filter(None, (_describe_reason(plan, agent), _describe_driver(plan, agent)))),
+        _describe_prospects(plan, agent),
+        _describe_less(plan, agent),
     )
+
+
+def _describe_share(plan: Plan, agent: int) -> str:
+    given, game = float(np.asarray(plan.contributions)[agent]), plan.game
+    name = plan.name(agent)
+    if agent in plan.recipients:
+        return f"{name} gives nothing: it has no samples."
+    if given == 0:
+        return f"{name} gives nothing."
+    needed = (game.requirements[agent] - _supply(plan, agent)) / game.own_benefits[agent]
+    least = ", its minimum" if needed < game.minimums[agent] - 1 else ""
+    rest = ", all it has" if given >= game.limits[agent] else least
+    return f"{name} gives {count_whole(given, 'sample')}{rest}."
+
+
+def _supply(plan: Plan, agent: int) -> float:
+    """Return what the others' samples are worth to an agent, in the units of its requirement."""
+    given = np.asarray(plan.contributions)
+    own = float(plan.game.own_benefits[agent] * given[agent])
+    return float(plan.game.apply(given)[agent]) - own
+
+
+def _describe_reason(plan: Plan, agent: int) -> str:
+    given = np.asarray(plan.contributions)
+    others = float(given.sum() - given[agent])
+    supplied = _supply(plan, agent) / float(plan.game.own_benefits[agent])
+    need, wants = float(plan.alone_as_sure.values[agent]), _describe_target(plan, agent)
+    if need <= 0 and agent in plan.recipients:
+        return (
+            "It states no need, so the plan does not serve it. To plan for it, state how many "
+            "samples it would need alone."
+        )
+    if need <= 0:
+        return f"It needs no samples {wants}."
+    best = _name_best_helper(plan, agent, given)
+    if agent in plan.recipients:
+        most = f", most of all on those of {best[0]}" if best else ""
+        return f"It relies on the {count_whole(others, 'sample')} of the others {wants}{most}."
+    alone = f"Alone it would need {count_whole(need, 'sample')} {wants}."
     if others <= 0:
-        help_ = "The others give nothing."
-    elif supplied < 0.5:
-        help_ = f"The {format_samples(others)} that the others give are worth nothing to it."
-    alone = f"Alone it would need {count(math.ceil(need - 1e-6))} {wants}."
-    if given > 0 and need - supplied < game.minimums[agent] - 1:
-        return f"{gives}, its minimum. {help_}"
-    if given >= game.limits[agent] > 0:
-        gives = f"{gives}, all it has"
-    return f"{gives}. {alone} {help_}"
+        return f"{alone} The others give nothing."
+    if supplied < 0.5:
+        return f"{alone} The {format_samples(others)} that the others give are worth nothing to it."
+    most = f", most of it from {best[0]} ({format_samples(best[1])})" if best else ""
+    worth = f"To this agent they are worth {format_samples(supplied)} of its own{most}."
+    return f"{alone} The others give {count_whole(others, 'sample')}. {worth}"
 
 
-def _wants(plan: Plan, agent: int) -> str:
+def find_driver(plan: Plan) -> int | None:
+    """Return the agent at its limit that sets the common margin; None where there is none.
+
+    An agent that gives all it has cannot reach a higher target of its own. If it is also the least
+    likely to reach its goal, only more from the others makes it likelier.
+    """
+    if plan.measurement is None or plan.satisfied is None or plan.margins is None or plan.z <= 0:
+        return None
+    least = int(np.argmin(plan.satisfied))
+    full = float(np.asarray(plan.contributions)[least]) >= float(plan.game.limits[least]) > 0
+    wanted = plan.z * plan.measurement.noise(plan.options["judged"])[least]
+    return least if full and plan.margins[least] < wanted - 1e-9 else None
+
+
+def _describe_driver(plan: Plan, agent: int) -> str:
+    """Return which agent determines the margin of all, where one at its limit does."""
+    driver = find_driver(plan)
+    if driver is None or not np.asarray(plan.contributions)[agent]:
+        return ""
+    if driver == agent:
+        return (
+            "It gives all it has and is still the least certain to reach its goal, so it "
+            "determines how wide the safety margin of all agents is."
+        )
+    return (
+        "The safety margin is the same multiple for all agents. "
+        f"{plan.name(driver)}, which is at its limit, determines it."
+    )
+
+
+def _describe_target(plan: Plan, agent: int) -> str:
     if plan.goals is None:
         return "to reach its requirement"
-    goal = format_accuracy(float(plan.goals[agent]))
+    goal = format_goal(float(plan.goals[agent]))
     if plan.margins is None or plan.margins[agent] <= 0:
         return f"to reach its goal of {goal}"
     return f"to reach its target of {plan.aims[agent]:.3f} (goal {goal} plus a safety margin)"
 
 
-def _best_helper(plan: Plan, agent: int, given: Vector) -> str:
+def _name_best_helper(plan: Plan, agent: int, given: Vector) -> tuple[str, float] | None:
+    """Return who helps an agent most, and how much; None where not several do."""
     worth = plan.game.benefits_among(np.array([agent]), np.arange(plan.size))[0] * given
     worth = worth / plan.game.own_benefits[agent]
     worth[agent] = 0.0
-    if (worth > 0).sum() < 2:
-        return ""
     most = int(np.argmax(worth))
-    return f", most of it from {plan.name(most)} ({format_samples(float(worth[most]))})"
+    return None if (worth > 0).sum() < 2 else (plan.name(most), float(worth[most]))
 
 
-def _prospects(plan: Plan, agent: int, given: float) -> str:
-    """Return what an agent may expect, and what it gains by giving less."""
+def _describe_prospects(plan: Plan, agent: int) -> str:
+    """Return what accuracy an agent may expect, and how likely it reaches its goal."""
     if plan.accuracy is None or plan.goals is None:
         return ""
     expected = f"It is expected to reach {plan.accuracy.values[agent]:.3f}"
     if plan.satisfied is None or plan.runs is None:
         return f"{expected}."
     run = plan.runs[agent]
-    said = (
-        f"{expected} (a single run: {run.low:.3f} to {run.high:.3f}), and reaches its goal with "
-        f"probability {format_probability(float(plan.satisfied[agent]))}."
-    )
-    if given == 0 or not plan.cuts:
-        return said
-    less = ", ".join(
-        f"{format_probability(float(chances[agent]))} with {format_part(level)} of its share"
+    chance = format_uncertain(float(plan.satisfied[agent]))
+    single = "" if run.low is None else f" (a single run: {run.low:.3f} to {run.high:.3f})"
+    return f"{expected}{single}, and reaches its goal with probability {chance}."
+
+
+def _describe_less(plan: Plan, agent: int) -> str:
+    """Return how likely an agent reaches its goal if it alone gives less."""
+    if not plan.cuts or not np.asarray(plan.contributions)[agent]:
+        return ""
+    less = [
+        f"{format_uncertain(float(chances[agent]))} with {format_part(level)} of its share"
         for level, chances in plan.cuts.items()
-    )
-    return f"{said} If it alone gave less: {less}."
+    ]
+    return f"If it alone gave less, the probability would be {join_with_and(less)}."
 
 
 # What has to be so.

@@ -1,0 +1,179 @@
+"""What a plan is made from: a table of pilots, label histograms, a game or a federation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from fedaccord._checks import fill_in
+from fedaccord.errors import InputError
+
+if TYPE_CHECKING:
+    from fedaccord._io.table import Rows
+    from fedaccord.games.linear import LinearGame
+    from fedaccord.measurement.pilots import PilotTable
+
+Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
+# Is told sentences on how a file was read.
+Note: TypeAlias = Callable[[Sequence[str]], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Numbers of an option: one for all agents, some by name, or both.
+
+    everyone: for all agents that are not named; None where only names were given.
+    named: by name.
+    """
+
+    everyone: float | None
+    named: Mapping[str, float]
+
+    @classmethod
+    def read(cls, given: Sequence[str] | None, option: str) -> Wanted | None:
+        """Read X, or NAME=X any number of times; None where nothing was given.
+
+        given: the texts.
+        option: its name, for messages.
+        """
+        if not given:
+            return None
+        everyone: float | None = None
+        named: dict[str, float] = {}
+        for text in given:
+            name, sign, value = (part.strip() for part in text.rpartition("="))
+            number = _read_number(value if name or not sign else "", text, option)
+            if not sign and everyone is not None:
+                raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
+            if sign and name in named:
+                raise InputError(f"{option} names {name} twice; give it once")
+            if sign:
+                named[name] = number
+            else:
+                everyone = number
+        return cls(everyone, named)
+
+    def among(self, agents: Sequence[str], otherwise: Sequence[float]) -> list[float]:
+        """Return a number for each of some agents.
+
+        agents: their names.
+        otherwise: what each has by default.
+        """
+        usual = otherwise if self.everyone is None else [self.everyone] * len(agents)
+        return list(fill_in(self.named, agents, usual, "the agents").tolist())
+
+
+def _read_number(value: str, text: str, option: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=0.8')
+    return number
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to plan from, which is read only once because it may be a pipe.
+
+    kind: what it is.
+    path: where it is; None for the built-in federation.
+    rows: of a table of pilots or histograms.
+    """
+
+    kind: Kind
+    path: str | None
+    rows: Rows | None = None
+
+    @classmethod
+    def read(cls, path: str | None, sheet: str | None = None) -> Source:
+        """Read a file and find what it is; the built-in federation where there is none."""
+        if sheet is not None and (path is None or path.endswith((".toml", ".json"))):
+            raise InputError("--sheet names a sheet of a workbook, an .xlsx file; leave it out")
+        if path is None or path.endswith(".toml"):
+            return cls("config", path)
+        if path.endswith(".json"):
+            return cls("game", path)
+        from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
+        from fedaccord._io.table import read_rows
+
+        rows = read_rows(path, sheet=sheet)
+        if rows.kind is PILOTS:
+            return cls("pilots", path, rows)
+        if rows.kind is HISTOGRAMS:
+            return cls("histograms", path, rows)
+        if rows.kind is PROPOSAL:
+            raise InputError(
+                f"{path} is {PROPOSAL.title}, and plans are made from pilots or label histograms: "
+                f"{PROPOSAL.use.format(path=path)}"
+            )
+        raise InputError(
+            f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
+            "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
+            ".toml, a game in .json"
+        )
+
+
+def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
+    """Return a table of pilots in which every agent has a goal.
+
+    rows: of the table.
+    goals: in place of the table's own.
+    note: is told how the file was read.
+    """
+    from fedaccord.measurement.pilots import PilotTable
+
+    table = PilotTable.from_rows(rows)
+    note(table.notes)
+    if goals is not None:
+        table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
+    for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
+        if math.isnan(goal):
+            raise InputError(
+                f"{name} has no goal: add --goal 0.8, or --goal NAME=0.8, or a column goal"
+            )
+    return table
+
+
+def read_histograms(
+    rows: Rows, needs: Wanted | None, *, note: Note
+) -> tuple[LinearGame, tuple[str, ...]]:
+    """Return the game of label histograms, and sentences on what was assumed.
+
+    rows: of the histograms.
+    needs: the samples that each agent needs alone, in place of the file's.
+    note: is told how the file was read.
+    """
+    from fedaccord.measurement.histograms import Histograms
+
+    found = Histograms.from_rows(rows)
+    note(found.notes)
+    asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
+    return found.planning_game(asked)
+
+
+def read_linear_game(path: str, goals: Wanted | None) -> LinearGame:
+    """Return a linear or a measured game.
+
+    path: of the game.
+    goals: in place of the game's own.
+    """
+    from fedaccord.games.files import read_game
+    from fedaccord.games.linear import LinearGame
+    from fedaccord.games.measured import MeasuredGame
+
+    game = read_game(path)
+    if not isinstance(game, LinearGame):
+        raise InputError(
+            f"{path} is a {game.model} game, and plans need a linear or a measured game: "
+            "'fedaccord solve' solves it"
+        )
+    if goals is None:
+        return game
+    if not isinstance(game, MeasuredGame):
+        raise InputError("--goal is for accuracies, and this game has none; leave it out")
+    names = [game.name(i) for i in range(game.size)]
+    return game.replace(goals=goals.among(names, game.goals.tolist()))

@@ -1,0 +1,149 @@
+"""Changes that restore a plan at the requested probability, each verified by planning with it.
+
+`remedies` finds the changes after which a plan exists on average. A safety margin takes more, so
+each of them is enlarged here, step by step, until a plan with the requested probability is found.
+Where no change of one number is enough, all goals that are too high are lowered together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedaccord._checks import Vector, frozen
+from fedaccord.games.measured import nearest_goals
+from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.remedies import Change
+from fedaccord.planning.selection import MOST_AGENTS
+
+# This many changes are tried, the smallest first; in larger games one, and as it is.
+TRIED = 4
+# Goals go down by thousandths, at most this many; limits go up by hundredths of themselves.
+THOUSANDTHS, HUNDREDTHS = 256, 1024
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the best plan after a change comes to.
+
+    probability: that all agents reach their goals in one run; 0 where there is no plan.
+    total: how many samples the plan takes.
+    """
+
+    probability: float
+    total: float = math.inf
+
+
+Attempt = Callable[[Measurement], Reached]
+
+
+def restore_changes(
+    changes: tuple[Change, ...], measurement: Measurement, attempt: Attempt, probability: float
+) -> tuple[Change, ...]:
+    """Return changes after which a plan has a probability, the smallest first; maybe none.
+
+    changes: after which there is a plan on average, the smallest first.
+    measurement: what pilots measured.
+    attempt: plans from a measurement.
+    probability: the one that is requested.
+    """
+    small = measurement.table.size <= MOST_AGENTS
+    found = [
+        _enlarge(one, measurement, attempt, probability, far=small)
+        for one in changes[: TRIED if small else 1]
+    ]
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.size))
+
+
+def rate_changes(
+    changes: tuple[Change, ...], measurement: Measurement, attempt: Attempt
+) -> tuple[Change, ...]:
+    """Return the first change with the probability that it leads to, and no other."""
+    return tuple(
+        replace(one, probability=attempt(_apply(measurement, one)).probability)
+        for one in changes[:1]
+    )
+
+
+def lower_together(measurement: Measurement, attempt: Attempt, probability: float) -> Vector | None:
+    """Return the highest goals that hold together with a probability; None where none were found.
+
+    A goal becomes what the agent reaches if all give all they can, less what is taken off all
+    goals alike, where that is below the goal.
+
+    measurement: what pilots measured.
+    attempt: plans from a measurement.
+    probability: the one that is requested.
+    """
+    if measurement.table.size > MOST_AGENTS:
+        return None
+    most = nearest_goals(measurement.benefits, measurement.curves, measurement.table.limits)
+
+    def lower(step: int) -> Vector:
+        goals = np.floor(1000 * (most - 1e-9)) / 1000 - step / 1000
+        return np.minimum(measurement.goals, np.round(goals, 9))
+
+    def is_enough(step: int) -> bool:
+        goals = lower(step)
+        if goals.min() <= 0:
+            return False
+        return attempt(measurement.with_goals(goals)).probability >= probability
+
+    step = _find_least(is_enough, THOUSANDTHS)
+    return None if step is None else frozen(lower(step))
+
+
+def _enlarge(
+    change: Change, measurement: Measurement, attempt: Attempt, probability: float, *, far: bool
+) -> Change | None:
+    """Return the change, or a larger one, after which a plan has a probability."""
+    known: dict[int, Reached] = {}
+
+    def is_enough(step: int) -> bool:
+        larger = _enlarge_by(change, step)
+        if larger is None:
+            return False
+        known[step] = attempt(_apply(measurement, larger))
+        return known[step].probability >= probability
+
+    most = THOUSANDTHS if change.kind == "goal" else HUNDREDTHS
+    step = _find_least(is_enough, most if far else 0)
+    larger = None if step is None else _enlarge_by(change, step)
+    if step is None or larger is None:
+        return None
+    return replace(larger, total=known[step].total, probability=known[step].probability)
+
+
+def _enlarge_by(change: Change, step: int) -> Change | None:
+    """Return a change that goes some steps further; None where there is nothing further."""
+    if step == 0:
+        return change
+    if change.kind == "limit":
+        return replace(change, new=float(math.ceil(change.new * (1 + step / 100))))
+    goal = round((math.floor(change.new * 1000) - step) / 1000, 9)
+    return replace(change, new=goal) if goal > 0 else None
+
+
+def _apply(measurement: Measurement, change: Change) -> Measurement:
+    """Return the measurement after a change."""
+    if change.kind == "goal":
+        return measurement.with_goals({measurement.agents[change.agent]: change.new})
+    limits = np.array(measurement.table.limits)
+    limits[change.agent] = change.new
+    return replace(measurement, table=replace(measurement.table, limits=frozen(limits)))
+
+
+def _find_least(is_enough: Callable[[int], bool], most: int) -> int | None:
+    """Return the least step that is enough, if larger ones are too; None where none was found."""
+    low, high = -1, 0
+    while not is_enough(high):
+        low, high = high, 2 * high + 1
+        if high > most:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,83 @@
+"""Whether what is recommended where there is no plan leads to one at the requested probability."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from known_hospitals import pilots
+
+from fedaccord.measurement.fit import fit_curves
+from fedaccord.planning.plan import make_plan
+from fedaccord.planning.restore import Reached, lower_together, restore_changes
+from fedaccord.planning.result import Outcome
+
+LIMITS = (1_600.0, 1_600.0, 1_000.0, 1_000.0)
+
+
+@cache
+def fitted():
+    return fit_curves(pilots(repeats=1, validation=600, limit=LIMITS), resamples=60)
+
+
+@cache
+def planned(*goals, probability=0.95):
+    return make_plan(fitted().with_goals(list(goals)), probability=probability)
+
+
+def highest_reachable():
+    limits, found = fitted().table.limits, fitted()
+    return found.accuracies(limits).mean(axis=0)
+
+
+def too_high(*agents):
+    """Return the goals of the pilots, those of some agents beyond what all can give."""
+    goals = np.array(fitted().goals)
+    goals[list(agents)] = np.round(highest_reachable()[list(agents)] + 0.02, 3)
+    return goals.tolist()
+
+
+@pytest.mark.parametrize("probability", [0.9, 0.95])
+def test_a_recommended_goal_has_a_plan_at_the_requested_probability_and_no_higher_one(probability):
+    goals = too_high(1)
+    plan = planned(*goals, probability=probability)
+    assert plan.outcome is Outcome.UNREACHABLE
+    (change,) = [one for one in plan.changes if (one.agent, one.kind) == (1, "goal")]
+    tried = {
+        step: make_plan(
+            fitted().with_goals([goals[0], change.new + step, *goals[2:]]), probability=probability
+        )
+        for step in (0.0, 0.001)
+    }
+    assert tried[0.0].outcome is Outcome.PLANNED
+    assert tried[0.0].contributions.sum() == change.total
+    assert tried[0.0].everyone.value == pytest.approx(change.probability)
+    assert tried[0.001].outcome is not Outcome.PLANNED
+    assert f"to {change.new:g}. Then all agents reach their goals with" in plan.verdict
+
+
+def test_goals_that_are_too_high_at_once_are_lowered_to_some_that_hold_together():
+    goals = too_high(0, 1, 2)
+    plan = planned(*goals)
+    assert plan.changes == () and (plan.together <= np.array(goals)).all()
+    again = make_plan(fitted().with_goals(plan.together))
+    assert again.outcome is Outcome.PLANNED
+    higher = np.where(plan.together < goals, plan.together + 0.001, plan.together)
+    assert make_plan(fitted().with_goals(higher)).outcome is not Outcome.PLANNED
+    assert "No change of one limit or goal is enough. Goals that hold together" in plan.verdict
+    assert plan.to_dict()["goals_together"] == plan.together.tolist()
+
+
+def test_a_change_after_which_nothing_is_sure_is_not_restored():
+    plan = planned(*too_high(1))
+    nothing = restore_changes(plan.changes, fitted(), lambda _: Reached(0.5, 10.0), 0.95)
+    assert nothing == () and lower_together(fitted(), lambda _: Reached(0.5, 10.0), 0.95) is None
+
+
+def test_where_a_change_is_enough_only_on_average_the_verdict_says_so(monkeypatch):
+    monkeypatch.setattr("fedaccord.planning.restore.THOUSANDTHS", 0)
+    monkeypatch.setattr("fedaccord.planning.restore.HUNDREDTHS", 0)
+    goals = too_high(1)
+    plan = make_plan(fitted().with_goals(goals), probability=0.95)
+    (change,) = plan.changes
+    assert change.probability < 0.95
+    assert "Even then all agents reach their goals only on average" in plan.verdict

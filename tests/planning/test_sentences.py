@@ -1,0 +1,124 @@
+"""What a plan says: the result first, in short sentences, with nothing that contradicts another."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from known_hospitals import pilots
+
+from fedaccord.games.linear import LinearGame
+from fedaccord.measurement.fit import fit_curves
+from fedaccord.planning.plan import make_plan
+from fedaccord.planning.result import Outcome
+from fedaccord.planning.sentences import find_driver, format_uncertain, write_sheet
+
+MOST_WORDS = 25
+
+
+@cache
+def measured(**options):
+    return fit_curves(pilots(**options), resamples=60)
+
+
+@cache
+def plans():
+    """Give a plan of every outcome."""
+    tight = measured(limit=1_000.0, validation=400, repeats=1)
+    return [
+        make_plan(measured()),
+        make_plan(measured(), prefer="firm"),
+        make_plan(tight, judged="measured"),
+        make_plan(measured().with_goals([0.97, 0.82, 0.8, 0.8])),
+        make_plan(LinearGame([[1.0, 0.5], [0.5, 1.0]], [10.0, 10.0])),
+        make_plan(LinearGame(np.eye(2), [50.0, 50.0], limits=[20.0, 20.0])),
+        make_plan(LinearGame([[1.0, 1.0], [1.0, 1.0]], [3.0, 2.0], limits=[2.0, 1.0])),
+    ]
+
+
+def split(text):
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", text)
+
+
+def test_every_outcome_is_among_the_plans():
+    assert {plan.outcome for plan in plans()} == set(Outcome)
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_no_sentence_of_a_verdict_is_long(number):
+    for sentence in split(plans()[number].verdict):
+        words = [word for word in sentence.split() if re.search(r"\w", word)]
+        assert len(words) <= MOST_WORDS, sentence
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_the_result_comes_first(number):
+    first = ("The plan asks", "There is no plan", "No stable plan")
+    assert plans()[number].verdict.startswith(first)
+
+
+def test_a_defectors_chance_is_stated_once_and_next_to_that_of_the_plan():
+    plan = plans()[0]
+    giving = plan.contributions > 0
+    chance, full = plan.cuts[0.25][giving].mean(), plan.satisfied[giving].mean()
+    said = f"probability {format_uncertain(chance)} on average, instead of {format_uncertain(full)}"
+    assert plan.verdict.count(said) == 1
+    assert "give less" not in plan.verdict
+    assert ("protects defectors too" in plan.verdict) == (chance >= 0.5)
+
+
+def test_a_single_contributor_is_named():
+    plan = make_plan(fit_curves(pilots(names=("A",), goals=[0.8], benefits=np.eye(1),
+                     curves=[[0.05, 2.0, 60.0, 0.4]], repeats=3), resamples=30))  # fmt: skip
+    assert "If A gives only 25 % of its share, it reaches its goal" in plan.verdict
+
+
+def test_nothing_reads_as_certain():
+    assert format_uncertain(1.0) == "above 0.99" and format_uncertain(0.0) == "below 0.01"
+    assert format_uncertain(0.5) == "0.50" and format_uncertain(None) == "unknown"
+
+
+def test_a_sheet_has_what_is_asked_why_what_it_gets_and_what_if_it_gave_less():
+    plan = plans()[0]
+    agent = int(np.argmax(plan.contributions))
+    sheet = write_sheet(plan, agent)
+    assert sheet.asks == f"{plan.name(agent)} gives {plan.contributions[agent]:,.0f} samples."
+    assert f"{np.ceil(plan.game.alone[agent] - 1e-6):,.0f} samples to reach its target" in sheet.why
+    assert f"{plan.accuracy.values[agent]:.3f}" in sheet.gets
+    assert sheet.less.count("of its share") == 3
+    assert plan.explain(agent) == " ".join(vars(sheet).values())
+
+
+def test_the_words_that_were_given_up_are_gone():
+    text = " ".join(
+        [plan.verdict + " ".join(plan.assumptions) for plan in plans()]
+        + [plans()[0].explain(i) for i in range(4)]
+    )
+    for word in (r"\bcuts?\b", r"\baims? at\b", "room for chance", r"\bwho cuts\b", r"\banew\b"):
+        assert not re.search(word, text), word
+
+
+def test_the_agent_at_its_limit_that_determines_the_margin_is_named():
+    limits = (1_600.0, 1_600.0, 1_000.0, 1_000.0)
+    found = fit_curves(pilots(limit=limits, validation=400, repeats=1), resamples=60)
+    plan = make_plan(found, judged="measured")
+    driver = find_driver(plan)
+    assert plan.contributions[driver] == limits[driver]
+    assert plan.satisfied[driver] == plan.satisfied.min()
+    for agent in range(plan.size):
+        why = write_sheet(plan, agent).why
+        named = f"{plan.name(driver)}, which is at its limit, determines it." in why
+        assert named == (agent != driver and plan.contributions[agent] > 0)
+        assert ("determines how wide the safety margin" in why) == (agent == driver)
+
+
+def test_no_agent_below_its_limit_determines_the_margin():
+    plan = make_plan(measured())
+    assert (plan.contributions < plan.game.limits).all() and find_driver(plan) is None
+    assert not any("determines" in plan.explain(agent) for agent in range(plan.size))
+
+
+def test_an_agent_without_samples_and_without_a_need_does_not_read_as_if_it_were_served():
+    game = LinearGame([[1.0, 0.5], [0.5, 1.0]], [100.0, 0.0], limits=[200.0, 0.0])
+    why = write_sheet(make_plan(game), 1).why
+    assert "needs no samples" not in why and "the plan does not serve it" in why
