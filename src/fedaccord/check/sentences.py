@@ -1,0 +1,225 @@
+"""What a check says, in sentences: the verdict, and why each agent gives what it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.check.result import Answer, Check
+from fedaccord.wording import (
+    count_whole,
+    format_amount_with_digits,
+    format_probability,
+    format_samples,
+)
+
+if TYPE_CHECKING:
+    from fedaccord.games.chances import Prospects
+
+# The most digits that a number gets beyond the usual, to tell it from another.
+DIGITS = 8
+
+
+def describe_check(found: Check) -> str:
+    """Return in one sentence whether an allocation is feasible, stable and envy-free."""
+    if found.feasible is Answer.FALSE:
+        agent = int(np.argmax(found.short))
+        allowed = found.tolerance * found.scale
+        over = np.flatnonzero(found.contributions > found.game.limits + allowed)
+        if over.size:
+            return f"Not feasible: {found.game.name(int(over[0]))} gives more than its limit."
+        under = np.flatnonzero(found.contributions < found.game.minimums - allowed)
+        if under.size:
+            return f"Not feasible: {found.game.name(int(under[0]))} gives less than it must."
+        amount = format_amount_with_digits(found.short[agent])
+        return (
+            f"Not feasible: {found.game.name(agent)} is short by {amount} "
+            f"sample{'s' * (amount != '1')}{_others(found, found.short, 'is short', 'are short')}."
+        )
+    if found.stable is Answer.FALSE:
+        agent = int(np.argmax(found.spare))
+        return (
+            f"Feasible, not stable: {found.game.name(agent)} could give "
+            f"{format_amount_with_digits(found.spare[agent])} less and still reach its "
+            f"requirement{_others(found, found.spare, 'could', 'could')}."
+        )
+    if Answer.BORDERLINE in (found.feasible, found.stable):
+        return "Too close to call: a utility is only known to within an interval."
+    envy = {
+        Answer.TRUE: "and nobody envies anybody",
+        Answer.FALSE: f"but {_count(len({i for i, _ in found.envy}))} another",
+        Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
+    }
+    return f"Feasible and stable, {envy[found.envy_free]}."
+
+
+def _count(agents: int) -> str:
+    return "one agent envies" if agents == 1 else f"{agents:,} agents envy"
+
+
+def _others(found: Check, amounts: Vector, one: str, many: str) -> str:
+    """Return how many more agents are as the worst one is."""
+    more = int((amounts > found.tolerance * found.scale).sum()) - 1
+    if more <= 0:
+        return ""
+    return f"; 1 other {one} too" if more == 1 else f"; {more:,} others {many} too"
+
+
+def explain_agent(found: Check, agent: int) -> str:
+    """Explain an agent's number to its data manager, without a full stop at the end."""
+    if found.prospects is not None:
+        return _explain_chances(found, found.prospects, agent)
+    return _explain_need(found, agent)
+
+
+def _explain_need(found: Check, agent: int) -> str:
+    given, needed, alone = (
+        float(part[agent]) for part in (found.contributions, found.needed, found.alone)
+    )
+    allowed = found.tolerance * found.scale
+    least = math.ceil(given - allowed)  # 300.0000001 is 300
+    # Numbers that differ are not to read alike.
+    tell = _teller(given, needed, alone, *([least - 1.0] if given >= 10 else []), tie=allowed)
+    without = "it has no samples of its own" if found.empty_handed[agent] else ""
+    reason = f"{found.game.name(agent)} gives {tell(given)}: "
+    reason += f"{without or _alone_clause(tell, alone)}; "
+    if found.short[agent] > allowed:
+        reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount suffices"
+        reason += f"with the others as they are {reach}, so it falls short"
+    elif found.spare[agent] > allowed:
+        reason += f"with the others as they are {tell(needed)} is enough"
+    elif needed < given - allowed:
+        reason += f"with the others as they are {tell(needed)} is enough, but it must give "
+        reason += f"{tell(float(found.game.minimums[agent]))} to take part"
+    elif given == 0:
+        reason += "the others already supply all it needs" if alone > 0 else "it needs nothing"
+    else:
+        reason += f"the others supply {_share(given, alone, allowed)} of what it needs; "
+        less = f"with {tell(least - 1.0)}" if given >= 10 else "with any less"
+        reason += f"{less} it would fall short"
+    if envied := [j for i, j in found.envy if i == agent]:
+        reason += f"; it would rather have the burden of {found.game.name(envied[0])}"
+    return reason
+
+
+def _teller(*values: float, tie: float) -> Callable[[float], str]:
+    """Return a way to write these numbers with digits enough that those that differ read so."""
+    known = sorted({value for value in values if math.isfinite(value)})
+    apart = [(a, b) for a, b in pairwise(known) if b - a > tie]
+    for digits in range(DIGITS):
+        tell = partial(format_amount_with_digits, more=digits)
+        if all(_read(tell(a)) < _read(tell(b)) for a, b in apart):
+            return tell
+    return format_amount_with_digits
+
+
+def _read(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _alone_clause(tell: Callable[[float], str], alone: float) -> str:
+    if not math.isfinite(alone):
+        return "alone no amount would suffice"
+    return f"alone it would need {tell(alone)}"
+
+
+def _share(given: float, alone: float, allowed: float) -> str:
+    """Return what part of what an agent needs comes from the others."""
+    if given >= alone - allowed:
+        return "nothing"
+    percent = 100 * (1 - given / alone)
+    if percent < 0.5:
+        return "less than 1 %"
+    return f"{percent:.0f} %" if percent < 99.5 else "more than 99 %"
+
+
+# How likely it is that agents reach their goals.
+
+
+def describe_prospects(found: Check) -> str:
+    """Return the verdict on a measured game: how sure it is, and who could give less."""
+    if found.prospects is None:
+        return ""
+    return f"{_describe_chances(found, found.prospects)} {_describe_spare(found)}"
+
+
+def _describe_chances(found: Check, prospects: Prospects) -> str:
+    sure = format_probability(prospects.everyone.value)
+    weakest = prospects.weakest
+    planned = ""
+    if found.plan is not None:
+        planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
+    asked = ""
+    if found.answers["sure"] is Answer.FALSE:
+        asked = f", below the required {format_probability(found.probability)}"
+    return (
+        f"All agents reach their goals with probability {sure}{planned}{asked}. Weakest: "
+        f"{found.game.name(weakest)}, {format_probability(float(prospects.satisfied[weakest]))}."
+    )
+
+
+def _describe_spare(found: Check) -> str:
+    """Return who could give less, by the plan's margins where there are any."""
+    spare = found.could_give_less
+    still = "keep the plan's safety margin"
+    if found.with_margin is None:
+        still = "keep its safety margin" if found.has_margins else "reach its goal on average"
+    if not spare.any():
+        return f"No agent could give less and still {still}."
+    agent, others = int(np.argmax(spare)), int((spare > 0).sum()) - 1
+    too = "" if others == 0 else f"; {others:,} other{'s' * (others > 1)} could too"
+    return (
+        f"{found.game.name(agent)} could give {format_samples(spare[agent])} fewer samples and "
+        f"still {still}{too}."
+    )
+
+
+def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
+    """Explain an agent's number of a measured game in a few sentences, the last without a stop."""
+    given = float(found.contributions[agent])
+    name, judged = found.game.name(agent), found.judged
+    said = [f"{name} gives {format_samples(given)}{_compare_share(found, agent)}."]
+    sure = format_probability(float(prospects.satisfied[agent]))
+    planned = ""
+    if found.plan is not None:
+        planned = f" (the plan: {format_probability(float(found.plan.satisfied[agent]))})"
+    said.append(f"It reaches its goal with probability {sure}{planned}.")
+    if given > 0:
+        least = min(prospects.defection)
+        chance = format_probability(float(prospects.defection[least][agent]))
+        said.append(f"If it alone gave {100 * least:g} % of that: {chance}.")
+    said.append(f"If the others give this much, {_describe_needed(found, agent)}.")
+    alone = float(judged.alone[agent])
+    as_sure = "" if found.with_margin is None else " to be as sure as in the plan"
+    if found.empty_handed[agent]:
+        said.append("It has no samples of its own")
+    elif math.isfinite(alone):
+        said.append(f"Alone it would need {format_samples(alone)}{as_sure}")
+    else:
+        said.append(f"Alone no amount would suffice{as_sure}")
+    return " ".join(said)
+
+
+def _describe_needed(found: Check, agent: int) -> str:
+    """Return with how many samples an agent of a measured game reaches its goal."""
+    needed = float(found.needed[agent])
+    goal = "its goal and safety margin" if found.has_margins else "its goal on average"
+    if not math.isfinite(needed):
+        return f"it reaches {goal} with no amount"
+    amount = f"with {count_whole(needed, 'sample')}" if needed else "without giving any samples"
+    return f"it reaches {goal} {amount}"
+
+
+def _compare_share(found: Check, agent: int) -> str:
+    if found.plan is None:
+        return ""
+    more = float(found.contributions[agent] - found.plan.contributions[agent])
+    if more == 0:
+        return ", as in the plan"
+    return f", {format_samples(abs(more))} {'more' if more > 0 else 'less'} than in the plan"

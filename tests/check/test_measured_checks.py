@@ -1,0 +1,209 @@
+"""Checks of what pilots measured: probabilities, the plan to compare with, and faults."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_hospitals import CURVES, pilots
+from scipy.stats import norm
+
+from fedaccord import Allocation, LinearGame, check, fit_curves, make_plan, read_game, write_game
+from fedaccord.check import Answer
+from fedaccord.errors import InputError
+from fedaccord.games.measured import LearningCurve
+
+NAMES = ("North", "South")
+TABLE = pilots(
+    names=NAMES,
+    goals=[0.8, 0.8],
+    curves=CURVES[:2],
+    benefits=np.array([[1.0, 0.4], [0.3, 1.0]]),
+    repeats=1,
+    limit=3_000.0,
+)
+MEASURED = fit_curves(TABLE, resamples=60)
+PLAN = make_plan(MEASURED)
+GIVEN = np.array(PLAN.contributions)
+
+
+def sampled(contributions, runs=40):
+    """Draw runs of every resample one by one, and say which agents reach their goals."""
+    rng = np.random.default_rng(0)
+    drawn = MEASURED.resamples
+    met = []
+    for world in range(len(drawn)):
+        for agent in range(2):
+            has = sum(drawn.benefits[world, agent, j] * contributions[j] for j in range(2))
+            promised = LearningCurve(*drawn.curves[world, agent]).accuracy(has)
+            scatter = drawn.training[world, agent] * rng.standard_normal(runs)
+            met.append(promised + scatter >= MEASURED.goals[agent])
+    return np.array(met).reshape(len(drawn), 2, runs)
+
+
+@pytest.mark.parametrize("part", [1.0, 0.8, 0.6])
+def test_probabilities_are_those_of_runs_drawn_one_by_one(part):
+    given = np.round(part * GIVEN)
+    found, met = check(MEASURED, given), sampled(given)
+    assert found.everyone.value == pytest.approx(met.all(axis=1).mean(), abs=0.02)
+    assert found.satisfied == pytest.approx(met.mean(axis=(0, 2)), abs=0.02)
+
+
+def test_measured_once_a_goal_takes_more_luck():
+    """By the formula, with the scatter of one measurement on the agent's validation points."""
+    found = check(MEASURED, GIVEN, judged="measured")
+    drawn = MEASURED.resamples
+    noise = np.sqrt(drawn.training**2 + MEASURED.measurement_noise**2)
+    expected = norm.cdf((MEASURED.accuracies(GIVEN) - MEASURED.goals) / noise)
+    assert found.everyone.value == pytest.approx(expected.prod(axis=1).mean(), abs=1e-9)
+    assert found.everyone.value < check(MEASURED, GIVEN).everyone.value
+
+
+def test_the_plan_holds_with_the_very_same_numbers():
+    found = check(MEASURED, PLAN.allocation, plan=PLAN)
+    assert found.everyone.value == PLAN.everyone.value
+    assert (found.satisfied == PLAN.satisfied).all()
+    for level, chances in PLAN.cuts.items():
+        assert (found.defection[level] == chances).all()
+    assert found.holds is Answer.TRUE and not found.could_give_less.any()
+    assert "(the plan: 0.95)" in found.verdict and "required" not in found.verdict
+    assert "No agent could give less" in found.verdict
+
+
+def test_on_average_the_safety_margin_is_room_and_not_stable():
+    found = check(MEASURED, PLAN.allocation, plan=PLAN)
+    assert found.feasible is Answer.TRUE and found.stable is Answer.FALSE
+    assert found.answers["stable"] is Answer.TRUE
+
+
+def test_too_little_is_not_sure_enough_and_the_weakest_is_named():
+    given = np.round(np.array([1.0, 0.2]) * GIVEN)
+    found = check(MEASURED, given, plan=PLAN)
+    assert found.answers["sure"] is Answer.FALSE and found.holds is Answer.FALSE
+    worst = NAMES[int(np.argmin(sampled(given).mean(axis=(0, 2))))]
+    assert f"below the required 0.95. Weakest: {worst}" in found.verdict
+
+
+def test_an_agent_that_needs_nothing_reads_so():
+    found = check(MEASURED, [GIVEN[0], 3_000.0])
+    assert found.needed[0] == 0
+    said = found.explain("North")
+    assert "If the others give this much, it reaches its goal on average without giving any" in said
+    assert f"with {check(MEASURED, GIVEN).needed[0]:,.0f} samples." in check(
+        MEASURED, GIVEN
+    ).explain("North")
+
+
+def test_that_each_is_sure_is_not_that_all_are():
+    found = check(MEASURED, GIVEN)
+    between = (found.everyone.value + found.satisfied.min()) / 2
+    assert found.everyone.value < between < found.satisfied.min()
+    assert check(MEASURED, GIVEN, probability=between).answers["sure"] is Answer.FALSE
+
+
+def test_an_equal_split_that_succeeds_as_often_is_not_called_infeasible():
+    """Planted: by the plan's targets the split is short, by its goals it is not."""
+    half = np.full(2, np.ceil(GIVEN.sum() / 2) + 40)
+    found = check(MEASURED, half, plan=PLAN)
+    assert found.everyone.value >= 0.95
+    assert check(PLAN.game, half).feasible is Answer.FALSE or (half == GIVEN).all()
+    assert found.feasible is Answer.TRUE and found.answers["sure"] is Answer.TRUE
+
+
+@pytest.mark.parametrize("agent", [0, 1])
+def test_what_an_agent_could_keep_back_is_exactly_its_room_above_the_target(agent):
+    given = np.array(GIVEN)
+    given[agent] += 200
+    found = check(MEASURED, given, plan=PLAN)
+    assert found.holds is Answer.FALSE and found.answers["sure"] is Answer.TRUE
+    kept = found.could_give_less[agent]
+    assert kept == pytest.approx(200, abs=2)
+    assert f"{NAMES[agent]} could give {kept:.0f} fewer samples" in found.verdict
+    for less, reached in ((kept, True), (kept + 1, False)):
+        left = np.array(given)
+        left[agent] -= less
+        target = (PLAN.game.goals + PLAN.game.margins)[agent]
+        assert (PLAN.game.accuracies(left)[agent] >= target - 1e-9) is np.True_ or not reached
+        assert reached or PLAN.game.accuracies(left)[agent] < target
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(st.integers(0, 1_400), st.integers(0, 1_400)), st.integers(0, 1))
+def test_more_samples_never_make_it_less_likely(start, agent):
+    more = np.array(start, dtype=float)
+    more[agent] += 100
+    before, after = (check(MEASURED, np.array(x, dtype=float)) for x in (start, more))
+    assert after.everyone.value >= before.everyone.value - 1e-12
+    assert (after.satisfied >= before.satisfied - 1e-12).all()
+
+
+def test_a_saved_game_gives_the_same_probabilities(tmp_path):
+    write_game(PLAN.game, tmp_path / "game.json")
+    saved = read_game(tmp_path / "game.json")
+    found = check(saved.replace(margins=None, strategies="integer"), GIVEN, plan=PLAN)
+    assert found.everyone.value == PLAN.everyone.value and found.holds is Answer.TRUE
+
+
+def test_the_same_for_machines():
+    data = check(MEASURED, GIVEN + np.array([0, 50]), plan=PLAN).to_dict()
+    assert data["plan"]["difference"] == [0, 50]
+    assert data["answers"]["sure"] is True and data["holds"] is False
+    assert set(data["defection"]) == {"0.75", "0.5", "0.25"}
+    assert "everyone" not in check(LinearGame([[1]], [1]), [1]).to_dict()
+
+
+def test_repr_and_sentences_say_how_sure_it_is():
+    found = check(MEASURED, GIVEN, plan=PLAN)
+    assert f"P(all satisfied) {PLAN.everyone.value:.2f}" in repr(found)
+    said = found.explain("North")
+    assert "as in the plan" in said and "Alone it would need" in said
+
+
+def test_doubts_of_the_fit_come_along():
+    few = fit_curves(pilots(repeats=1, limit=600.0), resamples=10)
+    found = check(few, np.full(4, 100.0))
+    assert found.doubts == tuple(doubt.sentence for doubt in few.doubts) != ()
+
+
+def test_doubts_that_a_game_was_saved_with_come_along():
+    chances = PLAN.game.chances.replace(doubts=("Few pilots.",))
+    assert check(PLAN.game.replace(chances=chances), GIVEN).doubts == ("Few pilots.",)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("contributions", "sentence"),
+    [
+        ([100.5, 100], "North gives 100.5, and this game's contributions are whole numbers"),
+        ([100, 3_600], "South gives 3,600, and its limit is 3,000"),
+        ([100], "the game has 2 agents, the allocation 1"),
+    ],
+)
+def test_contributions_that_cannot_be_are_refused(contributions, sentence):
+    with pytest.raises(InputError, match=sentence):
+        check(MEASURED, contributions)
+
+
+def test_a_name_that_is_misspelt_is_refused():
+    with pytest.raises(InputError, match="did you mean North"):
+        check(MEASURED, Allocation([100, 100], ["Nort", "South"]))
+
+
+def test_a_game_without_pilots_has_no_probabilities():
+    game = LinearGame([[1]], [1])
+    for options in ({"probability": 0.9}, {"judged": "true"}, {"plan": PLAN}):
+        with pytest.raises(InputError, match="no pilots to tell probabilities from"):
+            check(game, [1], **options)
+
+
+def test_options_and_plans_that_do_not_fit_are_refused():
+    with pytest.raises(InputError, match="judged must be"):
+        check(MEASURED, GIVEN, judged="kindly")
+    with pytest.raises(InputError, match="probability must be above 0 and below 1"):
+        check(MEASURED, GIVEN, probability=1.0)
+    other = dataclasses.replace(PLAN, game=PLAN.game.replace(agents=["East", "West"]))
+    with pytest.raises(InputError, match="of other agents"):
+        check(MEASURED, GIVEN, plan=other)
