@@ -177,7 +177,7 @@ def test_what_is_brought_is_what_is_pledged_where_nothing_was_said():
         ({"passes": math.nan}, "passes must be a number above 0"),
         ({"ends": "last"}, "ends must be one of first, each; got 'last'"),
         ({"stop_after": 0}, "stop_after must be a whole number of 1 or more"),
-        ({"commitment": (0, 0)}, "commitment must be a list of whole numbers of points"),
+        ({"commitment": (0, 0)}, r"commitment must be above 0 for some client; got \(0, 0\)"),
         ({"commitment": (1.5, 2)}, r"commitment must be .* got \(1.5, 2\)"),
         ({"commitment": (-1, 2)}, "commitment must be"),
         ({"commitment": (True, 2)}, "commitment must be"),
@@ -241,6 +241,6 @@ def test_fewer_rounds_than_the_pledges_take_are_refused():
     federation = small_federation()
     history = train(federation, Pledged(rounds=79, batch_size=2, passes=5), seed=1)
     assert len(history.samples) == 79
-    words = "takes 79 rounds to draw 94 points 5 times, and rounds is 78: let rounds be 79 or more"
+    words = "takes 79 rounds to draw 94 samples 5 times, and rounds is 78: set rounds to 79 or more"
     with pytest.raises(InputError, match=words):
         train(federation, Pledged(rounds=78, batch_size=2, passes=5), seed=1)

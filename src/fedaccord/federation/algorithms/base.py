@@ -1,17 +1,27 @@
 """The federated algorithms: what each client draws, and how the updates become one model.
 
-An algorithm is a frozen object with four pieces around the one loop in `training`:
+An algorithm is a frozen object with four methods, which the one loop in `training` calls:
 
     init(clients)                              the state before the first round
     allot(state)                               how many samples each client draws this round
     weights(state, accuracies, requirements)   the state after a round's goal test
     aggregate(updates, counts)                 one update out of the clients'
 
-and some that few need: `begin`, where the first state depends on what clients bring; `drew`, the
-state after samples were drawn; `tests`, in which rounds there is a goal test; `combine`, where the
-mean depends on the state; `left`, who leaves with the model as it is; `ended`, when training is
-over; `committed`, what clients have promised. A new one is a subclass that replaces some of them.
-FedAvg and Solo need none. Nothing here needs torch.
+and some that few algorithms need:
+
+    begin      the first state, if it depends on the clients' contributions
+    drew       the state after a round's draws
+    delivered  the state after it is known how many different samples the draws used
+    called     how many samples are called from reserves
+    tests      which rounds end with a goal test
+    combine    one update, if the mean depends on the state
+    left       which clients leave with the present model
+    ended      whether training is over
+    committed  the algorithm, once clients have pledged their contributions
+    reserving  the algorithm, once clients hold reserves
+
+A new algorithm is a subclass that replaces some of them. FedAvg and Solo replace none. Nothing here
+needs torch.
 """
 
 from __future__ import annotations
@@ -51,8 +61,8 @@ class Algorithm:
         server's optimizer, which lasts, takes the step; or "local", as the paper prints it: each
         client takes its own steps from the server's model, and the models are averaged. Local
         optimizers start afresh each round: clients keep no state.
-    evaluate_every: after how many rounds everybody's accuracy is measured on the whole
-        validation sets; the last round always is.
+    evaluate_every: how many rounds there are from one evaluation of all clients, on their whole
+        validation sets, to the next; the last round is always evaluated.
     """
 
     kind: ClassVar[str] = ""
@@ -63,6 +73,9 @@ class Algorithm:
     passes_off_idle: ClassVar[bool] = True
     # Whether the goal is tested every `evaluate_every` rounds alone, and not in each.
     tests_at_evaluations: ClassVar[bool] = False
+    # Whether a client that does not deliver is sent no further model: it keeps the last that it
+    # was sent, and `left`, which is then asked after each round, may let it come back.
+    withholds: ClassVar[bool] = False
 
     rounds: int = 250
     batch_size: int = 64
@@ -73,7 +86,7 @@ class Algorithm:
     evaluate_every: int = 10
 
     def __init_subclass__(cls) -> None:
-        """Name an algorithm that is derived from another: it is not of the same kind."""
+        """Set the kind of a derived algorithm, which differs from its base."""
         super().__init_subclass__()
         if "kind" not in vars(cls):
             cls.kind = f"{cls.__module__}.{cls.__qualname__}"
@@ -118,8 +131,16 @@ class Algorithm:
         """Return the algorithm as it is once clients have pledged these contributions."""
         return self
 
+    def reserving(self, reserve: Sequence[int]) -> Algorithm:
+        """Return the algorithm as it is once clients hold these reserves; unchanged here."""
+        return self
+
+    def limits(self, contributions: Counts) -> Counts:
+        """Return how many different points each client may be asked for, at most."""
+        return contributions
+
     def begin(self, contributions: Counts) -> Any:
-        """Return the state before the first round, given how many samples each client brings."""
+        """Return the state before the first round, given each client's contribution."""
         return self.init(len(contributions))
 
     def init(self, clients: int) -> Vector:
@@ -134,12 +155,49 @@ class Algorithm:
         """Return the state after a round's draws; unchanged here."""
         return state
 
+    def delivered(self, state: Any, unique: Counts) -> Any:
+        """Return the state once it is known how many different points each client has used."""
+        return state
+
+    def heard(self, state: Any, losses: Vector) -> Any:
+        """Return the state once each client's mean loss under the present model is known.
+
+        It is asked before updates are combined, so that `combine` can weigh them by their losses.
+
+        losses: NaN for clients that drew nothing.
+        """
+        return state
+
+    @property
+    def proximal(self) -> float:
+        """How strongly a client's own steps are pulled back to the server's model."""
+        return 0.0
+
+    @property
+    def personal(self) -> float:
+        """How strongly clients' own models are pulled to the server's; 0 if they have none."""
+        return 0.0
+
+    @property
+    def runs_anywhere(self) -> bool:
+        """Whether the algorithm runs under Flower too, where clients send updates and no losses."""
+        return not (self.hears or self.proximal or self.personal)
+
+    @property
+    def hears(self) -> bool:
+        """Whether the algorithm goes by the clients' losses."""
+        return type(self).heard is not Algorithm.heard
+
+    def called(self, state: Any) -> Counts | None:
+        """Return how many samples to call from each client's reserve; None for no reserves."""
+        return None
+
     def weights(self, state: Any, accuracies: Vector, requirements: Vector) -> Any:
         """Return the state after a goal test; unchanged here."""
         return state
 
     def left(self, state: Any) -> NDArray[np.bool_] | None:
-        """Return which clients have left with the model of that time; None if nobody can."""
+        """Return which clients have left with the model of that time; None if no client can."""
         return None
 
     def ended(self, state: Any) -> bool:
@@ -160,7 +218,7 @@ class Algorithm:
 
     @property
     def averages(self) -> bool:
-        """Whether one update is made of many by the mean over samples, and no mean of its own."""
+        """Whether updates are combined by the mean over samples, and not by a method of its own."""
         kind = type(self)
         return kind.aggregate is Algorithm.aggregate and kind.combine is Algorithm.combine
 
@@ -171,7 +229,7 @@ class Algorithm:
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and every setting; of a user's own algorithm also a digest of its code.
 
-        Runs that are kept are known by this, so that a changed algorithm is run again.
+        Stored runs are identified by this, so that a changed algorithm is run again.
         """
         if type(self).__module__.startswith(OURS):
             return {"kind": self.kind, **asdict(self)}
@@ -183,7 +241,7 @@ class Algorithm:
 
 @dataclass(frozen=True, kw_only=True)
 class FedAvg(Algorithm):
-    """Federated averaging: everybody draws the same number of samples (the paper's Algorithm 1).
+    """Federated averaging: all clients draw the same number of samples (the paper's Algorithm 1).
 
     The paper prints the average with a factor 1 / (B k), which for B > 1 would shrink the model
     itself; it is the mean of the k models here.
@@ -195,7 +253,7 @@ class FedAvg(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class Solo(Algorithm):
-    """Everybody learns alone, from the same start, with batches of 256 unless told otherwise."""
+    """Each client learns alone, from the same start, with batches of 256 by default."""
 
     kind = "solo"
     name = "Solo"
@@ -210,11 +268,15 @@ def weighted_mean(updates: Sequence[Update], counts: Counts) -> Update:
 
     sum_i counts_i * update_i / sum(counts)
     """
-    parts = [int(count) / int(counts.sum()) for count in counts]
-    mean: Update = updates[0] * parts[0]
+    return weighted_sum(updates, [int(count) / int(counts.sum()) for count in counts])
+
+
+def weighted_sum(updates: Sequence[Update], parts: Sequence[float] | Vector) -> Update:
+    """Add updates (arrays or tensors alike), each times its part."""
+    total: Update = updates[0] * float(parts[0])
     for update, part in zip(updates[1:], parts[1:], strict=True):
-        mean = mean + update * part
-    return mean
+        total = total + update * float(part)
+    return total
 
 
 def _check_is_dataclass(kind: type) -> None:

@@ -1,4 +1,4 @@
-"""HOLD-BACK: those who are short learn, and the satisfied lose nothing by it."""
+"""HOLD-BACK: unsatisfied clients learn, and satisfied clients lose nothing by it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SAME_DIRECTION = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class HoldBack(Algorithm):
-    """The unsatisfied learn, in directions in which the satisfied lose nothing.
+    """Unsatisfied clients learn, in directions in which satisfied clients lose nothing.
 
         step along  g - P g,    g = mean of the unsatisfied clients' gradients
                                 P = projection onto the span of the satisfied clients' gradients
 
-    Everybody draws m * B samples, the satisfied for their gradients alone. The goal is tested at
-    evaluations, every `evaluate_every` rounds, and training is over once everybody has its
-    accuracy. Where only clients are short that bring nothing, the step is along the mean of all.
+    All clients draw m * B samples, the satisfied ones for their gradients alone. The goal is tested
+    at evaluations, every `evaluate_every` rounds, and training is over once all clients reach
+    their goals. If the only unsatisfied clients have no samples, the step is along the mean of all.
 
     The step is orthogonal to the satisfied clients' gradients with the optimizer "sgd"; Adam, which
     scales each coordinate by itself, bends it.
@@ -42,22 +42,22 @@ class HoldBack(Algorithm):
         super().__post_init__()
         if self.form != "pooled":
             raise InputError(
-                f"{self.name} projects the clients' gradients, and in the local form they send "
-                'models: set form to "pooled"'
+                f"{self.name} projects gradients, but clients of the local form send models: "
+                'set form to "pooled"'
             )
 
     def begin(self, contributions: Counts) -> NDArray[np.bool_]:
-        """Take nobody for satisfied."""
+        """Start with no client satisfied."""
         return np.zeros(len(contributions), dtype=bool)
 
     def weights(
         self, state: NDArray[np.bool_], accuracies: Vector, requirements: Vector
     ) -> NDArray[np.bool_]:
-        """Note who has its accuracy."""
+        """Record which clients reach their goals."""
         return np.asarray(accuracies >= requirements)
 
     def ended(self, state: NDArray[np.bool_]) -> bool:
-        """Return whether everybody has its accuracy."""
+        """Return whether all clients reach their goals."""
         return bool(state.all())
 
     def combine(

@@ -21,15 +21,15 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class MwFed(Algorithm):
-    """MW-FED: who is short of its goal draws more (the paper's Algorithm 2).
+    """MW-FED: clients below their goals draw more (the paper's Algorithm 2).
 
         m_i = m * B * k * w_i / sum(w),    then w_i <- c * w_i where accuracy_i < requirement_i
 
     factor: c.
     counts: "exact" draws m_i samples, made whole so that they sum to m * B * k; "printed" draws
         floor(m_i / m) batches of m.
-    goal_points: how many validation points of each client, drawn anew each round, the test of
-        the goal looks at; None for all of them.
+    goal_points: how many validation samples of each client the goal test uses, drawn again each
+        round; None for all of them.
     """
 
     kind = "mw-fed"
@@ -61,12 +61,12 @@ class MwFed(Algorithm):
         return exact_counts(parts, total)
 
     def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
-        """Raise the weights of the clients that are short of their goals."""
+        """Raise the weights of the clients below their goals."""
         return raise_weights(state, accuracies < requirements, self.factor)
 
 
 def raise_weights(log_weights: Vector, unsatisfied: NDArray[np.bool_], factor: float) -> Vector:
-    """Multiply the weights of the unsatisfied by a factor.
+    """Multiply the weights of unsatisfied clients by a factor.
 
     w_i <- c * w_i    for every client i short of its goal
     """
@@ -100,6 +100,6 @@ def printed_counts(parts: Vector, total: int, batch_size: int) -> Counts:
 
         m_i = total * parts_i,    samples_i = m * floor(m_i / m)
 
-    At one batch a client, whoever is below the average gets nothing at all.
+    With one batch per client, a client below the average gets nothing.
     """
     return batch_size * np.floor(parts * total / batch_size + SLACK).astype(np.int64)

@@ -31,8 +31,8 @@ class RelievedMwFed(MwFed):
         check_real("relief", self.relief, least=1, expected="a number of 1 or more")
 
     def weights(self, state: Vector, accuracies: Vector, requirements: Vector) -> Vector:
-        """Raise the weights of who is short, and lower those of who is not, down to 1."""
+        """Raise the weights of unsatisfied clients; lower those of satisfied ones, down to 1."""
         lowered = np.maximum(0.0, state - np.log(self.relief))
-        # Who was not heard is neither: its accuracy is NaN.
+        # A client that did not report is neither: its accuracy is NaN.
         satisfied = np.where(accuracies >= requirements, lowered, state)
         return raise_weights(satisfied, accuracies < requirements, self.factor)

@@ -15,11 +15,11 @@ from fedaccord.federation.algorithms.mw_fed import exact_counts, raise_weights, 
 
 @dataclass(frozen=True)
 class ReleaseState:
-    """Who is still there, and how much of each round it draws.
+    """Which clients are still there, and how much of each round they draw.
 
     log_weights: of all, as logarithms.
-    passed: at how many goal tests in a row, up to the last it was heard at, each had its accuracy.
-    brings: whether it has any point to draw.
+    passed: at how many goal tests in a row, up to the last it reported at, each reached its goal.
+    brings: whether it has any sample to draw.
     gone: whether it has left.
     """
 
@@ -30,20 +30,20 @@ class ReleaseState:
 
     @property
     def drawing(self) -> NDArray[np.bool_]:
-        """Of whom samples are drawn."""
+        """Which clients samples are drawn from."""
         return np.asarray(self.brings & ~self.gone)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Algorithm):
-    """Who has its accuracy at so many tests in a row leaves with the model, and does not return.
+    """A client that reaches its goal at several tests in a row leaves with the model for good.
 
         m_i = m * B * r * w_i / sum(w),    then w_i <- c * w_i where accuracy_i < requirement_i
 
-    over the r clients that are still there and bring anything. The goal is tested at evaluations,
-    every `evaluate_every` rounds. Nothing is drawn of a client that has left, whatever becomes of
-    the model: it has the one it left with. Training is over when nobody is left to draw from. A
-    client that brings nothing leaves when it has its accuracy, as any other.
+    over the r clients that are still there and have samples. The goal is tested at evaluations,
+    every `evaluate_every` rounds. Nothing is drawn from a client that has left, whatever becomes of
+    the model: it keeps the one it left with. Training is over when no client is left to draw from.
+    A client without samples leaves when it reaches its goal, like any other.
 
     factor: c.
     evaluations: how many tests in a row.
@@ -64,7 +64,7 @@ class Release(Algorithm):
         check_whole("evaluations", self.evaluations)
 
     def begin(self, contributions: Counts) -> ReleaseState:
-        """Begin with everybody there, at the same weight."""
+        """Start with all clients, at equal weights."""
         clients = len(contributions)
         return ReleaseState(
             log_weights=np.zeros(clients),
@@ -74,7 +74,7 @@ class Release(Algorithm):
         )
 
     def allot(self, state: ReleaseState) -> Counts:
-        """Divide the samples of those who are there in proportion to their weights."""
+        """Divide the samples among the remaining clients in proportion to their weights."""
         counts = np.zeros(len(state.gone), dtype=np.int64)
         drawing = np.flatnonzero(state.drawing)
         if len(drawing):
@@ -86,8 +86,8 @@ class Release(Algorithm):
     def weights(
         self, state: ReleaseState, accuracies: Vector, requirements: Vector
     ) -> ReleaseState:
-        """Let go of who has passed often enough; raise the weights of those who are short."""
-        # Who was not heard, its accuracy NaN, has neither passed nor failed.
+        """Release clients that passed often enough; raise the weights of unsatisfied ones."""
+        # A client that did not report, its accuracy NaN, has neither passed nor failed.
         passed = state.passed + (accuracies >= requirements)
         passed[accuracies < requirements] = 0
         return dataclasses.replace(
@@ -98,9 +98,9 @@ class Release(Algorithm):
         )
 
     def left(self, state: ReleaseState) -> NDArray[np.bool_]:
-        """Return who has left."""
+        """Return which clients have left."""
         return state.gone
 
     def ended(self, state: ReleaseState) -> bool:
-        """Return whether nobody is left to draw from."""
+        """Return whether no client is left to draw from."""
         return not state.drawing.any()
