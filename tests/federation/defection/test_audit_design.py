@@ -8,6 +8,7 @@ from federation.made_up import MadeUp, by_points, made_up
 from fedaccord import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import FedAvg
+from fedaccord.federation.algorithms.earned import Earned
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.audit import Design, cut, defection_curves
@@ -42,7 +43,7 @@ OLD_KEYS = [
 def test_runs_of_older_result_files_are_found_again(algorithm, key):
     options = AuditOptions(levels=[0.5], trials=9, protocol="P1", defectors="each", seed=3)
     design = Design(MadeUp(), {"one": algorithm}, options)
-    contributions = design.defect(design.points, 2, 0.5)
+    contributions = design.defect(design.points, (2,), 0.5)
     assert contributions == (10, 20, 20)
     assert design.run("one", contributions, 7, full=design.points).key == key
 
@@ -74,15 +75,15 @@ def test_runs_of_older_result_files_are_found_again(algorithm, key):
         ({"plan": Allocation([1, 2])}, "the plan is for 2 clients; there are 3"),
         (
             {"plan": {"FedAvg": Allocation([1, 2, 99])}},
-            "the plan of FedAvg asks west for 99 points, and it has 40",
+            "the plan of FedAvg asks west for 99 samples, but west has 40",
         ),
         (
             {"plan": {"MW-FED": Allocation([1, 2, 3])}},
-            "a plan for MW-FED, which is not audited; there is FedAvg",
+            "a plan for MW-FED, which is not audited; audited: FedAvg",
         ),
         ({"protocol": "P2", "plan": Allocation([1, 2])}, "for 2 clients; there are 3"),
-        ({"protocol": "P2", "plan": Allocation([11, 2, 3])}, "asks north for 11 points.*has 10"),
-        ({"protocol": "P2", "plan": Allocation([0, 0, 0])}, "asks nobody for anything"),
+        ({"protocol": "P2", "plan": Allocation([11, 2, 3])}, "asks north for 11 samples.*has 10"),
+        ({"protocol": "P2", "plan": Allocation([0, 0, 0])}, "asks no agent for samples"),
         (
             {"protocol": "P2", "plan": Allocation([1, 2, 3], ["north", "sout", "west"])},
             "sout is not a member; did you mean south",
@@ -105,10 +106,31 @@ def test_bad_input_is_refused_before_any_work(monkeypatch, tmp_path, options, wo
 
 @pytest.mark.parametrize(
     ("workers", "words"),
-    [(0, "workers must be"), (10_000, "10000 workers are more than the cores here")],
+    [(0, "workers must be"), (10_000, "10000 workers requested, but this machine has")],
 )
 def test_workers_that_cannot_be_are_refused_before_any_work(tmp_path, workers, words):
     path = tmp_path / "runs.db"
     with pytest.raises(InputError, match=words):
         defection_curves(MadeUp(), [FedAvg()], store=path, workers=workers)
     assert not path.exists()
+
+
+# Reserves.
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_reserves_of_a_plan_are_those_of_the_algorithm(tmp_path, named):
+    plan = Allocation([0, 10, 9.5], ["west", "north", "south"], reserve=[5, 0, 2.5])
+    plan.save(tmp_path / "plan.csv")
+    given = {"EARNED": plan} if named else str(tmp_path / "plan.csv")
+    design = Design(MadeUp(), [Earned(), FedAvg()], AuditOptions(plan=given))
+    assert design.algorithms["EARNED"] == Earned(reserve=(0, 3, 5))
+    assert design.algorithms["FedAvg"] == FedAvg()
+    run = design.run("EARNED", (10, 2, 0), 1, full=(10, 10, 0))
+    assert run.algorithm == Earned(reserve=(0, 3, 5), commitment=(10, 10, 0))
+
+
+def test_a_reserve_that_a_client_does_not_have_is_refused():
+    plan = Allocation([10, 18, 0], reserve=[0, 3, 20])
+    with pytest.raises(InputError, match=r"may ask .* for 21 points, .* and it has 20; lower its"):
+        Design(MadeUp(), [Earned()], AuditOptions(plan=plan))

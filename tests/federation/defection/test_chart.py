@@ -41,8 +41,9 @@ def test_the_worst_off_has_a_line_of_its_own_that_belongs_to_the_algorithms():
 def test_who_cannot_see_the_curve_is_told_its_numbers():
     found = audit({"FedAvg": lenient, "MW-FED": strict}, names=NAMES)
     alt = defection_chart(found).alt
-    assert alt.startswith("FedAvg: satisfied in 100 % with 100 %, 100 % with 50 %, 100 % with 25 %")
-    assert "MW-FED: satisfied in 100 % with 100 %, 0 % with 50 %, 0 % with 25 %" in alt
+    said = "the defector reaches its goal in"
+    assert alt.startswith(f"FedAvg: {said} 100 % with 100 %, 100 % with 50 %, 100 % with 25 %")
+    assert f"MW-FED: {said} 100 % with 100 %, 0 % with 50 %, 0 % with 25 %" in alt
 
 
 def test_against_a_plan_only_contributors_count():
@@ -53,7 +54,7 @@ def test_against_a_plan_only_contributors_count():
     chart = defection_chart(found)
     # North, of whom nothing is asked, is satisfied at any level, and does not count.
     assert [line.y for line in chart.lines] == [(0.5, 0.5, 1), (0, 0, 1)]
-    assert "a random contributor" in chart.x and "what is asked of it" in chart.x
+    assert "a random contributor" in chart.x and "what the plan asks of it" in chart.x
     assert chart.name == "defection-from-plan"
     assert found.curves[0].find_worst_off() == "south"
 
@@ -62,7 +63,7 @@ def test_of_whom_nothing_is_asked_nobody_is_the_worst_off():
     found = audit({"FedAvg": lenient}, names=NAMES, protocol="P2", asked=[0, 0, 0])
     assert found.curves[0].find_worst_off() is None
     chart = defection_chart(found)
-    assert chart.lines == () and chart.alt == "Nothing is asked of anybody."
+    assert chart.lines == () and chart.alt == "The plan asks nothing of any agent."
 
 
 def test_where_all_fare_alike_nobody_has_a_line_of_its_own():

@@ -15,7 +15,7 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.defection.audit import PLANNING_TRIALS, defection_curves
-from fedaccord.federation.defection.curves import wilson
+from fedaccord.federation.defection.intervals import wilson
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING

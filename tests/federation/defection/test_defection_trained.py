@@ -68,7 +68,7 @@ def test_a_cut_touches_the_defector_and_nobody_elses_draws():
 
 
 def test_a_defector_that_is_not_cut_is_caught(monkeypatch):
-    def uncut(federation, algorithm, *, contributions=None, seed=0):
+    def uncut(federation, algorithm, *, contributions=None, seed=0, tactic=None):
         return training.train(federation, algorithm, seed=seed)
 
     monkeypatch.setattr(engines, "train", uncut)

@@ -291,7 +291,7 @@ def test_more_rows_than_are_readied_are_refused_and_not_guessed():
     layer = Dropout(128)
     ready_dropout(layer, [ClientRows("south", 0, 5)], seed=0)
     layer(torch.ones(3, 4))
-    with pytest.raises(InputError, match="asked for 3 rows, 1 more than the clients' samples"):
+    with pytest.raises(InputError, match="got 3 rows, 1 more than the clients' samples"):
         layer(torch.ones(3, 4))
     ready_dropout(layer, [ClientRows("south", 5, 3)], seed=0)
     layer(torch.ones(3, 4))

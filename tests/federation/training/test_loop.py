@@ -213,7 +213,7 @@ def test_counts_that_are_none_are_refused_with_the_name_of_the_algorithm(counts)
         def allot(self, state):
             return np.array(counts)
 
-    with pytest.raises(InputError, match="allot of Odd must give 3 whole numbers"):
+    with pytest.raises(InputError, match="allot of Odd must return 3 whole numbers"):
         train(small_federation(), Odd(rounds=1))
 
 
@@ -240,7 +240,7 @@ def test_an_aggregate_that_is_no_update_is_refused(form: str, result) -> None:
         def aggregate(self, updates, counts):
             return result
 
-    with pytest.raises(InputError, match="aggregate of Odd must give a tensor like those"):
+    with pytest.raises(InputError, match="aggregate of Odd must return a tensor like its"):
         train(small_federation(), Odd(rounds=1, form=form))
 
 
@@ -256,7 +256,7 @@ def test_weights_that_forget_to_return_the_state_are_told_so() -> None:
         def weights(self, state, accuracies, requirements):
             state += 1
 
-    with pytest.raises(InputError, match="weights of Forgetful gave None"):
+    with pytest.raises(InputError, match="weights of Forgetful returned None"):
         train(small_federation(), Forgetful(rounds=2))
 
 
@@ -443,10 +443,10 @@ def test_contributions_follow_names() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ([31, 24, 40], "client 0 cannot bring 31 points: it has 30"),
-        ([30, 2.5, 40], "client 1 cannot bring 2.5 points; give a whole number"),
+        ([31, 24, 40], "client 0 cannot give 31 samples: it has 30"),
+        ([30, 2.5, 40], "client 1 cannot give 2.5 samples; use a whole number"),
         ([30, 24], "3 clients need one contribution each; got 2"),
-        ([0, 0, 0], "nobody brings any point"),
+        ([0, 0, 0], "all contributions are 0"),
         ([30, -1, 40], "the contribution of agent 1 is negative"),
         ([30, float("nan"), 40], "not a number"),
     ],
@@ -511,3 +511,21 @@ def test_one_solo_client_that_diverges_leaves_the_others_satisfied() -> None:
     history = train(Federation(clients, linear_model), Solo(rounds=5, **SGD))
     assert history.diverged
     assert history.satisfied.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("form", ["pooled", "local"])
+def test_batch_normalisation_bears_a_batch_of_one_sample(form):
+    """One sample has no spread: torch refuses it, and an audit of 5 % must not die of that."""
+
+    def normalised() -> nn.Module:
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)).double()
+
+    federation = small_federation(model=normalised)
+    single = FedAvg(rounds=3, batch_size=1, form=form)
+    history = train(federation, single, contributions=[1, 24, 40], seed=1)
+    assert not history.diverged
+    assert np.isfinite(history.final).all()
+    # Batches of more samples are normalised by their own spread, as ever.
+    model = normalised().train()
+    plain = training.add_gradient(model, *(torch.randn(5, 4).double(), torch.zeros(5).long()))
+    assert len(plain) == 5 and model[1].training

@@ -130,7 +130,7 @@ def test_who_brings_nothing_draws_nothing():
     nothing = Draws("Hill", 9, 0, seed=1, drawn=0)
     assert nothing.draw(0).tolist() == []
     assert nothing.unique == 0
-    with pytest.raises(InputError, match="Hill brings no points"):
+    with pytest.raises(InputError, match="Hill gives no samples"):
         nothing.draw(1)
 
 
@@ -160,3 +160,58 @@ def test_goal_tests_of_other_clients_rounds_and_seeds_look_at_other_points(monke
         for name, number, seed in places
     }
     assert (len(seen) == 12) == (forgotten is None)
+
+
+# Points that are asked for later.
+
+
+@st.composite
+def growing(draw):
+    """Give a client that brings some of its points, and what it is asked to bring later."""
+    points = draw(st.integers(1, 20))
+    first = draw(st.integers(0, points))
+    steps = draw(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), max_size=5))
+    return ("Hill", points, first), steps
+
+
+@given(growing(), seeds)
+def test_new_points_come_after_the_old_and_before_any_again(client, seed):
+    (name, points, brought), steps = client
+    kept = Draws(name, points, brought, seed=seed)
+    order = stream(seed, "points", name).permutation(points).tolist()
+    seen: list[int] = []
+    for count, more in steps:
+        for place in kept.draw(count if brought else 0).tolist():
+            if len(set(seen)) < brought:
+                assert place not in seen, "a point was drawn again before all were drawn once"
+            seen.append(place)
+        assert set(seen) <= set(order[:brought])
+        assert kept.unique == len(set(seen))
+        brought = min(points, brought + more)
+        kept.resize(brought)
+
+
+@given(growing(), seeds)
+def test_who_forgets_all_draws_what_was_asked_for_later_too(client, seed):
+    (name, points, first), steps = client
+    kept, brought, changes = Draws(name, points, first, seed=seed), first, []
+    for count, more in steps:
+        count = count if brought else 0
+        again = Draws(name, points, first, seed=seed, drawn=kept.drawn, changes=changes)
+        assert (again.drawn, again.unique) == (kept.drawn, kept.unique)
+        assert again.draw(count).tolist() == kept.draw(count).tolist()
+        brought = min(points, brought + more)
+        kept.resize(brought)
+        changes.append((kept.drawn, brought))
+
+
+def test_points_that_were_not_drawn_yet_can_be_released():
+    kept = Draws("Hill", 9, 3, seed=1)
+    first = kept.draw(3).tolist()
+    kept.resize(7)
+    fourth = kept.draw(1).tolist()
+    kept.resize(4)
+    assert kept.unique == 4
+    assert sorted(kept.draw(4).tolist()) == sorted(first + fourth)
+    with pytest.raises(InputError, match="Hill cannot take back points that it has drawn already"):
+        kept.resize(3)

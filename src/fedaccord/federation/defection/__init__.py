@@ -1,1 +1,1 @@
-"""The audit of defection: would a client that gives less still be satisfied?"""
+"""The audit of defection: would a client that gives less still reach its goal?"""

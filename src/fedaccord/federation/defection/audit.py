@@ -1,4 +1,4 @@
-"""The audit of defection: is a client that gives less than it should still satisfied?
+"""The audit of defection: does a client that gives less than it should still reach its goal?
 
 Every trial trains the federation with everybody's full contribution, and again with one client's
 cut to each level. All runs of a trial have the same data and the same seed, so that only the cut
@@ -7,13 +7,15 @@ tells them apart.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,21 +25,27 @@ from fedaccord._checks import simplest_fraction
 from fedaccord._display import show_progress
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.config.sections import AuditOptions, takes
+from fedaccord.federation.config.sections import AuditOptions, Plans, takes
 from fedaccord.federation.defection.curves import (
     Contributions,
     DefectionAudit,
-    Proportion,
+    DefectionCurve,
+    Group,
+    Reading,
     Trial,
-    clustered,
+    at_end,
     count_all_satisfied,
     count_defectors_satisfied,
+    on_scored,
     sum_up,
 )
+from fedaccord.federation.defection.intervals import Proportion, clustered
+from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
 from fedaccord.federation.runs.engines import Engine, Source
 from fedaccord.federation.runs.execute import Executor, Progress, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import PLANNING
+from fedaccord.federation.scoring import Scored
 from fedaccord.federation.training.rng import stream
 
 if TYPE_CHECKING:
@@ -46,6 +54,8 @@ if TYPE_CHECKING:
 Algorithms: TypeAlias = Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm]
 # A cell is not stopped early before this many trials: by chance the first few often agree.
 FEWEST_TRIALS = 5
+# Of more groups than this, one is drawn in each trial.
+MOST_GROUPS = 12
 # How many trials find the contributions to prescribe.
 PLANNING_TRIALS = 3
 
@@ -56,7 +66,7 @@ class Known:
 
     algorithm: its name.
     level: of the defector.
-    satisfied: how often the defector was, in the trials finished up to the first that is not.
+    satisfied: how often the defector reached its goal, in the trials up to the first unfinished.
     stopped: whether that is narrow enough to leave it there.
     """
 
@@ -84,7 +94,12 @@ class Design:
     def __init__(
         self, source: Source, algorithms: Algorithms, options: AuditOptions, first: int = 0
     ) -> None:
-        named = _name_each(algorithms)
+        named = _hold_reserves(_name_each(algorithms), source, options.plan)
+        if options.scored_on is not None:
+            if not isinstance(source, Scored):
+                source = Scored(source, options.scored_on)
+            # How many "all" are is known from here on.
+            options = replace(options, scored_on=source.count)
         # A frozen dataclass is filled through its dict.
         vars(self).update(source=source, algorithms=named, options=options, first=first)
 
@@ -95,13 +110,23 @@ class Design:
 
     @cached_property
     def points(self) -> Contributions:
-        """How many points each client could bring."""
+        """How many samples each client could give."""
         return tuple(int(n) for n in self.source.points)
 
     @cached_property
     def fingerprint(self) -> str:
         """Of the source of federations."""
         return self.source.fingerprint
+
+    @cached_property
+    def scored(self) -> str:
+        """Which further samples models are judged on; "" for none."""
+        return self.source.key if isinstance(self.source, Scored) else ""
+
+    @property
+    def reading(self) -> Reading:
+        """Returns which clients reach their goals in a run."""
+        return on_scored if self.scored else at_end
 
     def run(
         self,
@@ -110,13 +135,19 @@ class Design:
         trial: int,
         *,
         full: Contributions | None = None,
+        judged: bool = True,
+        tactic: Tactic | None = None,
+        goes_on: Group = (),
     ) -> Run:
         """Return a run of the audit; the same arguments always mean the same run.
 
         algorithm: its name.
-        contributions: how many points each client brings.
+        contributions: how many samples each client gives.
         trial: which draw of clients and of chance.
-        full: how many it has pledged; all its points where left out.
+        full: how many it has pledged; all its samples where left out.
+        judged: whether it counts, and is judged on scored samples if the audit is.
+        tactic: what defectors do beyond giving less.
+        goes_on: who goes on alone when training has ended.
         """
         return Run(
             source=self.fingerprint,
@@ -124,26 +155,53 @@ class Design:
             contributions=contributions,
             base_seed=self.options.seed,
             trial=trial,
+            scored=self.scored if judged else "",
+            tactic=tactic,
+            goes_on=goes_on,
         )
+
+    def defecting_run(
+        self, algorithm: str, full: Contributions, group: Group, level: float, trial: int
+    ) -> Run:
+        """Return the run in which a group defects.
+
+        algorithm: its name.
+        full: theta, what everybody is to bring.
+        group: who defects.
+        level: what part of its contribution each of them gives.
+        trial: which draw of clients and of chance.
+        """
+        given = self.defect(full, group, level)
+        giving = tuple(i for i in group if given[i] < full[i])
+        filler = self.options.filler if giving and not self.options.detect_copies else None
+        tactic = None
+        if filler is not None:
+            genuine = tuple(given[i] for i in giving) if filler in FAKE_SAMPLES else ()
+            # The defector says that it gives all that it pledged. Copies that are detected count
+            # for nothing: the run is then that of a defector that gives less.
+            tactic, given = Tactic(giving, filler, genuine), full
+        goes_on = giving if self.options.kept_data else ()
+        return self.run(algorithm, given, trial, full=full, tactic=tactic, goes_on=goes_on)
 
     def pledge(self, algorithm: str, full: Contributions | None = None) -> Algorithm:
         """Return an algorithm with what clients have pledged; a defector has pledged it too."""
         return self.algorithms[algorithm].committed(self.points if full is None else full)
 
-    def defect(self, full: Contributions, client: int, level: float) -> Contributions:
-        """Return what clients contribute when one of them defects.
+    def defect(self, full: Contributions, group: Group, level: float) -> Contributions:
+        """Return what clients contribute when some of them defect.
 
             P1:  min(theta_i, level * points_i), since it has no more data left
             P2:  level * theta_i
 
         full: theta, what everybody is to bring.
-        client: i, who defects.
+        group: who defects.
         level: what part of its points, or of what it is to bring, stays.
         """
-        if self.options.protocol == "P2":
-            return cut(full, client, level)
-        left = min(full[client], cut(self.points, client, level)[client])
-        return (*full[:client], left, *full[client + 1 :])
+        given = list(full)
+        for i in group:
+            most = full if self.options.protocol == "P2" else self.points
+            given[i] = min(full[i], cut(most, i, level)[i])
+        return tuple(given)
 
     def defectors_of(self, trial: int) -> range | list[int]:
         """Return who defects in a trial; in any k trials from a multiple of k, everyone once."""
@@ -152,6 +210,24 @@ class Design:
             return range(clients)
         block, place = divmod(trial, clients)
         return [int(stream(self.options.seed, "defectors", block).permutation(clients)[place])]
+
+    def choose_groups(self, trial: int, full: Contributions) -> list[Group]:
+        """Return the groups that defect in a trial, each in a run of its own.
+
+        Groups of several are drawn among the contributors: all of them where each client defects
+        in every trial and there are not too many, or else one at random.
+
+        trial: which.
+        full: what everyone is to contribute.
+        """
+        if self.options.group == 1:
+            return [(i,) for i in self.choose_defectors(trial, full)]
+        giving = [i for i, points in enumerate(full) if points] or [0]
+        groups = list(combinations(giving, min(self.options.group, len(giving))))
+        if self.options.defectors == "each" and len(groups) <= MOST_GROUPS:
+            return groups
+        block, place = divmod(trial, len(groups))
+        return [groups[stream(self.options.seed, "groups", block).permutation(len(groups))[place]]]
 
     def choose_defectors(self, trial: int, full: Contributions) -> list[int]:
         """Return who defects in a trial, at least one contributor among them.
@@ -172,7 +248,9 @@ class Design:
 
     @property
     def drawn(self) -> int:
-        """How many clients defect in a trial."""
+        """How many of a trial's groups are drawn from all clients, at most."""
+        if self.options.group > 1:
+            return MOST_GROUPS
         return len(self.names) if self.options.defectors == "each" else 1
 
 
@@ -187,35 +265,35 @@ def defection_curves(
     store: RunStore | str | Path | None = None,
     progress: Callable[[Progress], None] | bool | None = None,
 ) -> DefectionAudit:
-    """Train with one client's contribution cut, and count how often it is satisfied all the same.
+    """Train while one client gives less, and count how often that client still reaches its goal.
 
-        P1:  client i has L * points_i left and brings those, everybody else all its points
-        P2:  client i brings L * theta_i, everybody else theta_j, the contribution prescribed
+        P1:  client i gives L * points_i, its remaining data, and every other client all its samples
+        P2:  client i gives L * theta_i, and every other client theta_j, which the plan asks of it
 
-    rounded to whole points, at least one. Where a plan prescribes theta under P1 as well, i brings
-    the smaller of theta_i and L * points_i, everybody else theta_j. A client of whom nothing is
-    asked (theta_i = 0) cannot defect: the random client may be it, the random contributor may not.
+    rounded to whole samples, at least one. If a plan asks for theta under P1 too, client i gives
+    the smaller of theta_i and L * points_i, and every other client theta_j. A client that the plan
+    asks for nothing (theta_i = 0) cannot defect. It counts as a random client, but not as a
+    contributor.
 
-    An algorithm that goes by what clients have pledged gets all of theta, whoever defects.
+    An algorithm that goes by pledges always gets all of theta as pledges.
 
-    With a width a level stops after the fewest trials, five or more, whose interval for the
-    random client is as narrow; looking so often makes the intervals hold a little less often than
-    they say.
+    With a width, a level stops after five or more trials as soon as the interval for the random
+    client is narrow enough. Intervals then hold slightly less often than they say.
 
     source: a federation, or what deals one to each trial.
-    algorithms: to be compared; give a dict to name them, where two are of one kind.
+    algorithms: to be audited; use a dict to name them if two are of one kind.
     options: AuditOptions.
-    workers: how many runs at a time; where left out one, or on Ray one per CPU of the cluster.
+    workers: number of parallel runs. Default: one, or on Ray one per CPU of the cluster.
     engine: where the runs are made: "local", in Flower's simulation ("flower") or on Ray ("ray");
         or what makes an engine of a source and workers=, such as RayEngine with an address.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
-    progress: called with how far things are whenever a run starts or finishes; True shows a bar.
+    progress: called with the progress whenever a run starts or finishes; True shows a bar.
     """
     design = Design(source, algorithms, options)
     plans = read_plans(design)
     with (
         show_progress(progress) as tell,
-        open_executor(source, engine=engine, workers=workers, store=store) as executor,
+        open_executor(design.source, engine=engine, workers=workers, store=store) as executor,
     ):
         return run_audit(design, plans, executor, tell)
 
@@ -238,19 +316,14 @@ def run_audit(
     full = work.find_plans(plans)
     cells = work.score(full)
     counted = {id(o): o for cell in cells for trial in cell.finished for _, o in trial}.values()
+    trials = {
+        name: {cell.level: cell.finished for cell in cells if cell.algorithm == name}
+        for name in full
+    }
     return DefectionAudit(
         options=design.options,
         clients=design.names,
-        curves=tuple(
-            sum_up(
-                *(name, design.pledge(name, theta).to_dict(), theta),
-                clients=design.names,
-                levels=design.options.levels,
-                trials={cell.level: cell.finished for cell in cells if cell.algorithm == name},
-                drawn=design.drawn,
-            )
-            for name, theta in full.items()
-        ),
+        curves=tuple(_sum_up(design, name, theta, trials[name]) for name, theta in full.items()),
         versions=tuple(sorted({outcome.versions for outcome in counted})),
         source=design.fingerprint,
         requirements=tuple(float(r) for r in design.source.requirements),
@@ -258,6 +331,34 @@ def run_audit(
         run_seconds=sum(outcome.seconds for outcome in counted),
         seconds=time.perf_counter() - started,
     )
+
+
+def _sum_up(
+    design: Design, name: str, theta: Contributions, trials: Mapping[float, Sequence[Trial]]
+) -> DefectionCurve:
+    """Return the curve of an algorithm, with what kept samples are worth if that was audited."""
+    curve = sum_up(
+        *(name, design.pledge(name, theta).to_dict(), theta),
+        clients=design.names,
+        levels=design.options.levels,
+        trials=trials,
+        drawn=design.drawn,
+        scored=bool(design.scored),
+    )
+    lowest = min(trials)
+    if not design.options.kept_data or lowest == 1:
+        return curve
+    from fedaccord.federation.defection.kept_worth import measure_each
+
+    worths = measure_each(
+        design.names,
+        trials[1.0],
+        trials[lowest],
+        points=design.points,
+        contributions=theta,
+        given=[design.defect(theta, (i,), lowest)[i] for i in range(len(theta))],
+    )
+    return replace(curve, kept_worth=worths)
 
 
 class _Cell:
@@ -273,22 +374,23 @@ class _Cell:
         self._full = full
         self._next = self.runs(design.first)
 
-    def runs(self, trial: int) -> list[tuple[int, Run]]:
+    def runs(self, trial: int) -> list[tuple[Group, Run]]:
         """List who defects in a trial, and the run that shows what comes of it."""
         design, full = self._design, self._full
         return [
-            (i, design.run(self.algorithm, design.defect(full, i, self.level), trial, full=full))
-            for i in design.choose_defectors(trial, full)
+            (group, design.defecting_run(self.algorithm, full, group, self.level, trial))
+            for group in design.choose_groups(trial, full)
         ]
 
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
         """Count the trials that are finished now; the order in which runs end does not matter."""
         while not self.ended and all(run.key in outcomes for _, run in self._next):
-            self.finished.append([(client, outcomes[run.key]) for client, run in self._next])
-            self.satisfied = count_defectors_satisfied(self.finished, self._design.drawn)
-            widest, width = self.satisfied.width, self._design.options.width
+            self.finished.append([(group, outcomes[run.key]) for group, run in self._next])
+            design, reading = self._design, self._design.reading
+            self.satisfied = count_defectors_satisfied(self.finished, design.drawn, reading)
+            widest, width = self.satisfied.width, design.options.width
             if self.level == 1:
-                widest = max(widest, count_all_satisfied(self.finished).width)
+                widest = max(widest, count_all_satisfied(self.finished, reading).width)
             enough = len(self.finished) >= FEWEST_TRIALS and width is not None
             self.stopped = enough and widest <= (width or 0)
             if not self.ended:
@@ -302,7 +404,7 @@ class _Cell:
         """Count the runs to come, unless it stops early, that no other cell makes."""
         if self.ended:
             return 0
-        own = [r.key for _, r in self._next if self.level == 1 or r.contributions != self._full]
+        own = [r.key for _, r in self._next if self.level == 1 or _is_defection(r, self._full)]
         to_come = (self._design.options.trials - len(self.finished)) * len(set(own))
         return to_come - sum(key in outcomes for key in set(own))
 
@@ -330,7 +432,8 @@ class _Work:
         # Until the plans are known the work that follows them is guessed from full contributions.
         self._cells = self._new_cells(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
-        wanted = {n: [self._design.run(n, full[n], trial) for trial in trials] for n in without}
+        plain = functools.partial(self._design.run, judged=False)
+        wanted = {n: [plain(n, full[n], trial) for trial in trials] for n in without}
         self._plans = [(name, run) for name, runs in wanted.items() for run in runs]
         self._make(self._plans)
         self._plans = []
@@ -414,6 +517,11 @@ class _Work:
         return work / max(1, len(self._executor.under_way))
 
 
+def _is_defection(run: Run, full: Contributions) -> bool:
+    """Return whether somebody gives less than is asked, openly or not."""
+    return run.contributions != full or run.tactic is not None
+
+
 def cut(full: Contributions, client: int, level: float) -> Contributions:
     """Return contributions with one client's cut to a level, half up and at least one point.
 
@@ -436,7 +544,7 @@ def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
         else [(getattr(a, "name", ""), a) for a in algorithms]
     )
     if not pairs:
-        raise InputError("there is no algorithm to audit; give at least one, such as FedAvg()")
+        raise InputError("there is no algorithm to audit; add at least one, such as FedAvg()")
     for name, algorithm in pairs:
         if not isinstance(algorithm, Algorithm):
             raise InputError(f"an algorithm is needed, such as FedAvg(); got {algorithm!r}")
@@ -456,17 +564,47 @@ def read_plans(design: Design) -> dict[str, Contributions]:
     if plan is None:
         return {}
 
-    from fedaccord.allocation import Allocation
-
-    if isinstance(plan, str):
-        plan = Allocation.load(plan)
-    if isinstance(plan, Allocation):
-        return dict.fromkeys(design.algorithms, _round_up(design, plan, "the plan"))
-    for name in plan:
+    named = plan if isinstance(plan, Mapping) else {}
+    for name in named:
         if name not in design.algorithms:
             known = ", ".join(design.algorithms)
-            raise InputError(f"there is a plan for {name}, which is not audited; there is {known}")
-    return {name: _round_up(design, one, f"the plan of {name}") for name, one in plan.items()}
+            raise InputError(f"there is a plan for {name}, which is not audited; audited: {known}")
+    return {
+        name: _round_up(design, one, f"the plan of {name}" if named else "the plan")
+        for name, one in _plan_each(plan, design.algorithms).items()
+    }
+
+
+def _plan_each(plan: Plans, names: Iterable[str]) -> dict[str, Allocation]:
+    """Return the plan of each algorithm that has one."""
+    from fedaccord.allocation import Allocation
+
+    if plan is None:
+        return {}
+    if isinstance(plan, Mapping):
+        return {name: plan[name] for name in names if name in plan}
+    return dict.fromkeys(names, Allocation.load(plan) if isinstance(plan, str) else plan)
+
+
+def _hold_reserves(
+    algorithms: Mapping[str, Algorithm], source: Source, plan: Plans
+) -> dict[str, Algorithm]:
+    """Return the algorithms with the reserves of their plans."""
+    made = dict(algorithms)
+    for name, one in _plan_each(plan, algorithms).items():
+        own = one if one.reserve is None else one.ordered_for(tuple(source.names))
+        if own.reserve is None:
+            continue
+        # Rounded as contributions are.
+        given, held = (np.ceil(np.round(n, 6)) for n in (own.contributions, own.reserve))
+        for client, wanted, there in zip(source.names, given + held, source.points, strict=True):
+            if wanted > there:
+                raise InputError(
+                    f"the plan may ask {client} for {wanted:g} points, its reserve included, and "
+                    f"it has {there}; lower its reserve"
+                )
+        made[name] = made[name].reserving([int(n) for n in held])
+    return made
 
 
 def _round_up(design: Design, plan: Allocation, what: str) -> Contributions:
@@ -483,9 +621,9 @@ def _round_up(design: Design, plan: Allocation, what: str) -> Contributions:
     for name, wanted, there in zip(names, whole, points, strict=True):
         if wanted > there:
             raise InputError(
-                f"{what} asks {name} for {wanted} points, and it has {there}; lower that, or "
+                f"{what} asks {name} for {wanted} samples, but {name} has {there}: lower that, or "
                 "give it more data"
             )
     if not any(whole):
-        raise InputError(f"{what} asks nobody for anything; somebody must contribute")
+        raise InputError(f"{what} asks no agent for samples; at least one agent must contribute")
     return whole

@@ -11,22 +11,21 @@ if TYPE_CHECKING:
 
 
 def defection_chart(audit: DefectionAudit) -> Chart:
-    """Chart how often a client that gives less is satisfied all the same, by algorithm.
+    """Chart how often a defector still reaches its goal, by algorithm.
 
-    Each algorithm has a line with its 95 % intervals, and where clients do not fare alike one for
-    the client that fares worst.
+    Each algorithm has a line with its 95 % intervals. If clients differ, a dashed line shows the
+    client for which defection fails most often.
 
-    audit: what was found; under P2 only clients count of whom something is asked.
+    audit: the audit; under P2 only clients count that the plan asks for something.
     """
     lines = [line for curve in audit.curves for line in _draw_curve(audit, curve)]
-    what = "its data" if audit.protocol == "P1" else "what is asked of it"
+    what = "its data" if audit.protocol == "P1" else "what the plan asks of it"
     who = audit.describe_defector()
-    rest = "theirs" if audit.protocol == "P1" else "what is asked of them"
     return Chart(
         name="defection" if audit.protocol == "P1" else "defection-from-plan",
-        title="Runs in which the agent that gives less still reaches its goal",
-        x=f"per cent of {what} that {who} brings; the others bring all of {rest}",
-        y="runs in which it still reaches its goal, with 95 % intervals",
+        title="How often a defector still reaches its goal",
+        x=f"per cent of {what} that {who} gives; the others give all",
+        y="runs in which the defector reaches its goal, with 95 % intervals",
         alt=_describe_lines(lines),
         lines=tuple(lines),
         percent=True,
@@ -34,9 +33,9 @@ def defection_chart(audit: DefectionAudit) -> Chart:
 
 
 def _draw_curve(audit: DefectionAudit, curve: DefectionCurve) -> list[Line]:
-    """Return an algorithm's line, and below it that of the client that fares worst."""
+    """Return an algorithm's line, and that of the client for which defection fails most often."""
     points = sorted(curve.levels, key=lambda point: point.level)
-    known = [(100 * p.level, audit.defector_share(p.at_end)) for p in points]
+    known = [(100 * p.level, audit.defector_share(p.judged)) for p in points]
     seen = [(level, share) for level, share in known if share.trials]
     if not seen:
         return []
@@ -52,7 +51,7 @@ def _draw_curve(audit: DefectionAudit, curve: DefectionCurve) -> list[Line]:
     if worst is None:
         return [mean]
     own = [
-        (100 * p.level, p.at_end.clients[worst].p) for p in points if p.at_end.clients[worst].trials
+        (100 * p.level, p.judged.clients[worst].p) for p in points if p.judged.clients[worst].trials
     ]
     dashed = Line(
         f"{curve.algorithm}, worst off: {worst}",
@@ -69,5 +68,5 @@ def _describe_lines(lines: list[Line]) -> str:
     for line in lines:
         pairs = sorted(zip(line.x, line.y, strict=True), reverse=True)
         shares = ", ".join(f"{100 * share:.0f} % with {level:g} %" for level, share in pairs)
-        said.append(f"{line.name}: satisfied in {shares}")
-    return f"{'; '.join(said)}." if said else "Nothing is asked of anybody."
+        said.append(f"{line.name}: the defector reaches its goal in {shares}")
+    return f"{'; '.join(said)}." if said else "The plan asks nothing of any agent."

@@ -1,80 +1,63 @@
-"""Defection curves: how often clients are satisfied by how much one of them gives.
-
-With intervals: how far a share or a mean seen in a few trials may be from the true one.
-"""
+"""Defection curves: how often clients reach their goals, by how much one of them gives."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
-from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import AuditOptions
+from fedaccord.federation.defection.intervals import (
+    Interval,
+    KeptWorth,
+    Proportion,
+    clustered,
+    mean_interval,
+    wilson,
+)
 from fedaccord.federation.runs.store import Outcome
 
 Contributions = tuple[int, ...]
-# The lower and the upper end.
-Interval: TypeAlias = tuple[float, float]
-# Of one trial: each client that defected, and what came of the run in which it did; after those
+# Who defects in a run: one client, or several together.
+Group = tuple[int, ...]
+# Of one trial: each group that defected, and what came of the run in which it did; after those
 # that were drawn from all clients, perhaps one that was drawn from the contributors.
-Trial = list[tuple[int, Outcome]]
-# Who was satisfied in a run: at the last evaluation, or at any.
+Trial = list[tuple[Group, Outcome]]
+# Which clients reached their goals in a run: at the last evaluation, or at any.
 Reading: TypeAlias = Callable[[Outcome], tuple[bool, ...]]
 at_end: Reading = attrgetter("satisfied")
 by_then: Reading = attrgetter("satisfied_by_then")
+# The same at the end, on further samples.
+on_scored: Reading = attrgetter("scored_satisfied")
 
 
-@dataclass(frozen=True)
-class Proportion:
-    """A share seen in trials, and the interval that holds the true one with some confidence.
+# The same if each defector takes the best model that it could have.
 
-    p: the share seen, NaN without trials.
-    low: the lower end of the interval.
-    high: the upper end.
-    trials: how many independent trials it was seen in.
-    """
 
-    p: float
-    low: float
-    high: float
-    trials: int
+def outside(outcome: Outcome) -> tuple[bool, ...]:
+    """Return who was satisfied if each defector went on with the samples that it gave."""
+    return outcome.outside or outcome.scored_satisfied or outcome.satisfied
 
-    def __str__(self) -> str:
-        return "unknown" if not self.trials else f"{self.p:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
-    @property
-    def width(self) -> float:
-        """How wide the interval is."""
-        return self.high - self.low
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the share, the ends and the trials; a share that is not known as None."""
-        return {**asdict(self), "p": self.p if self.trials else None}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Proportion:
-        """Return the proportion that to_dict wrote."""
-        p = math.nan if data["p"] is None else float(data["p"])
-        return cls(p, data["low"], data["high"], data["trials"])
+def keeping(outcome: Outcome) -> tuple[bool, ...]:
+    """Return who was satisfied if each defector went on with all samples that it has."""
+    return outcome.keeping or outcome.scored_satisfied or outcome.satisfied
 
 
 @dataclass(frozen=True)
 class Satisfaction:
-    """How often clients were satisfied when one of them had cut its contribution to a level.
+    """How often clients reached their goals when one of them, the defector, gave less.
 
-    random: the one who cut, drawn at random.
-    clients: each client, when it was the one.
-    contributors: the one who cut, drawn among those who are to contribute at all.
+    random: the defector, a random client.
+    clients: each client, when it was the defector.
+    contributors: the defector, a random client among those that the plan asks for something.
     others: all the others together.
-    others_of_contributors: the same, where who cut is to contribute at all; None in results of
+    others_of_contributors: the same, where the defector is a contributor; None in results from
         before this was counted.
     """
 
@@ -114,29 +97,62 @@ class DefectionLevel:
     """One point of a curve.
 
     level: what part of its contribution the defector gave.
-    at_end: how often clients were satisfied at the last evaluation.
-    by_then: how often they were at any evaluation up to the last.
+    at_end: how often clients reached their goals at the last evaluation.
+    by_then: how often they did at any evaluation up to the last.
+    scored: how often they did by the final model's accuracy on further samples, which nobody
+        trains or validates on; None where models were not judged on any.
+    outside: how often they were if a defector goes on alone with the samples that it gave, and
+        takes the better model; None where defectors did not go on.
+    kept: the same with all samples that it has (P3).
     """
 
     level: float
     at_end: Satisfaction
     by_then: Satisfaction
+    scored: Satisfaction | None = None
+    outside: Satisfaction | None = None
+    kept: Satisfaction | None = None
 
     def __repr__(self) -> str:
-        return f"DefectionLevel({self.level:g}, {self.at_end.random})"
+        return f"DefectionLevel({self.level:g}, {self.judged.random})"
+
+    @property
+    def judged(self) -> Satisfaction:
+        """What the audit goes by: further samples, or validation samples where there are none."""
+        return self.at_end if self.scored is None else self.scored
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the shares at the last evaluation, and beside them those by first passage."""
-        first_passage = self.by_then.to_dict()
-        return {"level": self.level, **self.at_end.to_dict(), "first_passage": first_passage}
+        """Return the shares the audit goes by, and with them those by first passage.
+
+        Where models were judged on further samples, the shares on validation samples stand under
+        "validation".
+        """
+        return {
+            "level": self.level,
+            **self.judged.to_dict(),
+            "first_passage": self.by_then.to_dict(),
+            **({} if self.scored is None else {"validation": self.at_end.to_dict()}),
+            **{name: found.to_dict() for name, found in self._going_on() if found is not None},
+        }
+
+    def _going_on(self) -> tuple[tuple[str, Satisfaction | None], ...]:
+        return ("outside", self.outside), ("kept", self.kept)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DefectionLevel:
         """Return the point that to_dict wrote."""
-        passed = Satisfaction.from_dict(data["first_passage"])
-        return cls(data["level"], Satisfaction.from_dict(data), passed)
+        passed, judged = (Satisfaction.from_dict(part) for part in (data["first_passage"], data))
+        beside = {
+            name: Satisfaction.from_dict(data[name]) for name in ("outside", "kept") if name in data
+        }
+        if "validation" not in data:
+            return cls(data["level"], judged, passed, **beside)
+        validated = Satisfaction.from_dict(data["validation"])
+        return cls(data["level"], validated, passed, judged, **beside)
 
 
+# The options of an audit about what defectors do beyond giving less.
+TACTICS = ("kept_data", "filler", "group", "detect_copies")
 # Those of a curve that results of before they were counted have not.
 INTERVALS = ("samples_interval", "draws_interval")
 
@@ -147,15 +163,19 @@ class DefectionCurve:
 
     algorithm: its name.
     settings: all of its settings.
-    contributions: what each client is to give: all its points, or what is prescribed.
+    contributions: what each client is to give: all its samples, or what the plan asks.
     levels: the points of the curve.
-    all_satisfied: how often all were, everybody contributing in full, at the last evaluation.
+    all_satisfied: how often all reached their goals at the last evaluation, if all gave in full.
     all_by_then: the same by first passage: each at some evaluation, not all at the same.
-    total_samples: different points that all together used then, on average.
-    total_draws: samples that all together drew then, on average.
+    total_samples: different samples that all together used then, on average.
+    total_draws: draws of all together then, on average.
     diverged: how many of the runs counted here had a loss that was not finite.
     samples_interval, draws_interval: the 95 % intervals of the two means; None where there are
         too few trials, or in results of before they were counted.
+    all_scored: as all_satisfied, by the accuracies on further samples; None where models were not
+        judged on any.
+    kept_worth: what a sample that a client keeps is worth to it, relative to one that it shares,
+        by the runs of the lowest level; empty where defectors did not go on.
     """
 
     algorithm: str
@@ -169,10 +189,17 @@ class DefectionCurve:
     diverged: int
     samples_interval: Interval | None = None
     draws_interval: Interval | None = None
+    all_scored: Proportion | None = None
+    kept_worth: Mapping[str, KeptWorth] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{one.level:g}: {one.at_end.random.p:.2f}" for one in self.levels)
+        levels = ", ".join(f"{one.level:g}: {one.judged.random.p:.2f}" for one in self.levels)
         return f"DefectionCurve({self.algorithm}, {levels})"
+
+    @property
+    def all_judged(self) -> Proportion:
+        """How often all reach their goals in full, by what the audit goes by."""
+        return self.all_satisfied if self.all_scored is None else self.all_scored
 
     def at(self, level: float) -> DefectionLevel:
         """Return the curve's point at a level."""
@@ -183,13 +210,13 @@ class DefectionCurve:
         raise InputError(f"the curve has no level {level:g}; it has {known}")
 
     def find_worst_off(self) -> str | None:
-        """Return the client that is satisfied least often over all levels; None if all are alike.
+        """Return the client for which defection fails most often; None if all are alike.
 
-        Only clients of whom something is asked count.
+        Only clients count that the plan asks for something.
         """
-        asked = zip(self.levels[0].at_end.clients, self.contributions, strict=True)
+        asked = zip(self.levels[0].judged.clients, self.contributions, strict=True)
         shares = {
-            name: [own.p for p in self.levels if (own := p.at_end.clients[name]).trials]
+            name: [own.p for p in self.levels if (own := p.judged.clients[name]).trials]
             for name, points in asked
             if points
         }
@@ -201,32 +228,42 @@ class DefectionCurve:
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain values."""
         ends = {name: getattr(self, name) for name in INTERVALS}
+        measured = {"all_satisfied": self.all_satisfied.to_dict()}
+        worths = {name: one.to_dict() for name, one in self.kept_worth.items()}
         return {
-            "all_satisfied": self.all_satisfied.to_dict(),
+            "all_satisfied": self.all_judged.to_dict(),
             "total_samples": self.total_samples,
             "levels": [point.to_dict() for point in self.levels],
             "first_passage": {"all_satisfied": self.all_by_then.to_dict()},
+            **({} if self.all_scored is None else {"validation": measured}),
             "total_draws": self.total_draws,
             "contributions": list(self.contributions),
             "diverged": self.diverged,
             **{name: list(interval) for name, interval in ends.items() if interval is not None},
+            **({"kept_worth": worths} if worths else {}),
             "settings": dict(self.settings),
         }
 
     @classmethod
     def from_dict(cls, algorithm: str, data: Mapping[str, Any]) -> DefectionCurve:
         """Return the algorithm's curve that to_dict wrote."""
+        judged = Proportion.from_dict(data["all_satisfied"])
+        measured = data.get("validation")
         return cls(
             algorithm=algorithm,
             settings=data["settings"],
             contributions=tuple(data["contributions"]),
             levels=tuple(map(DefectionLevel.from_dict, data["levels"])),
-            all_satisfied=Proportion.from_dict(data["all_satisfied"]),
+            all_satisfied=(
+                judged if measured is None else Proportion.from_dict(measured["all_satisfied"])
+            ),
+            all_scored=None if measured is None else judged,
             all_by_then=Proportion.from_dict(data["first_passage"]["all_satisfied"]),
             total_samples=data["total_samples"],
             total_draws=data["total_draws"],
             diverged=data["diverged"],
             **{name: tuple(data[name]) for name in INTERVALS if name in data},
+            kept_worth={n: KeptWorth.from_dict(o) for n, o in data.get("kept_worth", {}).items()},
         )
 
 
@@ -271,13 +308,19 @@ class DefectionAudit(Displayed):
 
     @property
     def trials(self) -> int:
-        """How many were asked for; a level that stopped early has fewer."""
+        """The most trials of a level; a level that stopped early has fewer."""
         return self.options.trials
 
     @property
     def width(self) -> float | None:
         """How narrow an interval had to be to stop early; None for never."""
         return self.options.width
+
+    @property
+    def scored_on(self) -> int | None:
+        """On how many further samples per client models are judged; None for validation samples."""
+        count = self.options.scored_on
+        return None if count is None else int(count)
 
     @property
     def seed(self) -> int:
@@ -293,11 +336,11 @@ class DefectionAudit(Displayed):
         raise InputError(f'the audit has no curve of "{algorithm}"; it has {known}')
 
     def defector_share(self, found: Satisfaction) -> Proportion:
-        """Return the share of the one who gives less: under P2, of those with something to cut."""
+        """Return the share of the defector: under P2, of a defector that is a contributor."""
         return found.random if self.protocol == "P1" else found.contributors
 
     def describe_defector(self, *curves: DefectionCurve) -> str:
-        """Say who it is that gives less: a random contributor where of some nothing is asked.
+        """Return what the defector is called: a contributor, if a plan asks nothing of some.
 
         curves: those that are spoken of; all of them where left out.
         """
@@ -315,16 +358,26 @@ class DefectionAudit(Displayed):
             "width": self.width,
             "defectors": self.defectors,
             "requirements": dict(zip(self.clients, self.requirements, strict=True)),
+            **({} if self.scored_on is None else {"scored_on": self.scored_on}),
+            **{name: getattr(self.options, name) for name in self.tactics},
             "source": self.source,
             "seed": self.seed,
             "versions": list(self.versions),
         }
+
+    @property
+    def tactics(self) -> list[str]:
+        """The options about what defectors do beyond giving less that are not the defaults."""
+        plain = AuditOptions()
+        return [n for n in TACTICS if getattr(self.options, n) != getattr(plain, n)]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DefectionAudit:
         """Return the audit that to_dict wrote, or `fedaccord audit --json` printed."""
         curves = tuple(DefectionCurve.from_dict(n, c) for n, c in data["algorithms"].items())
         asked = {name: data[name] for name in ("protocol", "defectors", "trials", "width", "seed")}
+        asked["scored_on"] = data.get("scored_on")
+        asked |= {name: data[name] for name in TACTICS if name in data}
         return cls(
             options=AuditOptions(levels=tuple(p.level for p in curves[0].levels), **asked),
             clients=tuple(data["requirements"]),
@@ -348,6 +401,7 @@ def sum_up(
     levels: Sequence[float],
     trials: Mapping[float, Sequence[Trial]],
     drawn: int,
+    scored: bool = False,
 ) -> DefectionCurve:
     """Make an algorithm's curve out of its finished trials.
 
@@ -358,6 +412,7 @@ def sum_up(
     levels: those the curve is to have.
     trials: by level; level 1 is among them.
     drawn: how many of a trial's defectors were drawn from all clients.
+    scored: whether models were judged on further samples.
     """
     full = trials[1.0]
     at_full = [trial[0][1] for trial in full]
@@ -365,6 +420,13 @@ def sum_up(
     sampled = [sum(run.samples) for run in at_full]
     # A run may stand for several defectors: at full contribution it does for all.
     counted = {id(run): run for some in trials.values() for trial in some for _, run in trial}
+
+    def went_on(level: float) -> bool:
+        return any(run.keeping for trial in trials[level] for _, run in trial)
+
+    def satisfaction(level: float, reading: Reading) -> Satisfaction:
+        return _satisfaction(trials[level], reading, clients, contributions, drawn)
+
     return DefectionCurve(
         algorithm=algorithm,
         settings=settings,
@@ -372,8 +434,10 @@ def sum_up(
         levels=tuple(
             DefectionLevel(
                 level,
-                _satisfaction(trials[level], at_end, clients, contributions, drawn),
-                _satisfaction(trials[level], by_then, clients, contributions, drawn),
+                satisfaction(level, at_end),
+                satisfaction(level, by_then),
+                satisfaction(level, on_scored) if scored else None,
+                *(satisfaction(level, r) if went_on(level) else None for r in (outside, keeping)),
             )
             for level in levels
         ),
@@ -384,21 +448,32 @@ def sum_up(
         diverged=sum(run.diverged for run in counted.values()),
         samples_interval=mean_interval(used),
         draws_interval=mean_interval(sampled),
+        all_scored=count_all_satisfied(full, on_scored) if scored else None,
     )
 
 
 def count_all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Proportion:
-    """Count the trials at full contribution in which all were satisfied."""
+    """Count the trials at full contribution in which all reached their goals."""
     return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
 
 
-def count_defectors_satisfied(trials: Sequence[Trial], drawn: int) -> Proportion:
-    """Count how often whoever defected was satisfied at the last evaluation.
+def count_defectors_satisfied(
+    trials: Sequence[Trial], drawn: int, reading: Reading = at_end
+) -> Proportion:
+    """Count how often defectors reached their goals.
 
     trials: those finished.
     drawn: how many of a trial's defectors were drawn from all clients.
+    reading: what says who is satisfied in a run.
     """
-    return clustered([[outcome.satisfied[i] for i, outcome in t[:drawn]] for t in trials])
+    return clustered(
+        [[all_of(reading(outcome), group) for group, outcome in t[:drawn]] for t in trials]
+    )
+
+
+def all_of(satisfied: Sequence[bool], group: Group) -> bool:
+    """Return whether all of a group are satisfied."""
+    return all(satisfied[i] for i in group)
 
 
 def _satisfaction(
@@ -412,16 +487,16 @@ def _satisfaction(
     # Of each trial, who defected, whether it was satisfied, and whether all the others were.
     entries = []
     for trial in trials:
-        found = [(i, reading(outcome)) for i, outcome in trial]
-        entries.append([(i, s[i], all(s[:i] + s[i + 1 :])) for i, s in found])
+        found = [(group, reading(outcome)) for group, outcome in trial]
+        entries.append([(g, all_of(s, g), all_of(s, _others(g, len(s)))) for g, s in found])
     of_all = [trial[:drawn] for trial in entries]
-    giving = [own for trial in entries if (own := [one for one in trial if full[one[0]]])]
+    giving = [own for trial in entries if (own := [one for one in trial if _gives(one[0], full)])]
 
-    def share(some: Sequence[Sequence[tuple[int, bool, bool]]], place: int) -> Proportion:
+    def share(some: Sequence[Sequence[tuple[Group, bool, bool]]], place: int) -> Proportion:
         return clustered([[one[place] for one in trial] for trial in some] or np.zeros((0, 1)))
 
     def alone(client: int) -> Proportion:
-        own = [satisfied for trial in entries for i, satisfied, _ in trial if i == client]
+        own = [reading(run)[client] for trial in trials for group, run in trial if client in group]
         return wilson(sum(own), len(own))
 
     together = len(names) > 1
@@ -434,80 +509,10 @@ def _satisfaction(
     )
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
-    """Return Wilson's score interval for a share of independent trials.
-
-        |p - q| <= z * sqrt(q (1 - q) / n)      holds for the q in the interval
-
-    Unlike p +- z * sqrt(p (1 - p) / n) it stays within [0, 1], and says something when all
-    trials end alike.
-
-    successes: how many trials ended well.
-    trials: how many there were.
-    confidence: how often such intervals hold the true share, nearly.
-    """
-    if not 0 <= successes <= trials:
-        raise InputError(f"successes must be 0 to {trials}, the trials; got {successes}")
-    p = successes / trials if trials else math.nan
-    return _score_interval(p, trials, trials, confidence)
+def _others(group: Group, clients: int) -> Group:
+    return tuple(i for i in range(clients) if i not in group)
 
 
-def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
-    """Return an interval for a random client's share when each trial tries every client.
-
-    One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
-    4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
-    tell shows in the spread s of the trials' own shares: the overall share q has variance
-    s^2 / T, and as many independent outcomes n would have it with
-
-        q (1 - q) / n = s^2 / T
-
-    Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
-    nor above k T (independent ones). A few trials that happen to agree would promise too much:
-    so q and s are those of the trials and two more, one in which all clients are satisfied and
-    one in which none is.
-
-    outcomes: one row per trial, one column per client, true where the client was satisfied.
-    confidence: how often such intervals hold the true share, nearly.
-    """
-    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
-    trials = len(table) if table.size else 0
-    if not trials:
-        return _score_interval(math.nan, 0, 0, confidence)
-    p = float(table.sum()) / table.size
-    shares = np.append(table.mean(axis=1), (1.0, 0.0))
-    q = float(shares.mean())
-    effective = trials * q * (1 - q) / float(shares.var(ddof=1))
-    return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
-
-
-def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
-    """Return Student's interval for the mean of what independent trials gave.
-
-        mean +- t * s / sqrt(n)
-
-    values: one per trial; of fewer than two nothing can be told, and None is given.
-    confidence: how often such intervals hold the true mean, nearly.
-    """
-    from scipy.special import stdtrit
-
-    seen = np.asarray(values, dtype=np.float64)
-    if seen.size < 2:
-        return None
-    reach = float(stdtrit(seen.size - 1, (1 + confidence) / 2)) * float(seen.std(ddof=1))
-    middle = float(seen.mean())
-    return middle - reach / math.sqrt(seen.size), middle + reach / math.sqrt(seen.size)
-
-
-def _score_interval(p: float, n: float, trials: int, confidence: float) -> Proportion:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must be between 0 and 1; got {confidence!r}")
-    if n == 0:
-        return Proportion(p, 0.0, 1.0, trials)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # At the ends the formula gives exactly 0 and 1, and rounding must not.
-    low = 0.0 if p == 0 else max(0.0, middle - reach)
-    high = 1.0 if p == 1 else min(1.0, middle + reach)
-    return Proportion(p, low, high, trials)
+def _gives(group: Group, full: Contributions) -> bool:
+    """Return whether something is asked of each of a group."""
+    return all(full[i] for i in group)

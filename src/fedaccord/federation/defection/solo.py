@@ -1,4 +1,4 @@
-"""What agents reach alone: everybody trains by itself, all with the same part of their points."""
+"""What clients reach alone: each trains by itself, with the same part of its samples."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def solo_curves(
     store: RunStore | str | Path | None = None,
     progress: Count | None = None,
 ) -> SoloCurves:
-    """Train every client alone on a part of its points, again and again.
+    """Train every client alone on a part of its samples, in many trials.
 
     source: a federation, or what deals one to each trial.
     algorithm: Solo, with its settings.
-    levels: what part of its points everybody trains on.
-    trials: how often, each with a deal and a seed of its own.
-    seed: of everything random.
+    levels: what part of its samples each client trains on.
+    trials: number of trials, each with its own partition and seed.
+    seed: the random seed.
     workers: how many runs at a time.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: told how many runs are finished, of how many.
@@ -89,7 +89,7 @@ def solo_curves(
 
 
 def all_cut(source: Source, level: float) -> Contributions:
-    """Cut everybody's points to a level, rounded as a defector's are."""
+    """Return all clients' samples at a level, rounded as a defector's are."""
     full = tuple(int(n) for n in source.points)
     return tuple(cut(full, client, level)[client] for client in range(len(full)))
 

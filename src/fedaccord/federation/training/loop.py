@@ -1,17 +1,19 @@
-"""The one loop around every algorithm: draw, step, test the goal, note what happened.
+"""The one loop around every algorithm: draw, step, test the goal, record the round.
 
-A run depends on its seed alone. Which points a client brings, the batches it draws, the start of
-the model, dropout and the points a goal test looks at have a random stream each; a client's
-streams go by its name. So one client's cut moves nobody else's draws or masks, a client needs no
-memory of the rounds before, and how often one looks does not change what is learnt.
+A run depends on its seed alone. These have their own random streams: which samples a client gives,
+the batches it draws, the start of the model, dropout, and the samples of a goal test. A client's
+streams depend on its name. So if one client gives less, no other client's draws or masks change; a
+client needs no memory of the rounds before; and evaluating more often does not change the model.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,14 +21,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
+from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
 from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
+
+if TYPE_CHECKING:
+    from fedaccord.federation.training.deceit import FakeUpdates
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
@@ -38,40 +44,62 @@ def train(
     *,
     contributions: Contributions | None = None,
     seed: int = 0,
+    tactic: Tactic | None = None,
 ) -> History:
     """Train the federation's model and return what happened.
 
     federation: the clients and the model.
-    algorithm: who draws how much, and how the model is stepped.
-    contributions: how many of its points each client brings, in the clients' order or by name,
-        all of them where left out; a client that brings fewer brings a part of what it would
-        bring otherwise.
-    seed: of everything random in the run.
+    algorithm: how much each client draws, and how the model is updated.
+    contributions: how many of its samples each client gives, in the clients' order or by name;
+        all of them where left out. The samples of a smaller contribution are a subset of those of
+        a larger one.
+    seed: the random seed of the run.
+    tactic: what some clients do beyond giving less; nothing where left out.
     """
     brought = check_contributions(federation, contributions)
+    check_limits(federation, algorithm.limits(brought))
+    if tactic is not None:
+        from fedaccord.federation.training.deceit import deceive
+
+        federation = deceive(federation, brought, tactic, seed=seed)
     if algorithm.trains_alone:
         clients = range(len(federation.clients))
         return History.side_by_side(
             [_train(federation.only(i), algorithm, brought[i : i + 1], seed) for i in clients]
         )
-    return _train(federation, algorithm, brought, seed)
+    history = _train(federation, algorithm, brought, seed, tactic)
+    return dataclasses.replace(history, tactic=tactic)
 
 
-def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: int) -> History:
+def _train(
+    federation: Federation,
+    algorithm: Algorithm,
+    brought: Counts,
+    seed: int,
+    tactic: Tactic | None = None,
+) -> History:
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     with reproducibly(seed):
         model = make_model(federation)
-        step = choose_step(model, session)
+        step = choose_step(model, session, _fake_updates(federation, tactic, seed))
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
+        personal = PersonalModels(federation, algorithm, seed) if algorithm.personal else None
+        measure = validation.measure if personal is None else personal.measure
         checkpoints: dict[str, Weights] = {}
         for n in range(algorithm.rounds):
+            sent = copy_weights(model) if algorithm.withholds else {}
             counts = session.allot()
-            losses = step([pool.draw(int(c)) for pool, c in zip(pools, counts, strict=True)])
+            drawn = draw_all(pools, counts, session.brought)
+            if personal is not None:
+                personal.step(model, drawn)
+            losses = step(drawn)
             session.record_round(counts, np.array([pool.unique for pool in pools]), losses)
+            if algorithm.withholds:
+                checkpoints |= withhold(session, model, sent, measure)
             diverged = not np.isfinite(losses[counts > 0]).all()
             if algorithm.evaluates(n) and not diverged:
-                session.record_accuracies(validation.measure(model))
+                session.record_accuracies(measure(model))
                 diverged = not np.isfinite(session.accuracies).all()
             if algorithm.tests(n) and not diverged:
                 points = algorithm.goal_test_points
@@ -82,17 +110,30 @@ def _train(federation: Federation, algorithm: Algorithm, brought: Counts, seed: 
                 checkpoints |= {name: copy_weights(model) for name in leaving}
             if session.ended and not diverged and np.isnan(session.accuracies).any():
                 # The last accuracies are known, in whichever round it ends.
-                session.record_accuracies(validation.measure(model))
+                session.record_accuracies(measure(model))
                 diverged = not np.isfinite(session.accuracies).all()
             if diverged:
                 session.record_divergence()
             if diverged or session.ended:
                 break
-        return session.history(copy_weights(model), checkpoints)
+        history = session.history(copy_weights(model), checkpoints)
+        if personal is not None:
+            history = dataclasses.replace(history, checkpoints=personal.copy_weights())
+    return score_history(federation, history)
+
+
+def _fake_updates(federation: Federation, tactic: Tactic | None, seed: int) -> FakeUpdates | None:
+    """Return what replaces the updates of clients that only pretend to train, if any do."""
+    if tactic is None or tactic.filler not in FAKE_UPDATES:
+        return None
+    from fedaccord.federation.training.deceit import FakeUpdates
+
+    names = tuple(federation.names[i] for i in tactic.clients)
+    return FakeUpdates(names, noisy=tactic.filler == "random", seed=seed)
 
 
 def check_contributions(federation: Federation, given: Contributions | None) -> Counts:
-    """Read how many points each client brings, or say whose number is wrong."""
+    """Return each client's contribution, or raise an InputError that names the client."""
     points = federation.points
     if given is None:
         return points
@@ -105,12 +146,49 @@ def check_contributions(federation: Federation, given: Contributions | None) -> 
     whole = values.astype(np.int64)
     for name, value, most in zip(federation.names, values, points, strict=True):
         if value != int(value):
-            raise InputError(f"{name} cannot bring {value:g} points; give a whole number")
+            raise InputError(f"{name} cannot give {value:g} samples; use a whole number")
         if value > most:
-            raise InputError(f"{name} cannot bring {value:g} points: it has {most}")
+            raise InputError(f"{name} cannot give {value:g} samples: it has {most}")
     if not whole.any():
-        raise InputError("nobody brings any point; let at least one client bring some")
+        raise InputError("all contributions are 0; give at least one client a contribution")
     return whole
+
+
+def check_limits(federation: Federation, limits: Counts) -> None:
+    """Raise an InputError at a client that lacks the points it holds in reserve."""
+    for name, limit, most in zip(federation.names, limits, federation.points, strict=True):
+        if limit > most:
+            raise InputError(
+                f"{name} may be asked for {limit} points, its reserve included, and it has {most}; "
+                "lower its reserve"
+            )
+
+
+def withhold(
+    session: Session,
+    model: nn.Module,
+    sent: dict[str, NDArray[Any]],
+    measure: Callable[[nn.Module], Vector],
+) -> dict[str, Weights]:
+    """Return what those keep that get no further model: the weights they were sent last.
+
+    session: after a round.
+    model: as it is now.
+    sent: its weights before the round, which everybody has that was not left out before.
+    measure: returns everybody's accuracy.
+    """
+    leaving = session.part()
+    if not len(leaving):
+        return {}
+    now = copy_weights(model)
+    _load(model, sent)
+    session.keep(leaving, measure(model)[leaving])
+    _load(model, now)
+    return {session.names[i]: sent for i in leaving}
+
+
+def _load(model: nn.Module, weights: Weights) -> None:
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
 
 
 @contextlib.contextmanager
@@ -142,32 +220,47 @@ def copy_weights(model: nn.Module) -> dict[str, NDArray[Any]]:
 
 
 def give_streams(model: nn.Module, seed: int) -> None:
-    """Give each dropout of ours in a model a random stream of its own, for whoever trains alone."""
+    """Set up a random stream for each dropout of ours, for a client that trains alone."""
     for place, module in enumerate(dropouts(model)):
         module.stream = stream(seed, "dropout", place)
 
 
 class Pool:
-    """The points a client brings, drawn in shuffled passes."""
+    """The samples that a client gives, drawn in shuffled passes."""
 
     def __init__(self, client: Client, contribution: int, seed: int) -> None:
         self._client = client
+        self._brought = contribution
         self._draws = Draws(client.name, client.points, contribution, seed=seed)
 
     @property
     def unique(self) -> int:
-        """How many different points were drawn so far."""
+        """How many different samples were drawn so far."""
         return self._draws.unique
 
-    def draw(self, count: int) -> Drawn:
-        """Draw the next so many samples."""
+    def draw(self, count: int, brought: int) -> Drawn:
+        """Draw the next samples, out of as many different ones as the client gives now."""
+        if brought != self._brought:
+            self._draws.resize(brought)
+            self._brought = brought
         client, before = self._client, self._draws.drawn
         chosen = torch.from_numpy(self._draws.draw(count))
         return Drawn(client.name, before, client.inputs[chosen], client.labels[chosen])
 
 
+def draw_all(pools: Sequence[Pool], counts: Counts, brought: Counts) -> list[Drawn]:
+    """Draw a round's samples of all clients.
+
+    pools: of the clients.
+    counts: how many samples each draws.
+    brought: out of how many different points.
+    """
+    every = zip(pools, counts.tolist(), brought.tolist(), strict=True)
+    return [pool.draw(count, most) for pool, count, most in every]
+
+
 class Validation:
-    """Everybody's validation points, on which accuracy is measured together."""
+    """The validation samples of all clients, on which accuracies are measured together."""
 
     def __init__(self, federation: Federation, seed: int) -> None:
         clients = federation.clients
@@ -178,11 +271,11 @@ class Validation:
         self._sizes = [len(client.validation_labels) for client in clients]
 
     def measure(self, model: nn.Module) -> Vector:
-        """Measure everybody's accuracy on all points."""
+        """Measure all clients' accuracies on all samples."""
         return self._means(is_right(model, self._inputs, self._labels), self._sizes)
 
     def test(self, model: nn.Module, count: int, round_number: int) -> Vector:
-        """Measure everybody's accuracy on so many points each, drawn anew each round."""
+        """Measure all clients' accuracies on some samples each, drawn again each round."""
         starts = np.cumsum([0, *self._sizes[:-1]])
         chosen = [
             start + draw_goal_rows(name, size, count, seed=self._seed, round_number=round_number)
@@ -195,6 +288,34 @@ class Validation:
     @staticmethod
     def _means(right: Vector, sizes: list[int]) -> Vector:
         return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
+
+
+def score_history(federation: Federation, history: History) -> History:
+    """Return a history with each client's accuracy on its scored points, if all clients have any.
+
+    A client that left before the end is judged by the model that it left with. The algorithm
+    does not see this accuracy.
+
+    federation: the clients that trained.
+    history: of the run, with the weights that came of it.
+    """
+    if any(client.scored_labels is None for client in federation.clients):
+        return history
+    scored = np.full(len(federation.clients), np.nan)
+    with reproducibly(history.seed):
+        model = make_model(federation)
+        loaded: Weights | None = None
+        for i, client in enumerate(federation.clients):
+            weights = history.checkpoints.get(client.name)
+            if weights is None and history.diverged:
+                continue
+            chosen = history.weights if weights is None else weights
+            if chosen is not loaded:
+                model.load_state_dict({n: torch.as_tensor(np.array(v)) for n, v in chosen.items()})
+                loaded = chosen
+            assert client.scored_inputs is not None and client.scored_labels is not None
+            scored[i] = is_right(model, client.scored_inputs, client.scored_labels).mean()
+    return dataclasses.replace(history, scored=frozen(scored))
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
@@ -213,6 +334,48 @@ def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
         right[~torch.isfinite(best.values)] = torch.nan
     model.train(was_training)
     return np.asarray(right.numpy())
+
+
+class PersonalModels:
+    """A model for each client, which it trains on its own samples and near the server's model.
+
+    Each has its own optimizer, which lasts. The server's model does not depend on them.
+
+    federation: the clients.
+    algorithm: with the strength of the pull, `personal`.
+    seed: of the run.
+    """
+
+    def __init__(self, federation: Federation, algorithm: Algorithm, seed: int) -> None:
+        self._clients = federation.clients
+        self._strength, self._seed = algorithm.personal, seed
+        start = copy_weights(make_model(federation))
+        self._models = {}
+        for client in federation.clients:
+            model = make_model(federation)
+            model.load_state_dict({n: torch.as_tensor(np.array(w)) for n, w in start.items()})
+            rate = algorithm.learning_rate
+            self._models[client.name] = model, new_optimizer(model, algorithm.optimizer, rate)
+
+    def step(self, server: nn.Module, drawn: Sequence[Drawn]) -> None:
+        """Let each client step its own model on the samples of a round."""
+        pull = Pull(server, self._strength)
+        for mine in drawn:
+            if len(mine):
+                model, optimizer = self._models[mine.client]
+                ready_dropout(model, [mine.rows], seed=self._seed)
+                take_step(model.train(), optimizer, *mine.batch, pull=pull)
+
+    def measure(self, server: nn.Module) -> Vector:
+        """Measure each client's accuracy with its own model."""
+        pairs = [(self._models[client.name][0], client) for client in self._clients]
+        return np.array(
+            [is_right(m, c.validation_inputs, c.validation_labels).mean() for m, c in pairs]
+        )
+
+    def copy_weights(self) -> dict[str, Weights]:
+        """Copy the parameters of each client's model, by client."""
+        return {name: copy_weights(model) for name, (model, _) in self._models.items()}
 
 
 # One round's step of the model, from the samples that each client drew.
@@ -246,7 +409,7 @@ class Drawn:
         return ClientRows(self.client, self.before, len(self))
 
     def parts(self, count: int) -> Iterator[Drawn]:
-        """Cut the samples into so many parts of nearly equal size, some perhaps empty."""
+        """Divide the samples into parts of nearly equal size; some may be empty."""
         if count == 1:
             yield self
             return
@@ -260,29 +423,33 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def choose_step(model: nn.Module, session: Session) -> Stepper:
+def choose_step(model: nn.Module, session: Session, fake: FakeUpdates | None = None) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
     session: of the algorithm, with its form, optimizer and mean.
+    fake: replaces the updates of clients that only pretend to train.
     """
     algorithm = session.algorithm
     if algorithm.form == "local":
-        return lambda drawn: local_step(model, session, drawn)
+        return lambda drawn: local_step(model, session, drawn, fake)
     optimizer = new_optimizer(model, algorithm.optimizer, algorithm.learning_rate)
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
-    # and so does a model in which the samples of a batch change each other's scores.
-    batch_norm = nn.modules.batchnorm._BatchNorm
-    mixes_samples = any(isinstance(module, batch_norm) for module in model.modules())
-    find = find_gradient if algorithm.averages and not mixes_samples else find_mean_gradient
+    # and so do fake updates, and a model in which samples of a batch change each other's scores.
+    mixes_samples = any(is_batch_norm(module) for module in model.modules())
+    quick = algorithm.averages and not mixes_samples and fake is None
+    find = find_gradient if quick else functools.partial(find_mean_gradient, fake=fake)
 
     def step(drawn: Sequence[Drawn]) -> Vector:
         losses: list[list[Tensor]] = [[] for _ in drawn]
         for parts in zip(*(mine.parts(algorithm.local_batches) for mine in drawn), strict=True):
             if any(len(part) for part in parts):
-                for mine, loss in zip(losses, find(model, session, parts), strict=True):
+                found = find(model, session, parts)
+                for mine, loss in zip(losses, found, strict=True):
                     mine.append(loss)
+                if quick:
+                    session.hear(np.array([_mean([loss]) for loss in found]))
                 optimizer.step()
         return np.array([_mean(mine) for mine in losses])
 
@@ -305,7 +472,7 @@ def find_gradient(model: nn.Module, session: Session, drawn: Sequence[Drawn]) ->
 
 
 def find_mean_gradient(
-    model: nn.Module, session: Session, drawn: Sequence[Drawn]
+    model: nn.Module, session: Session, drawn: Sequence[Drawn], fake: FakeUpdates | None = None
 ) -> Sequence[Tensor]:
     """Set the algorithm's own mean of the clients' gradients; return each client's losses."""
     gradients, losses = [], []
@@ -314,9 +481,14 @@ def find_mean_gradient(
         if len(mine):
             ready_dropout(model, [mine.rows], seed=session.seed)
             gradient, loss = find_client_gradient(model, mine.batch)
+            if fake is not None and mine.client in fake:
+                gradient = fake.make(mine.client, torch.zeros_like(gradient))
             gradients.append(gradient)
         losses.append(loss)
+    session.hear(np.array([_mean([loss]) for loss in losses]))
     mean = aggregate(session, gradients, [len(mine) for mine in drawn])
+    if fake is not None:
+        fake.observe(mean)
     parameters = list(model.parameters())
     slopes = mean.split([parameter.numel() for parameter in parameters])
     for parameter, slope in zip(parameters, slopes, strict=True):
@@ -324,8 +496,10 @@ def find_mean_gradient(
     return losses
 
 
-def local_step(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Vector:
-    """Let each client step from the server's model, batch by batch, and average their models."""
+def local_step(
+    model: nn.Module, session: Session, drawn: Sequence[Drawn], fake: FakeUpdates | None = None
+) -> Vector:
+    """Train each client from the server's model, batch by batch, and average the models."""
     algorithm, server = session.algorithm, _read(model)
     updates, losses = [], []
     for mine in drawn:
@@ -339,16 +513,29 @@ def local_step(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Ve
                 batch_size=algorithm.batch_size,
                 optimizer=algorithm.optimizer,
                 learning_rate=algorithm.learning_rate,
+                proximal=algorithm.proximal,
             )
-            updates.append(_read(model))
+            if fake is not None and mine.client in fake:
+                updates.append(fake.make(mine.client, server))
+            else:
+                updates.append(_read(model))
         losses.append(loss)
     if updates:
+        session.hear(np.array(losses))
         _write(model, aggregate(session, updates, [len(mine) for mine in drawn]))
+        if fake is not None:
+            fake.observe(_read(model) - server)
     return np.array(losses)
 
 
 def update_locally(
-    model: nn.Module, batch: Batch, *, batch_size: int, optimizer: str, learning_rate: float
+    model: nn.Module,
+    batch: Batch,
+    *,
+    batch_size: int,
+    optimizer: str,
+    learning_rate: float,
+    proximal: float = 0.0,
 ) -> float:
     """Do what one client does in a round of the local form: step from where the model is.
 
@@ -360,10 +547,12 @@ def update_locally(
     batch_size: m, how many samples a step is on; the last may be on fewer.
     optimizer: "adam" or "sgd".
     learning_rate: eta.
+    proximal: mu, how strongly steps are pulled back to where the model is now.
     """
     stepping = new_optimizer(model, optimizer, learning_rate)
     parts = zip(*(tensor.split(batch_size) for tensor in batch), strict=True)
-    return _mean([take_step(model, stepping, *part) for part in parts])
+    pull = Pull(model, proximal) if proximal else None
+    return _mean([take_step(model, stepping, *part, pull=pull) for part in parts])
 
 
 def find_client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -382,7 +571,7 @@ def find_client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor
 
 
 def aggregate(session: Session, updates: list[Tensor], counts: Sequence[int]) -> Tensor:
-    """Ask an algorithm for one update, and see to it that it is one.
+    """Return an algorithm's one update, and check that it is one.
 
     session: of the algorithm.
     updates: of the clients that drew samples.
@@ -395,18 +584,43 @@ def aggregate(session: Session, updates: list[Tensor], counts: Sequence[int]) ->
     if not isinstance(mean, Tensor) or mean.shape != like.shape or mean.dtype != like.dtype:
         got = f"{tuple(mean.shape)} of {mean.dtype}" if isinstance(mean, Tensor) else repr(mean)
         raise InputError(
-            f"aggregate of {algorithm.name} must give a tensor like those it is given, of shape "
+            f"aggregate of {algorithm.name} must return a tensor like its arguments, of shape "
             f"{tuple(like.shape)} and {like.dtype}; got {got[:80]}"
         )
     return mean
 
 
+class Pull:
+    """Pulls a model back to where another is: adds strength / 2 * |w - anchor|^2 to its loss.
+
+    anchor: the model that it is pulled to, as it is now.
+    strength: of the pull.
+    """
+
+    def __init__(self, anchor: nn.Module, strength: float) -> None:
+        self._anchor = [parameter.detach().clone() for parameter in anchor.parameters()]
+        self._strength = strength
+
+    def add_gradient(self, model: nn.Module) -> None:
+        """Add the gradient of the pull to the parameters'."""
+        for parameter, anchor in zip(model.parameters(), self._anchor, strict=True):
+            pull = self._strength * (parameter.detach() - anchor)
+            parameter.grad = pull if parameter.grad is None else parameter.grad + pull
+
+
 def take_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, labels: Tensor
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    inputs: Tensor,
+    labels: Tensor,
+    *,
+    pull: Pull | None = None,
 ) -> Tensor:
     """Step once along the gradient of the mean loss, and return each sample's loss before it."""
     optimizer.zero_grad()
     losses = add_gradient(model, inputs, labels)
+    if pull is not None:
+        pull.add_gradient(model)
     optimizer.step()
     return losses
 
@@ -414,16 +628,38 @@ def take_step(
 def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
     """Add the gradient of the mean loss to the parameters'; return each sample's loss.
 
-    A model with a `train_chunk` is given so many samples at a time: what fits the cache is
-    quicker, and the sum of the parts is the same.
+    A model with a `train_chunk` gets that number of samples at a time: a part that fits the cache
+    is faster, and the sum of the parts is the same.
     """
     chunk = getattr(model, "train_chunk", None) or len(labels)
     losses = []
-    for some_inputs, some_labels in zip(inputs.split(chunk), labels.split(chunk), strict=True):
-        loss = cross_entropy(model(some_inputs), some_labels, reduction="none")
-        (loss.sum() / len(labels)).backward()
-        losses.append(loss.detach())
+    with _spare_single_sample(model, len(labels)):
+        for some_inputs, some_labels in zip(inputs.split(chunk), labels.split(chunk), strict=True):
+            loss = cross_entropy(model(some_inputs), some_labels, reduction="none")
+            (loss.sum() / len(labels)).backward()
+            losses.append(loss.detach())
     return torch.cat(losses)
+
+
+@contextlib.contextmanager
+def _spare_single_sample(model: nn.Module, samples: int) -> Iterator[None]:
+    """Let batch normalisation use its running means where a batch is one sample.
+
+    One sample has no spread to be normalised by, and torch refuses it.
+    """
+    layers = [m for m in model.modules() if is_batch_norm(m) and m.training] if samples == 1 else []
+    for layer in layers:
+        layer.eval()
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.train()
+
+
+def is_batch_norm(module: nn.Module) -> bool:
+    """Return whether a layer makes the samples of a batch change each other's scores."""
+    return isinstance(module, nn.modules.batchnorm._BatchNorm)
 
 
 def _mean(losses: Sequence[Tensor]) -> float:

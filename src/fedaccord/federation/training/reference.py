@@ -1,9 +1,9 @@
-"""The loop written out as the paper prints it, slow and plain: what `training` is tested against.
+"""The loop as the paper prints it, slow and plain: `training` is tested against it.
 
-Every client is gone through by itself, with torch's stock optimizers, a copy of the model for each
-client's local steps and one validation set at a time. It shares with `training` the start, the
-draws of samples, the checks and the notes, and neither a step, nor how dropout finds a client's
-stream, nor an evaluation.
+It goes through the clients one by one, with torch's stock optimizers, a copy of the model for each
+client's local steps, and one validation set at a time. It shares with `training` the start, the
+draws, the checks and the records. It shares no step, no evaluation, and not how dropout finds a
+client's stream.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.clients import Federation
+from fedaccord.federation.clients import Federation, Weights
 from fedaccord.federation.history import History, Session
 from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
@@ -27,9 +27,12 @@ from fedaccord.federation.training.loop import (
     Drawn,
     Pool,
     check_contributions,
+    check_limits,
     copy_weights,
+    draw_all,
     make_model,
     reproducibly,
+    withhold,
 )
 from fedaccord.federation.training.rng import draw_goal_rows, stream
 
@@ -45,26 +48,31 @@ def train_plainly(
 
     federation: the clients and the model.
     algorithm: FedAvg, MW-FED or one like them; Solo is `train` on one client and has no plain form.
-    contributions: how many of its points each client brings.
-    seed: of everything random in the run.
+    contributions: how many of its samples each client gives.
+    seed: the random seed of the run.
     """
     if algorithm.trains_alone:
         raise InputError("train a federation of one client plainly instead of Solo")
     brought = check_contributions(federation, contributions)
+    check_limits(federation, algorithm.limits(brought))
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
-    checkpoints = {}
+    checkpoints: dict[str, Weights] = {}
     with reproducibly(seed):
         model = make_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         for n in range(algorithm.rounds):
+            sent = copy_weights(model) if algorithm.withholds else {}
             counts = session.allot()
-            drawn = [pool.draw(int(count)) for pool, count in zip(pools, counts, strict=True)]
+            drawn = draw_all(pools, counts, session.brought)
             if algorithm.form == "local":
                 losses = _average_local_models(model, session, drawn)
             else:
                 losses = _step_on_mean_gradient(model, optimizer, session, drawn)
             session.record_round(counts, np.array([pool.unique for pool in pools]), losses)
+            if algorithm.withholds:
+                measure = lambda model: _accuracies(model, federation)  # noqa: E731
+                checkpoints |= withhold(session, model, sent, measure)
             if not np.isfinite(losses[counts > 0]).all():
                 session.record_divergence()
                 break
@@ -90,7 +98,7 @@ def _stock_optimizer(model: nn.Module, algorithm: Algorithm) -> torch.optim.Opti
 
 
 def _give_streams_of(client: str, before: int, model: nn.Module, seed: int) -> None:
-    """Let every dropout draw from the stream that a client has there after so many samples."""
+    """Set every dropout to the stream that a client has after the samples drawn before."""
     places = [module for module in model.modules() if isinstance(module, Dropout)]
     for place, module in enumerate(places):
         module.turns, module.stream = None, stream(seed, "dropout", place, client, before)
@@ -126,7 +134,7 @@ def _step_on_mean_gradient(
 
 
 def _average_local_models(server: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Vector:
-    """Let a copy of the server's model take each client's steps, and average the copies."""
+    """Train a copy of the server's model on each client, and average the copies."""
     algorithm = session.algorithm
     copies, counts, clients, losses = [], [], [], []
     for i, mine in enumerate(drawn):

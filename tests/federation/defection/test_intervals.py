@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from fedaccord.errors import InputError
-from fedaccord.federation.defection.curves import Proportion, clustered, mean_interval, wilson
+from fedaccord.federation.defection.intervals import Proportion, clustered, mean_interval, wilson
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""Intervals: how far a share or a mean seen in a few trials may be from the true one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord.errors import InputError
+
+# The lower and the upper end.
+Interval: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """A share seen in trials, and the interval that holds the true one with some confidence.
+
+    p: the share seen, NaN without trials.
+    low: the lower end of the interval.
+    high: the upper end.
+    trials: how many independent trials it was seen in.
+    """
+
+    p: float
+    low: float
+    high: float
+    trials: int
+
+    def __str__(self) -> str:
+        return "unknown" if not self.trials else f"{self.p:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    @property
+    def width(self) -> float:
+        """How wide the interval is."""
+        return self.high - self.low
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the share, the ends and the trials; a share that is not known as None."""
+        return {**asdict(self), "p": self.p if self.trials else None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Proportion:
+        """Return the proportion that to_dict wrote."""
+        p = math.nan if data["p"] is None else float(data["p"])
+        return cls(p, data["low"], data["high"], data["trials"])
+
+
+@dataclass(frozen=True)
+class KeptWorth:
+    """The worth of a kept sample, with the interval that holds the true one with 95 %.
+
+    value: kappa; NaN where sharing made no difference that could be measured.
+    low, high: the ends of the interval; infinite where the trials do not bound it.
+    trials: how many trials it is measured in.
+    """
+
+    value: float
+    low: float
+    high: float
+    trials: int
+
+    @property
+    def known(self) -> bool:
+        """Whether the trials bound it on both sides."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the worth as plain values; what is not known as None."""
+        ends = (("value", self.value), ("low", self.low), ("high", self.high))
+        known = {name: end if math.isfinite(end) else None for name, end in ends}
+        return {**known, "trials": self.trials}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KeptWorth:
+        """Return the worth that to_dict wrote."""
+        ends = (("value", math.nan), ("low", -math.inf), ("high", math.inf))
+        known = {n: end if data[n] is None else float(data[n]) for n, end in ends}
+        return cls(**known, trials=data["trials"])
+
+
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:
+    """Return Wilson's score interval for a share of independent trials.
+
+        |p - q| <= z * sqrt(q (1 - q) / n)      holds for the q in the interval
+
+    Unlike p +- z * sqrt(p (1 - p) / n) it stays within [0, 1], and says something when all
+    trials end alike.
+
+    successes: how many trials ended well.
+    trials: how many there were.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    if not 0 <= successes <= trials:
+        raise InputError(f"successes must be 0 to {trials}, the trials; got {successes}")
+    p = successes / trials if trials else math.nan
+    return _score_interval(p, trials, trials, confidence)
+
+
+def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
+    """Return an interval for a random client's share when each trial tries every client.
+
+    One trial's runs share their seed and their data, so their outcomes go together: 20 trials of
+    4 clients tell less than 80 trials would, in the worst case no more than 20. How much they
+    tell shows in the spread s of the trials' own shares: the overall share q has variance
+    s^2 / T, and as many independent outcomes n would have it with
+
+        q (1 - q) / n = s^2 / T
+
+    Wilson's interval is taken with this n, never below T (outcomes that are copies of each other)
+    nor above k T (independent ones). A few trials that happen to agree would promise too much:
+    so q and s are those of the trials and two more, one in which all clients succeed and one in
+    which none does.
+
+    outcomes: one row per trial, one column per client, true where it reached its goal.
+    confidence: how often such intervals hold the true share, nearly.
+    """
+    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
+    trials = len(table) if table.size else 0
+    if not trials:
+        return _score_interval(math.nan, 0, 0, confidence)
+    p = float(table.sum()) / table.size
+    shares = np.append(table.mean(axis=1), (1.0, 0.0))
+    q = float(shares.mean())
+    effective = trials * q * (1 - q) / float(shares.var(ddof=1))
+    return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Return Student's interval for the mean of what independent trials gave.
+
+        mean +- t * s / sqrt(n)
+
+    values: one per trial; fewer than two give no interval, but None.
+    confidence: how often such intervals hold the true mean, nearly.
+    """
+    from scipy.special import stdtrit
+
+    seen = np.asarray(values, dtype=np.float64)
+    if seen.size < 2:
+        return None
+    reach = float(stdtrit(seen.size - 1, (1 + confidence) / 2)) * float(seen.std(ddof=1))
+    middle = float(seen.mean())
+    return middle - reach / math.sqrt(seen.size), middle + reach / math.sqrt(seen.size)
+
+
+def _score_interval(p: float, n: float, trials: int, confidence: float) -> Proportion:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1; got {confidence!r}")
+    if n == 0:
+        return Proportion(p, 0.0, 1.0, trials)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # At the ends the formula gives exactly 0 and 1, and rounding must not.
+    low = 0.0 if p == 0 else max(0.0, middle - reach)
+    high = 1.0 if p == 1 else min(1.0, middle + reach)
+    return Proportion(p, low, high, trials)
