@@ -31,8 +31,8 @@ def test_lists_arrays_and_tensors_are_taken_alike() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"train": (np.zeros((0, 4)), [])}, "the training points of one are none at all"),
-        ({"validation": (np.zeros((0, 4)), [])}, "the validation points of one are none"),
+        ({"train": (np.zeros((0, 4)), [])}, "the training points of one are empty"),
+        ({"validation": (np.zeros((0, 4)), [])}, "the validation points of one are empty"),
         ({"train": (np.zeros((3, 4)), [0, 1])}, "need one row of inputs per label"),
         ({"train": (np.full((2, 4), np.nan), [0, 1])}, "not finite .row 0.: fill in missing"),
         ({"train": (np.zeros((2, 4)), [0.5, 1])}, "labels that are not whole numbers"),
@@ -69,9 +69,9 @@ def client(name: str, labels: list[int] | None = None, features: int = 4) -> Cli
         ([client("a"), client("b", features=5)], linear_model, "inputs of b have shape"),
         ([client("a"), client("b", [0, 3])], linear_model, "b has the label 3, and the model"),
         ([client("a", [-1, 0])], linear_model, "a has the label -1, and the model knows 3 classes"),
-        ([client("a")], lambda: nn.Linear(5, 3).double(), "the model does not take inputs"),
-        ([client("a")], nn.Linear(4, 3), "one model, of which every run would go on: give a func"),
-        ([client("a")], lambda: SHARED, "gives the same model twice: give a function"),
+        ([client("a")], lambda: nn.Linear(5, 3).double(), "the model does not accept inputs"),
+        ([client("a")], nn.Linear(4, 3), "every run would continue it: pass a func"),
+        ([client("a")], lambda: SHARED, "returns the same object twice: pass a function"),
         ([client("a")], lambda: nn.Flatten(0).double(), "one row of scores per input"),
     ],
 )

@@ -154,7 +154,7 @@ def test_who_brings_nothing_is_passed_off_as_satisfied_where_the_algorithm_says_
 def test_a_hook_that_forgets_to_return_the_state_is_named(hook):
     forgetful = type("Forgetful", (Scripted,), {hook: lambda self, *given: None})
     under_way = session(forgetful())
-    with pytest.raises(InputError, match=f"{hook} of Forgetful gave None; .* the next state"):
+    with pytest.raises(InputError, match=f"{hook} of Forgetful returned None; .* the next state"):
         record(under_way, [0, 0, 0]) if hook == "drew" else under_way.test(np.zeros(3))
 
 

@@ -189,7 +189,7 @@ def test_the_fingerprint_knows_all_that_deals_depend_on():
         ({"requirement": 1.2}, "the requirement of 100% hard must be an accuracy"),
         ({"mixtures": []}, "at least one client"),
         ({"points": float("nan")}, "must be a whole number; got nan"),
-        ({"model": two_columns}, "the model does not take inputs of shape"),
+        ({"model": two_columns}, "the model does not accept inputs of shape"),
         ({"weights": {"weight": np.zeros(3)}}, "the weights do not fit the model"),
     ],
 )
@@ -324,3 +324,46 @@ def test_four_real_hospitals_learn_together():
     # Guessing the commoner class is right in 55 % of all patients.
     assert history.final.mean() > 0.7
     assert not history.diverged
+
+
+def test_a_site_deals_no_more_points_than_asked_and_the_rest_are_further_points():
+    made = sites(most=[12, 99, 10], validation=0.5)
+    assert made.points.tolist() == [6, 5, 5]
+    # The second site has 9 points, fewer than it may deal.
+    assert made.count_further().tolist() == [8, 0, 30]
+    for trial in (0, 1):
+        further = made.further_indices(trial, 8)
+        for (learn, judge), own in zip(made.indices(trial), further, strict=True):
+            used = {*learn.tolist(), *judge.tolist()}
+            assert len(used) == len(learn) + len(judge)
+            assert not used & set(own.tolist())
+    members = [np.flatnonzero(made.data.sites == n) for n in range(3)]
+    assert set(made.further_indices(0, 30)[2].tolist()) <= set(members[2].tolist())
+
+
+def test_a_limit_that_no_site_reaches_changes_no_deal():
+    plain, limited = sites(), sites(most=10_000)
+    for trial in (0, 3):
+        for one, two in zip(plain.indices(trial), limited.indices(trial), strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    assert plain.fingerprint != sites(most=12).fingerprint
+
+
+def test_limits_of_sites_that_make_no_sense_are_refused():
+    with pytest.raises(InputError, match="3 sites need one number of points each; got 2"):
+        sites(most=[5, 6])
+    with pytest.raises(InputError, match="the points of"):
+        sites(most=0)
+
+
+def test_some_sites_of_a_data_set_are_kept_with_their_points():
+    whole = sites().data
+    name = whole.site_names[2]
+    some = whole.take_sites([name, whole.site_names[0]])
+    assert some.site_names == (whole.site_names[0], name)
+    assert np.array_equal(
+        some.inputs[some.sites == 1], whole.inputs[whole.sites == 2], equal_nan=True
+    )
+    assert len(some) == 60
+    with pytest.raises(InputError, match="has no site 'Nowhere'; its sites are"):
+        whole.take_sites(["Nowhere"])

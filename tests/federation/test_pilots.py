@@ -1,4 +1,4 @@
-"""Pilots: their design tells what it should, they are made once, and what is known counts."""
+"""Pilots are made once, and what is known counts."""
 
 import copy
 import math
@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from federation.made_up import MadeUpEngine
 from federation.small import blobs, linear_model, small_federation
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import FedAvg, Solo
@@ -17,108 +15,19 @@ from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import SiteDealer, set_goals
-from fedaccord.federation.pilots import (
-    check_budget,
-    pilot_design,
-    run_pilots,
-    usual_budget,
-)
+from fedaccord.federation.pilots import pilots_near, run_pilots
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.runs.trials import PILOTS, PLANNING
 from fedaccord.federation.training.loop import train
-
-SIZES = st.lists(st.integers(1, 500), min_size=1, max_size=20)
-
-
-# The design.
+from fedaccord.measurement.design import pilot_design, usual_budget
 
 
-@given(SIZES, st.integers(1, 120))
-def test_a_design_asks_for_no_more_than_there_is_and_never_for_nothing(sizes, budget):
-    design = np.array(pilot_design(sizes, budget=budget))
-    assert design.shape == (budget, len(sizes))
-    assert (design >= 0).all()
-    assert (design <= sizes).all()
-    assert design.any(axis=1).all()
-
-
-@given(SIZES, st.integers(1, 120), st.integers(1, 120))
-def test_a_larger_budget_begins_with_the_pilots_of_a_smaller(sizes, one, other):
-    few, many = (pilot_design(sizes, budget=budget) for budget in sorted((one, other)))
-    assert many[: len(few)] == few
-
-
-@pytest.mark.parametrize("clients", [1, 2, 4, 16])
-def test_a_whole_design_is_five_pilots_of_all_and_two_of_each(clients):
-    whole = 2 * clients + 5
-    sizes = [10_000 * (n + 1) for n in range(clients)]
-    parts = np.array(pilot_design(sizes, budget=whole)) / sizes
-    together = parts[np.ptp(parts, axis=1) < 1e-4]
-    if clients > 1:
-        assert len(together) == 5
-        assert len(np.unique(parts, axis=0)) == whole
-    for client in range(clients):
-        others = np.delete(parts, client, axis=1).min(axis=1, initial=1)
-        most = np.delete(parts, client, axis=1).max(axis=1, initial=0)
-        assert ((parts[:, client] == 0) & (others > 0.1)).any() or clients == 1
-        assert ((parts[:, client] >= 0.35) & (most < 0.11)).any() or clients == 1
-
-
-@pytest.mark.parametrize(("clients", "times"), [(4, 9), (16, 37)])
-def test_many_clients_repeat_their_design_and_few_go_on_at_other_levels(clients, times):
-    design = pilot_design([10_000] * clients, budget=2 * clients + 5 + times)
-    first, after = design[: 2 * clients + 5], design[2 * clients + 5 :]
-    repeated = [pilot in first for pilot in after]
-    assert all(repeated) if clients == 16 else sum(repeated) == 1
-
-
-def test_among_few_clients_each_is_piloted_alone_and_left_out_at_three_levels():
-    parts = np.array(pilot_design([10_000] * 4, budget=31)) / 10_000
-    for client in range(4):
-        others = np.delete(parts, client, axis=1)
-        alone = parts[(others == 0).all(axis=1), client]
-        without = others[(parts[:, client] == 0) & (others > 0).all(axis=1)]
-        assert sorted(alone) == [0.35, 0.5, 0.7]
-        assert sorted(without.mean(axis=1)) == pytest.approx([0.35, 0.5, 0.7])
-
-
-@pytest.mark.parametrize(("clients", "least"), [(2, 0.1), (4, 0.1), (16, 0.025), (40, 0.01)])
-def test_the_more_clients_the_less_each_brings_where_all_bring_little(clients, least):
-    """Four with a tenth, or forty with a hundredth: as many points in all."""
-    design = np.array(pilot_design([10_000] * clients, budget=2 * clients + 5)) / 10_000
-    together = np.sort(design[np.ptp(design, axis=1) < 1e-4][:, 0])
-    assert together[0] == pytest.approx(least, rel=0.01)
-    assert together[-1] == 1
-    if clients <= 4:
-        assert together.tolist() == [0.1, 0.2, 0.35, 0.6, 1]
-
-
-@pytest.mark.parametrize("clients", [2, 4, 16])
-def test_few_pilots_tell_every_client_from_the_others(clients):
-    """What a sample of each is worth can only be told if the contributions have full rank."""
-    for budget in range(clients + 3, 2 * clients + 6):
-        design = np.array(pilot_design([400] * clients, budget=budget))
-        assert np.linalg.matrix_rank(design) == clients
-
-
-def test_the_first_pilots_of_a_small_budget_span_the_most_and_the_least():
-    design = np.array(pilot_design([100] * 4, budget=3))
-    assert sorted(design[:, 0]) == [10, 35, 100]
-
-
-@pytest.mark.parametrize("budget", [0, -3, 2.5, True, "many", None, 10**7])
-def test_a_budget_is_a_number_of_runs(budget):
-    with pytest.raises(InputError, match="training runs"):
-        check_budget(budget)
-    with pytest.raises(InputError, match="training runs"):
-        pilot_design([10, 10], budget=budget)
-
-
-@pytest.mark.parametrize("points", [[], [10, 0]])
-def test_a_design_needs_clients_with_points(points):
-    with pytest.raises(InputError, match="have points"):
-        pilot_design(points, budget=5)
+def test_pilots_near_a_plan_ask_nothing_of_a_client_that_has_nothing():
+    near = np.array(pilots_near([40, 0, 7], [100, 0, 7], budget=30))
+    assert set(near[:, 0]) == {10, 40, 60}
+    assert not near[:, 1].any()
+    assert set(near[:, 2]) == {2, 7}
 
 
 # Runs that nobody trains.

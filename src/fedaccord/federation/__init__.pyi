@@ -1,12 +1,20 @@
 """The public names, each with the module that it is imported from when first asked for."""
 
+from .algorithms.afl import Afl as Afl
 from .algorithms.base import Algorithm as Algorithm
 from .algorithms.base import FedAvg as FedAvg
 from .algorithms.base import Solo as Solo
+from .algorithms.ditto import Ditto as Ditto
+from .algorithms.earned import Earned as Earned
+from .algorithms.fed_ce import FedCe as FedCe
+from .algorithms.fed_prox import FedProx as FedProx
 from .algorithms.hold_back import HoldBack as HoldBack
+from .algorithms.max_fl import MaxFl as MaxFl
 from .algorithms.mw_fed import MwFed as MwFed
 from .algorithms.mw_relief import RelievedMwFed as RelievedMwFed
+from .algorithms.on_demand import OnDemand as OnDemand
 from .algorithms.pledged import Pledged as Pledged
+from .algorithms.q_ffl import QFfl as QFfl
 from .algorithms.release import Release as Release
 from .clients import Client as Client
 from .clients import Federation as Federation
@@ -27,8 +35,8 @@ from .defection.audit import defection_curves as defection_curves
 from .defection.curves import DefectionAudit as DefectionAudit
 from .defection.curves import DefectionCurve as DefectionCurve
 from .defection.curves import DefectionLevel as DefectionLevel
-from .defection.curves import Proportion as Proportion
 from .defection.curves import Satisfaction as Satisfaction
+from .defection.intervals import Proportion as Proportion
 from .eqfed.result import Sought as Sought
 from .eqfed.result import Verified as Verified
 from .eqfed.search import Seeking as Seeking

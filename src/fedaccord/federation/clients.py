@@ -1,4 +1,4 @@
-"""Who trains together: clients with their data and their goals, and the model they start from."""
+"""Federations: clients with their samples and goals, and the model they start from."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ Weights: TypeAlias = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Client:
-    """A member of a federation: its points, its validation set and the accuracy it wants.
+    """A member of a federation: its samples, its validation set and its goal.
 
-    name: what it is called; random draws are tied to it, so renaming changes them.
-    train: inputs and labels (arrays or tensors), the points it may bring.
+    name: its name; random draws depend on it, so renaming changes them.
+    train: inputs and labels (arrays or tensors), the samples it can give.
     validation: inputs and labels on which its accuracy is measured.
     requirement: mu, the accuracy it wants, above 0 and at most 1.
+    scored: further inputs and labels of the same distribution, on which audits can judge the final
+        model. No algorithm sees them; None for none.
     """
 
     name: str
@@ -41,28 +43,39 @@ class Client:
     validation_inputs: Tensor
     validation_labels: Tensor
     requirement: float
+    scored_inputs: Tensor | None
+    scored_labels: Tensor | None
 
-    def __init__(self, name: str, train: Points, validation: Points, requirement: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        train: Points,
+        validation: Points,
+        requirement: Any,
+        scored: Points | None = None,
+    ) -> None:
         # A frozen dataclass is filled through its dict.
         own = vars(self)
         own["name"] = str(name)
         if not self.name.strip():
-            raise InputError("a client has no name; give every client one")
+            raise InputError("a client has no name; name every client")
         own["inputs"], own["labels"] = _read_points(train, f"the training points of {name}")
         own["validation_inputs"], own["validation_labels"] = _read_points(
             validation, f"the validation points of {name}"
         )
-        if self.inputs.shape[1:] != self.validation_inputs.shape[1:]:
-            raise InputError(
-                f"{self.name} trains on inputs of shape {tuple(self.inputs.shape[1:])} and is "
-                f"validated on {tuple(self.validation_inputs.shape[1:])}; give both the same shape"
-            )
+        self._check_shape("validation_inputs", "validated")
         if not (isinstance(requirement, int | float | np.number) and 0 < requirement <= 1):
             raise InputError(
                 f"the requirement of {self.name} must be an accuracy above 0 and at most 1; got "
                 f"{requirement!r}"
             )
         own["requirement"] = float(requirement)
+        own["scored_inputs"], own["scored_labels"] = None, None
+        if scored is not None:
+            own["scored_inputs"], own["scored_labels"] = _read_points(
+                scored, f"the scored samples of {name}"
+            )
+            self._check_shape("scored_inputs", "scored")
 
     def __repr__(self) -> str:
         return (
@@ -70,9 +83,18 @@ class Client:
             f"validate, requirement {self.requirement:g})"
         )
 
+    def _check_shape(self, name: str, what: str) -> None:
+        """Raise an InputError at inputs whose shape differs from that of the training inputs."""
+        shapes = [tuple(getattr(self, one).shape[1:]) for one in ("inputs", name)]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"{self.name} trains on inputs of shape {shapes[0]} and is {what} on "
+                f"{shapes[1]}; give both the same shape"
+            )
+
     @property
     def points(self) -> int:
-        """How many points it could bring."""
+        """How many samples it could give."""
         return len(self.labels)
 
     def replace(self, **values: Any) -> Client:
@@ -83,10 +105,11 @@ class Client:
 
     def with_type(self, kind: torch.dtype) -> Client:
         """Return the client with inputs of a floating-point type."""
-        if self.inputs.dtype == self.validation_inputs.dtype == kind:
+        names = ("inputs", "validation_inputs", "scored_inputs")
+        given = {name: tensor for name in names if (tensor := getattr(self, name)) is not None}
+        if all(tensor.dtype == kind for tensor in given.values()):
             return self
-        names = ("inputs", "validation_inputs")
-        return self.replace(**{name: getattr(self, name).to(kind) for name in names})
+        return self.replace(**{name: tensor.to(kind) for name, tensor in given.items()})
 
 
 def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
@@ -103,7 +126,7 @@ def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
             f"{tuple(inputs.shape)} and labels of shape {tuple(labels.shape)}"
         )
     if len(labels) == 0:
-        raise InputError(f"{what} are none at all; give it data, or leave the client out")
+        raise InputError(f"{what} are empty; add samples, or leave the client out")
     if labels.is_floating_point() and not bool((labels == labels.round()).all()):
         raise InputError(
             f"{what} have labels that are not whole numbers; number the classes from 0"
@@ -120,7 +143,7 @@ def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
 
 
 def _own_tensor(values: Any) -> Tensor:
-    """Copy numbers into a tensor, so that later changes of theirs do not reach the client."""
+    """Copy numbers into a tensor, so that later changes of the original do not reach the client."""
     if isinstance(values, Tensor):
         return values.detach().clone()
     return torch.from_numpy(np.array(values, order="C"))
@@ -130,9 +153,9 @@ def _own_tensor(values: Any) -> Tensor:
 class Federation:
     """Clients, and the model they train together.
 
-    clients: with names of their own.
-    model: makes a new model, an nn.Module that gives each input a score per class. Inputs are
-        given to it in the type of its parameters.
+    clients: with different names.
+    model: a function that makes a new model, an nn.Module that returns a score per class for each
+        input. Inputs are converted to the type of its parameters.
     weights: the parameters to start from, by name (pre-trained); else the model's own.
     """
 
@@ -157,7 +180,7 @@ class Federation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the clients are called."""
+        """The clients' names."""
         return tuple(client.name for client in self.clients)
 
     @property
@@ -167,7 +190,7 @@ class Federation:
 
     @property
     def points(self) -> Counts:
-        """How many points each client could bring."""
+        """How many samples each client could give."""
         return frozen(np.array([client.points for client in self.clients], dtype=np.int64))
 
     def replace(self, clients: Sequence[Client]) -> Federation:
@@ -179,11 +202,11 @@ class Federation:
         return self.replace([self.clients[position]])
 
     def deal(self, trial: int) -> Federation:
-        """Return the federation of a trial: always itself, since its clients' points are given."""
+        """Return the federation of a trial: always itself, as its clients' samples are fixed."""
         return self
 
     def start(self) -> nn.Module:
-        """Make the model everybody starts from; without weights, the torch generator decides."""
+        """Make the model that all clients start from; torch's generator replaces absent weights."""
         model = self.model()
         if self.weights is not None:
             state = {name: torch.as_tensor(np.array(v)) for name, v in self.weights.items()}
@@ -196,13 +219,16 @@ class Federation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all that a run depends on: points, goals, model and weights."""
+        """A digest of all that a run depends on: samples, goals, model and weights.
+
+        Scored samples are left out: no run depends on them.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = self.start()
         digest = hashlib.sha256(repr(model).encode())
         if dropouts(model):
-            # As they came out before each client had masks of its own, they come out no more.
+            # Scores from before clients had their own masks cannot be made again.
             digest.update(b"masks by client")
         for client in self.clients:
             digest.update(repr((client.name, client.requirement)).encode())
@@ -236,25 +262,27 @@ class Federation:
             if client.inputs.shape[1:] != shape:
                 raise InputError(
                     f"inputs of {client.name} have shape {tuple(client.inputs.shape[1:])}, those "
-                    f"of {self.clients[0].name} {tuple(shape)}; give all the same shape"
+                    f"of {self.clients[0].name} {tuple(shape)}; use one shape for all"
                 )
 
     def _check_factory(self) -> None:
-        """Raise an InputError at a model that would carry what one run learnt into the next."""
-        remedy = "give a function that makes a new model each time, such as lambda: MyModel()"
+        """Raise an InputError if one run's model would be carried into the next."""
+        remedy = "pass a function that makes a new model each time, such as lambda: MyModel()"
         if isinstance(self.model, nn.Module):
-            raise InputError(f"the model is one model, of which every run would go on: {remedy}")
+            raise InputError(
+                f"the model is a single object, and every run would continue it: {remedy}"
+            )
         with torch.random.fork_rng(devices=[]):
             one, other = self.model(), self.model()
         if one is other:
-            raise InputError(f"the model function gives the same model twice: {remedy}")
+            raise InputError(f"the model function returns the same object twice: {remedy}")
         kinds = {p.dtype for p in one.parameters() if p.is_floating_point()}
         if len(kinds) == 1:
             fitting = tuple(client.with_type(*kinds) for client in self.clients)
             vars(self)["clients"] = fitting
 
     def _check_model(self) -> None:
-        """Raise an InputError at a model that does not take the inputs or know every label."""
+        """Raise an InputError if the model does not accept the inputs or lacks a label."""
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             model = self.start().eval()
             first = self.clients[0].inputs[:1]
@@ -263,15 +291,17 @@ class Federation:
             except (RuntimeError, ValueError, IndexError) as error:
                 detail = " ".join(str(error).split())
                 raise InputError(
-                    f"the model does not take inputs of shape {tuple(first.shape[1:])} and type "
+                    f"the model does not accept inputs of shape {tuple(first.shape[1:])} and type "
                     f"{str(first.dtype).removeprefix('torch.')}: {detail}"
                 ) from None
         if not isinstance(scores, Tensor) or scores.ndim != 2 or len(scores) != 1:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise InputError(f"the model must give one row of scores per input; it gives {got}")
+            raise InputError(f"the model must return one row of scores per input; it returns {got}")
         classes = scores.shape[1]
         for client in self.clients:
-            for labels in (client.labels, client.validation_labels):
+            for labels in (client.labels, client.validation_labels, client.scored_labels):
+                if labels is None:
+                    continue
                 low, high = int(labels.min()), int(labels.max())
                 if low < 0 or high >= classes:
                     raise InputError(

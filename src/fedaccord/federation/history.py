@@ -1,7 +1,7 @@
 """What happens in a run of training, round by round and client by client.
 
-`History` is what comes of a run, and `Session` the account that every loop keeps while it lasts,
-here and under Flower. Nothing here needs torch.
+`History` is the record of a finished run. `Session` is the record that every loop, here and under
+Flower, keeps while it runs. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -19,28 +19,47 @@ from fedaccord._checks import Vector, frozen
 from fedaccord._display import Displayed
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm, Counts, Update
+from fedaccord.federation.defection.tactic import Tactic
 
 COLUMNS = ("round", "client", "samples", "unique", "loss", "accuracy")
 
 
+@dataclass(frozen=True)
+class WentOn:
+    """The accuracies of clients that went on alone when training had ended.
+
+    They are measured on what the run is judged by: scored samples, or else validation samples.
+
+    given: of each client with the samples that it gave; NaN for those that did not go on.
+    kept: the same with all samples that it has.
+    """
+
+    given: Vector
+    kept: Vector
+
+
 @dataclass(frozen=True, eq=False)
 class History(Displayed):
-    """One run of training: arrays of one row a round and one column a client.
+    """One run of training: arrays with one row per round and one column per client.
 
     clients: the clients' names.
     requirements: the accuracy each wants, mu.
-    contributions: how many of its own points each brought, theta.
+    contributions: how many of its samples each gave, theta.
     algorithm: every setting of the algorithm.
     seed: of the run.
-    samples: how many samples each client drew in each round.
-    unique: how many different points each had used by then.
-    loss: the mean loss over the samples drawn, NaN where none were.
+    samples: the draws of each client in each round.
+    unique: how many different samples each had used by then.
+    loss: the mean loss over the draws, NaN where there were none.
     accuracy: on the whole validation set, NaN in rounds without an evaluation.
     diverged: whether a loss was not finite; training stops there.
     seconds: how long it took.
     weights: the model's parameters after the last round, by name; none where clients trained alone.
-    checkpoints: the parameters with which clients left before the end, by client; from then on
-        accuracy has what each left with.
+    checkpoints: the parameters with which clients left before the end, or that were the last they
+        were sent, by client; from then on accuracy has what each has.
+    scored: the accuracy of each client's final model on its scored points, NaN where training
+        diverged before the client left; None where clients have no scored points.
+    went_on: the accuracies of clients that went on alone, if any did.
+    tactic: what some clients did beyond giving less; None for nothing.
     """
 
     clients: tuple[str, ...]
@@ -56,6 +75,9 @@ class History(Displayed):
     seconds: float
     weights: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict, repr=False)
+    scored: Vector | None = None
+    went_on: WentOn | None = None
+    tactic: Tactic | None = None
 
     def __repr__(self) -> str:
         state = "diverged" if self.diverged else f"{int(self.satisfied.sum())} satisfied"
@@ -68,21 +90,26 @@ class History(Displayed):
     def final(self) -> Vector:
         """The accuracies at the last evaluation.
 
-        After training diverged NaN, but of who had left before: it has what it left with.
+        NaN after training diverged, except for clients that had left before.
         """
         return np.asarray(self.accuracy[-1])
 
     @property
     def satisfied(self) -> NDArray[np.bool_]:
-        """Who has its accuracy at the last evaluation, or left with it before training diverged."""
+        """Which clients reach their goals at the last evaluation, or left having reached them."""
         return np.asarray(self._reached[-1])
 
     @property
-    def first_passage(self) -> Counts:
-        """The first evaluation, by its round, at which each client had its accuracy; 0 for never.
+    def scored_satisfied(self) -> NDArray[np.bool_] | None:
+        """Which clients reach their accuracy on their scored points; None without such points."""
+        return None if self.scored is None else np.asarray(self.scored >= self.requirements)
 
-        Only every `evaluate_every`-th round and the last count, even where an algorithm looks
-        more often for its own purposes: who is looked at more often passes by chance more often.
+    @property
+    def first_passage(self) -> Counts:
+        """The round of the first evaluation at which each client reached its goal; 0 for never.
+
+        Only every `evaluate_every`-th round and the last count, even if an algorithm tests goals
+        more often: a client that is tested more often passes by chance more often.
         """
         rounds = np.arange(1, len(self.accuracy) + 1)
         common = rounds % self.algorithm.get("evaluate_every", 1) == 0
@@ -109,7 +136,7 @@ class History(Displayed):
                 )
 
     def save(self, path: str | Path) -> None:
-        """Write the rows as CSV, replacing the file in one step; what is not known stays empty."""
+        """Write the rows as CSV, replacing the file in one step; unknown values stay empty."""
         from fedaccord._io.table import write_table
 
         write_table(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
@@ -129,6 +156,7 @@ class History(Displayed):
             "unique": self.unique.tolist(),
             "loss": self.loss.tolist(),
             "accuracy": self.accuracy.tolist(),
+            **({} if self.scored is None else {"scored": self.scored.tolist()}),
             "seconds": self.seconds,
         }
 
@@ -142,6 +170,7 @@ class History(Displayed):
             padded = [np.pad(c, ((0, rounds - len(c)), (0, 0)), **padding) for c in columns]
             return np.concatenate(padded, axis=1)
 
+        scores = [part.scored for part in parts if part.scored is not None]
         return cls(
             clients=tuple(name for part in parts for name in part.clients),
             requirements=np.concatenate([part.requirements for part in parts]),
@@ -154,15 +183,16 @@ class History(Displayed):
             accuracy=join("accuracy", constant_values=np.nan),
             diverged=any(part.diverged for part in parts),
             seconds=sum(part.seconds for part in parts),
+            scored=np.concatenate(scores) if len(scores) == len(parts) else None,
         )
 
 
 class Session:
     """A run of an algorithm, from its first round to its history.
 
-    algorithm: who draws how much, who may leave, and when it ends.
+    algorithm: how much each client draws, which clients may leave, and when training ends.
     names: the clients'.
-    contributions: how many points each client brings; who brings none is asked for none.
+    contributions: how many samples each client gives; nothing is drawn from one that gives none.
     requirements: the accuracy each wants.
     seed: of the run.
     """
@@ -182,7 +212,7 @@ class Session:
         self.requirements = requirements
         self.seed = seed
         self.state = algorithm.begin(contributions)
-        # Who has left with the model as it was then, and the accuracy it left with.
+        # Which clients have left with the model of that time, and their accuracies then.
         self.left = frozen(np.zeros(len(self.names), dtype=bool))
         self._kept = np.full(len(self.names), np.nan)
         self._rows: list[tuple[Counts, Counts, Vector, Vector]] = []
@@ -200,28 +230,36 @@ class Session:
         return self._rows[-1][-1]
 
     @property
+    def brought(self) -> Counts:
+        """How many different points each client may be asked for now: what is called included."""
+        called = self.algorithm.called(self.state)
+        return self.contributions if called is None else self.contributions + called
+
+    @property
     def ended(self) -> bool:
         """Whether training is over before its last round."""
         return bool(self.algorithm.ended(self.state))
 
     def allot(self) -> Counts:
-        """Ask the algorithm for a round's samples, and see to it that they are counts."""
-        algorithm, brought = self.algorithm, self.contributions
+        """Return the algorithm's draws for a round, and check that they are counts."""
+        algorithm, brought = self.algorithm, self.brought
         counts = np.asarray(algorithm.allot(self.state))
         if counts.shape != brought.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
             raise InputError(
-                f"allot of {algorithm.name} must give {len(brought)} whole numbers of zero or "
+                f"allot of {algorithm.name} must return {len(brought)} whole numbers of zero or "
                 f"more, one per client; got {counts.tolist()}"
             )
         if (counts > MOST_SAMPLES).any():
             raise InputError(
                 f"allot of {algorithm.name} gives a client {int(counts.max()):,} samples in one "
-                f"round; let it be at most {MOST_SAMPLES:,}"
+                f"round; the most is {MOST_SAMPLES:,}"
             )
-        return np.where((brought > 0) & ~self.left, counts, 0).astype(np.int64)
+        # Who was sent the model no more may be asked for what it owes, and so come back.
+        asked = (brought > 0) & (~self.left | algorithm.withholds)
+        return np.where(asked, counts, 0).astype(np.int64)
 
     def combine(self, updates: Sequence[Update], counts: Counts, clients: Sequence[int]) -> Update:
-        """Ask the algorithm for one update out of the clients'.
+        """Return one update made of the clients' updates by the algorithm.
 
         updates: of those that drew samples.
         counts: how many each drew.
@@ -229,30 +267,45 @@ class Session:
         """
         return self.algorithm.combine(self.state, updates, counts, np.asarray(clients))
 
+    def hear(self, losses: Vector) -> None:
+        """Let the algorithm know each client's mean loss under the present model."""
+        if self.algorithm.hears:
+            self._move_to(self.algorithm.heard(self.state, losses), "heard")
+
     def record_round(self, samples: Counts, unique: Counts, losses: Vector) -> None:
-        """Begin a round's row with its samples, the different points so far, and its losses."""
+        """Start a round's row with its draws, the different samples so far, and its losses."""
         self._move_to(self.algorithm.drew(self.state, samples), "drew")
+        self._move_to(self.algorithm.delivered(self.state, unique), "delivered")
         self._rows.append((samples, unique, losses, np.full(len(self.names), np.nan)))
 
     def record_accuracies(self, accuracies: Vector) -> None:
-        """Complete the row with the accuracies; who has left has the one it left with."""
+        """Complete the row with accuracies; a client that left keeps the one it left with."""
         self.accuracies[:] = self._measured(accuracies)
 
     def record_divergence(self) -> None:
-        """Complete the row where training diverged: who left has what it left with."""
+        """Complete the row where training diverged; a client that left keeps its accuracy."""
         self._diverged = True
         self.accuracies[:] = self._kept
 
     def test(self, accuracies: Vector) -> NDArray[np.intp]:
-        """Let the algorithm react to a goal test; return who leaves with the present model.
+        """Update the algorithm's state after a goal test; return which clients leave now.
 
         accuracies: what each client was found to have, NaN where that is not known.
         """
-        # Who brings nothing is passed off as satisfied, for more cannot be asked of it.
+        # A client without samples is reported as satisfied: it cannot give more.
         passed_off = self.algorithm.passes_off_idle & (self.contributions == 0)
         wanting = np.where(passed_off, np.inf, self._measured(accuracies))
         following = self.algorithm.weights(self.state, wanting, self.requirements)
         self._move_to(following, "weights")
+        leaving = self.part()
+        self.keep(leaving, accuracies[leaving])
+        return leaving
+
+    def part(self) -> NDArray[np.intp]:
+        """Ask the algorithm who has left; return who leaves now.
+
+        Who is back, if an algorithm lets clients come back, has the common model again.
+        """
         given = self.algorithm.left(self.state)
         left = np.zeros_like(self.left) if given is None else np.asarray(given)
         if left.shape != self.left.shape or left.dtype != np.bool_:
@@ -261,10 +314,13 @@ class Session:
                 f"{len(self.left)} clients, or give None; got {given!r}"
             )
         leaving = np.flatnonzero(left & ~self.left)
-        # Nobody returns.
-        self.left = frozen(self.left | left)
-        self._kept[leaving] = accuracies[leaving]
+        self.left = frozen(left if self.algorithm.withholds else self.left | left)
+        self._kept[~self.left] = np.nan
         return leaving
+
+    def keep(self, clients: NDArray[np.intp], accuracies: Vector) -> None:
+        """Note the accuracies of the models with which clients left."""
+        self._kept[clients] = accuracies
 
     def history(
         self,
@@ -280,6 +336,8 @@ class Session:
             raise FedaccordError("no round has been trained yet, so there is no history")
         columns = zip(*self._rows, strict=True)
         samples, unique, loss, accuracy = (frozen(np.array(column)) for column in columns)
+        # A client that came back has the common model again.
+        away = {name for name, left in zip(self.names, self.left, strict=True) if left}
         return History(
             clients=self.names,
             requirements=frozen(self.requirements),
@@ -293,7 +351,7 @@ class Session:
             diverged=self._diverged,
             seconds=time.perf_counter() - self._started,
             weights=dict(weights or {}),
-            checkpoints=dict(checkpoints or {}),
+            checkpoints={n: kept for n, kept in (checkpoints or {}).items() if n in away},
         )
 
     def _measured(self, accuracies: Vector) -> Vector:
@@ -302,6 +360,6 @@ class Session:
     def _move_to(self, state: object, hook: str) -> None:
         if state is None:
             raise InputError(
-                f"{hook} of {self.algorithm.name} gave None; let it return the next state"
+                f"{hook} of {self.algorithm.name} returned None; it must return the next state"
             )
         self.state = state

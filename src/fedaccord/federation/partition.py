@@ -1,4 +1,4 @@
-"""From a pool of points, or from sites, to a federation: every trial deals anew."""
+"""From a pool of samples, or from sites, to a federation: every trial has its own partition."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedaccord._checks import Indices, Vector, as_numbers, check_choice, frozen
-from fedaccord.errors import InputError
+from fedaccord._checks import Indices, Vector, as_numbers, check_choice, check_whole, frozen
+from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.data.dataset import Dataset, Preparation
@@ -28,7 +28,7 @@ HALVES = ("first", "second")
 MIXTURES = (1.0, 0.9, 0.1, 0.0)
 
 
-class _Dealing:
+class Dealing:
     """What both dealers do with the places of points that they deal."""
 
     names: tuple[str, ...]
@@ -40,27 +40,49 @@ class _Dealing:
         """Return the places of every client's training and validation points."""
         raise NotImplementedError
 
+    def count_further(self) -> Counts:
+        """Return how many further points of its distribution the data have for each client."""
+        raise NotImplementedError
+
+    def further_indices(self, trial: int, count: int) -> list[Indices]:
+        """Return the places of further points of each client's distribution.
+
+        Nobody trains or validates on them in this trial. Two clients may have some in common,
+        since they are only looked at.
+
+        trial: which one, from 0.
+        count: how many for each client, at most what `count_further` says.
+        """
+        raise NotImplementedError
+
     @property
     def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
         """The data, how many points are hard, and all options that the deals depend on."""
         raise NotImplementedError
 
-    def deal(self, trial: int) -> Federation:
-        """Return the federation of a trial, the same whenever it is asked for.
+    def deal(self, trial: int, *, scored: int = 0) -> Federation:
+        """Return the federation of a trial, always the same for a trial.
 
         trial: which one, from 0.
+        scored: on how many further points each client's final model is to be judged; what clients
+            train and validate on does not depend on it.
         """
         data, dealt = self._parts[0], self.indices(trial)
+        further: list[Indices] | None = None
+        if scored:
+            further = self.further_indices(trial, scored)
+            check_apart(dealt, further, self.names)
         training = np.concatenate([train for train, _ in dealt])
         preparation = Preparation.fit(data.inputs[training], data.columns)
 
         def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
             return preparation.apply(data.inputs[places]), data.labels[places]
 
-        everyone = zip(self.names, self.requirements, dealt, strict=True)
+        looked_at = [None] * len(dealt) if further is None else [points(own) for own in further]
+        everyone = zip(self.names, self.requirements, dealt, looked_at, strict=True)
         clients = [
-            Client(name, points(train), points(validation), float(requirement))
-            for name, requirement, (train, validation) in everyone
+            Client(name, points(train), points(validation), float(requirement), own)
+            for name, requirement, (train, validation), own in everyone
         ]
         return Federation(clients, self.model, weights=self.weights)
 
@@ -74,7 +96,7 @@ class _Dealing:
 
 
 @dataclass(frozen=True, eq=False)
-class Dealer(_Dealing):
+class Dealer(Dealing):
     """Deals every trial's clients fresh points from a pool of hard and a pool of easy ones.
 
     No point is dealt twice in a trial. Only the two pools are kept, as they were read.
@@ -192,6 +214,30 @@ class Dealer(_Dealing):
             dealt.append((own[held_out:], own[:held_out]))
         return dealt
 
+    def count_further(self) -> Counts:
+        """Return how many further points of its mixture the pools have for each client."""
+        dealt = int(self._hard_counts.sum())
+        hard, easy = len(self.hard) - dealt, len(self.easy) - int(self.sizes.sum()) + dealt
+        sizes = np.arange(hard + easy + 1)
+
+        def most(mixture: float) -> int:
+            of_hard = np.rint(mixture * sizes)
+            # Both counts grow with the size, so whatever fits is a first part.
+            return int(sizes[(of_hard <= hard) & (sizes - of_hard <= easy)].max())
+
+        return np.array([most(mixture) for mixture in self.mixtures])
+
+    def further_indices(self, trial: int, count: int) -> list[Indices]:
+        """Return the places of further points, hard and easy in each client's mixture."""
+        dealt = np.concatenate([places for both in self.indices(trial) for places in both])
+        hard, easy = (np.setdiff1d(pool, dealt) for pool in (self.hard, self.easy))
+        found = []
+        for n, mixture in enumerate(self.mixtures):
+            random, of_hard = stream(self.seed, "scored", trial, n), round(mixture * count)
+            own = (random.permutation(hard)[:of_hard], random.permutation(easy)[: count - of_hard])
+            found.append(np.concatenate(own))
+        return found
+
     @property
     def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
         options = (self.mixtures, self.validation, self.seed, self.sizes.tolist())
@@ -199,8 +245,8 @@ class Dealer(_Dealing):
 
 
 @dataclass(frozen=True, eq=False)
-class SiteDealer(_Dealing):
-    """Makes every site a client; every trial splits each site's points anew.
+class SiteDealer(Dealing):
+    """Makes every site a client; every trial splits each site's samples again.
 
     Classes are split in proportion. Medians and scales are those of all sites' training points
     together, which a real federation would have to share.
@@ -211,6 +257,8 @@ class SiteDealer(_Dealing):
     model: makes a new model.
     weights: the parameters to start from; None for the model's own.
     seed: of all splits.
+    most: how many points of each site are dealt, for training and validation together, at most;
+        one for all or one each. All of them where left out. The others are further points.
     """
 
     data: Dataset = field(repr=False)
@@ -220,6 +268,7 @@ class SiteDealer(_Dealing):
     model: ModelMaker = field(repr=False)
     weights: Weights | None = field(repr=False)
     seed: int
+    most: tuple[int, ...] | None = None
 
     def __init__(
         self,
@@ -230,6 +279,7 @@ class SiteDealer(_Dealing):
         requirement: float | Sequence[float] = 0.7,
         weights: Weights | None = None,
         seed: int = 0,
+        most: int | Sequence[int] | None = None,
     ) -> None:
         if data.sites is None:
             raise InputError(
@@ -245,10 +295,26 @@ class SiteDealer(_Dealing):
             model=model,
             weights=weights,
             seed=seed,
+            most=None if most is None else self._read_most(most, data.site_names),
         )
-        for name, members in zip(self.names, self._members, strict=True):
-            check_divisible(name, len(members))
+        for name, count in zip(self.names, self._dealt, strict=True):
+            check_divisible(name, count)
         self.deal(0)
+
+    @staticmethod
+    def _read_most(most: int | Sequence[int], names: tuple[str, ...]) -> tuple[int, ...]:
+        given = [most] * len(names) if isinstance(most, int) else list(most)
+        if len(given) != len(names):
+            raise InputError(f"{len(names)} sites need one number of points each; got {len(given)}")
+        return tuple(
+            check_whole(f"the points of {n}", m) for n, m in zip(names, given, strict=True)
+        )
+
+    @cached_property
+    def _dealt(self) -> list[int]:
+        """How many points of each site are dealt."""
+        sizes = [len(members) for members in self._members]
+        return sizes if self.most is None else [*map(min, sizes, self.most)]
 
     @cached_property
     def _members(self) -> list[Indices]:
@@ -257,25 +323,37 @@ class SiteDealer(_Dealing):
     @property
     def points(self) -> Counts:
         """How many training points each site has."""
-        sizes = [len(members) for members in self._members]
+        sizes = self._dealt
         return frozen(np.array([n - validation_points(n, self.validation) for n in sizes]))
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
         """Return the places of every site's training and validation points."""
-        dealt = []
-        for name, members in zip(self.names, self._members, strict=True):
-            random = stream(self.seed, "deal", trial, name)
-            order = members[_spread(self.data.labels[members], random)]
-            held_out = validation_points(len(members), self.validation)
-            dealt.append((random.permutation(order[held_out:]), order[:held_out]))
-        return dealt
+        return [self._split(trial, site)[:2] for site in range(len(self.names))]
+
+    def _split(self, trial: int, site: int) -> tuple[Indices, Indices, Indices]:
+        """Return the places of a site's training, validation and further points."""
+        members, count = self._members[site], self._dealt[site]
+        random = stream(self.seed, "deal", trial, self.names[site])
+        order = members[_spread(self.data.labels[members], random)]
+        held_out = validation_points(count, self.validation)
+        return random.permutation(order[held_out:count]), order[:held_out], order[count:]
+
+    def count_further(self) -> Counts:
+        """Return how many points each site has that are not dealt."""
+        counts = zip(self._members, self._dealt, strict=True)
+        return np.array([len(members) - dealt for members, dealt in counts], dtype=np.int64)
+
+    def further_indices(self, trial: int, count: int) -> list[Indices]:
+        """Return the places of further points of each site."""
+        return [self._split(trial, site)[2][:count] for site in range(len(self.names))]
 
     @property
     def _parts(self) -> tuple[Dataset, int, tuple[Any, ...]]:
-        return self.data, 0, (self.validation, self.seed)
+        most = () if self.most is None else (self.most,)
+        return self.data, 0, (self.validation, self.seed, *most)
 
 
-class _ChangedSource:
+class ChangedSource:
     """A source whose clients are those of another, changed by `change`.
 
     source: a federation, or what deals one to each trial.
@@ -288,11 +366,11 @@ class _ChangedSource:
         self.points = source.points
         parts = repr((source.fingerprint, *what))
         self.fingerprint = hashlib.sha256(parts.encode()).hexdigest()
-        self._source = source
+        self.source = source
 
     def deal(self, trial: int) -> Federation:
         """Return the federation of a trial, with its clients changed."""
-        whole = self._source.deal(trial)
+        whole = self.source.deal(trial)
         return whole.replace([self.change(n, client) for n, client in enumerate(whole.clients)])
 
     def change(self, position: int, client: Client) -> Client:
@@ -300,7 +378,7 @@ class _ChangedSource:
         raise NotImplementedError
 
 
-class Halved(_ChangedSource):
+class Halved(ChangedSource):
     """A source whose clients are measured on one half of their validation points.
 
     Whatever is chosen because accuracies came out well has had luck among its reasons; points that
@@ -335,7 +413,7 @@ class Halved(_ChangedSource):
         return client.replace(**{name: getattr(client, name)[rows] for name in names})
 
 
-class _WithGoals(_ChangedSource):
+class _WithGoals(ChangedSource):
     """A source of a user's own, with other goals."""
 
     def __init__(self, source: Source, goals: Vector) -> None:
@@ -358,7 +436,7 @@ def set_goals(source: Source, goals: Vector) -> Source:
     changed = _WithGoals(source, frozen(np.array(goals, dtype=float)))
     if isinstance(source, Federation):
         return changed.deal(0)
-    if isinstance(source, _Dealing):
+    if isinstance(source, Dealing):
         dealer = copy.copy(source)
         vars(dealer).pop("fingerprint", None)
         vars(dealer)["requirements"] = changed.requirements
@@ -366,8 +444,26 @@ def set_goals(source: Source, goals: Vector) -> Source:
     return changed
 
 
-def deals_anew(source: Source, one: int, other: int) -> bool:
-    """Return whether a source deals different points to two trials."""
+def check_apart(
+    dealt: Sequence[tuple[Indices, Indices]], further: Sequence[Indices], names: Sequence[str]
+) -> None:
+    """Raise a FedaccordError if a client is to be judged on a point that anybody uses.
+
+    dealt: the places of every client's training and validation points.
+    further: the places of the points that each client is to be judged on.
+    names: the clients'.
+    """
+    used = np.concatenate([places for both in dealt for places in both])
+    for name, own in zip(names, further, strict=True):
+        if len(np.intersect1d(own, used)) or len(np.unique(own)) < len(own):
+            raise FedaccordError(
+                f"{name} would be judged on a point that is used in training or validation, or "
+                "that comes twice; this is a fault of the dealer"
+            )
+
+
+def varies_by_trial(source: Source, one: int, other: int) -> bool:
+    """Return whether a source has different partitions in two trials."""
     if isinstance(source, Federation):
         return False
     return source.deal(one).fingerprint != source.deal(other).fingerprint
@@ -393,7 +489,7 @@ def mixture_names(mixtures: Sequence[float]) -> tuple[str, ...]:
 
 
 def validation_points(size: int, part: float) -> int:
-    """Return how many of so many points are for validation: at least one, and not all."""
+    """Return how many samples are for validation: at least one, and not all."""
     return min(max(1, round(part * size)), size - 1)
 
 

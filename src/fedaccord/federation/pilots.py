@@ -6,12 +6,10 @@ common is what their contributions have. No audit counts them.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,52 +23,20 @@ from fedaccord.federation.partition import Dealer, SiteDealer, read_each, set_go
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
-from fedaccord.federation.runs.trials import AIMED, MOST_PILOTS, PILOTS, UNCOUNTED
+from fedaccord.federation.runs.trials import AIMED, PILOTS, UNCOUNTED
 from fedaccord.federation.training.rng import stream
+from fedaccord.measurement.design import (
+    REPEATS,
+    check_budget,
+    take_parts,
+    usual_budget,
+    whole_design,
+)
+from fedaccord.measurement.design import pilot_design as pilot_design
 from fedaccord.measurement.pilots import PilotTable
 
-# How often the whole design is gone through where no budget is given.
-REPEATS = 3
-# All clients at once, at parts of what they have: the first three tell a learning curve's height,
-# start and bend, the other two its shape.
-FIRST_LEVELS, MORE_LEVELS = (1.0, 0.1, 0.35), (0.6, 0.2)
-# One client with nothing among others with some; one with much among others with little. Nothing,
-# for plans often ask nothing of somebody, and under FedAvg two points, drawn again and again, are
-# far from none. Not too little, for there accuracy is mostly chance, which plans stay away from.
-WITHOUT, ALONE = (0.0, 0.3), (0.8, 0.1)
-# Among few clients, others with nothing at all: what a client reaches alone is then near a plan,
-# and tells most of what it needs. Each time through is at other levels, and later times have one
-# pilot of all clients in place of five. Linear theory over made-up federations found no design of
-# as many pilots that tells the total of a stable plan much better.
-FEW_WITHOUT, FEW_ALONE, AGAIN = (0.5, 0.7, 0.35), (0.35, 0.5, 0.7), 0.35
-FEW = 4
 # Near a plan every client brings one of these parts of what the plan asks of it.
 NEAR = (0.25, 1.0, 1.5)
-
-
-def usual_budget(clients: int) -> int:
-    """Return a sensible number of pilots: everything that the design has, three times."""
-    return REPEATS * _whole_design(clients)
-
-
-def pilot_design(points: Sequence[int], *, budget: int) -> list[Contributions]:
-    """Choose what clients bring to each pilot.
-
-    All bring the same part of what they have (five pilots); each in turn brings nothing while the
-    others bring some, which shows what it is worth to them; each in turn brings much while the
-    others bring little or nothing, which shows what it is worth to itself. That makes 2 k + 5, over
-    and over while the budget lasts; among few clients at other levels each time. The more clients
-    there are, the less each brings to most pilots. A small budget has the first of them, in such an
-    order that any number of them tells most of what so few can.
-
-    points: how many points each client has.
-    budget: how many pilots.
-    """
-    sizes = [int(n) for n in points]
-    if not sizes or min(sizes) < 1:
-        raise InputError(f"pilots need clients that have points; got {sizes}")
-    levels = itertools.islice(_levels(len(sizes)), check_budget(budget))
-    return [_part(sizes, one) for one in levels]
 
 
 def pilots_near(
@@ -81,13 +47,13 @@ def pilots_near(
     contributions: the plan.
     points: how many points each client has.
     budget: how many pilots.
-    seed: of who brings which part.
+    seed: decides which client gives which part.
     """
     random = stream(seed, "pilots near a plan")
     drawn = random.choice(NEAR, size=(check_budget(budget), len(points)))
     most = np.array(points, dtype=float)
-    wanted = np.minimum(np.asarray(contributions, dtype=float) * drawn, most) / most
-    return [_part([int(n) for n in points], levels) for levels in wanted.tolist()]
+    wanted = np.minimum(np.asarray(contributions, dtype=float) * drawn, most) / np.maximum(most, 1)
+    return [take_parts([int(n) for n in points], levels) for levels in wanted.tolist()]
 
 
 def run_pilots(
@@ -104,7 +70,7 @@ def run_pilots(
     engine: str | EngineMaker = "local",
     progress: Count | None = None,
 ) -> PilotTable:
-    """Train with chosen contributions, and give the table of what everybody had in the end.
+    """Train with chosen contributions, and return the table of final accuracies.
 
     Pilots that are in the store are not made again. What else the store has of the same source
     and algorithm, of other trials that no audit counts, comes on top of the budget, one pilot of
@@ -118,7 +84,7 @@ def run_pilots(
     aim: gives, from the table of the first pilots, contributions near which to make the last
         third of them: what is to be planned is best known there. Where left out, or where the
         budget is no more than 2 k + 5, all are of the design.
-    seed: of everything random.
+    seed: the random seed.
     store: a file of finished runs, or a RunStore.
     others: whether what else the store has counts too; without it the table is the same whatever
         was kept before.
@@ -139,7 +105,7 @@ def run_pilots(
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
     # A third of the pilots is aimed, if the design is made once all the same.
-    spare = max(0, total - _whole_design(len(points)))
+    spare = max(0, total - whole_design(len(points)))
     aimed = 0 if aim is None else min(total // REPEATS, spare)
     with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
@@ -160,7 +126,7 @@ class _Pilots:
 
     source: what they are made of.
     algorithm: that trains.
-    seed: of everything random.
+    seed: the random seed.
     executor: makes those that are missing.
     total: how many are to be made.
     progress: told how many are finished, of how many.
@@ -232,53 +198,6 @@ def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Sourc
     return set_goals(source, np.ones(len(goals))) if known else source
 
 
-def check_budget(budget: Any) -> int:
-    """Return a budget that is a number of runs, or say that it is none."""
-    if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
-        raise InputError(f"the budget must be a whole number of training runs; got {budget!r}")
-    if not 1 <= budget <= MOST_PILOTS:
-        raise InputError(f"the budget must be 1 to {MOST_PILOTS:,} training runs; got {budget}")
-    return int(budget)
-
-
-def _whole_design(clients: int) -> int:
-    return len(FIRST_LEVELS) + len(MORE_LEVELS) + 2 * clients
-
-
-def _levels(clients: int) -> Iterator[list[float]]:
-    """Return what part of its points each client brings, pilot by pilot, without end."""
-    # Of more than FEW clients a tenth each would be more than any of them could need: what was a
-    # tenth is then what FEW of them would bring, and what was all stays all.
-    power = 1 + math.log10(max(clients, FEW) / FEW)
-    (nothing, some), (much, little) = WITHOUT, ALONE
-    if clients <= FEW:
-        some, much, little = FEW_WITHOUT[0], FEW_ALONE[0], 0.0
-    while True:
-        yield from ([level**power] * clients for level in FIRST_LEVELS)
-        yield from _each_in_turn(clients, nothing, some**power)
-        yield from ([level**power] * clients for level in MORE_LEVELS)
-        yield from _each_in_turn(clients, much, little**power)
-        if clients <= FEW:
-            break
-    for time in itertools.count(1):
-        yield [AGAIN] * clients
-        yield from _each_in_turn(clients, FEW_ALONE[time % len(FEW_ALONE)], 0.0)
-        yield from _each_in_turn(clients, 0.0, FEW_WITHOUT[time % len(FEW_WITHOUT)])
-
-
-def _each_in_turn(clients: int, own: float, others: float) -> Iterator[list[float]]:
-    for client in range(clients):
-        yield [own if other == client else others for other in range(clients)]
-
-
-def _part(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
-    brought = [math.floor(n * level + 0.5) for n, level in zip(sizes, levels, strict=True)]
-    if not any(brought):
-        # Of very few points so little would be nothing at all, and nobody could train.
-        brought[int(np.argmax(np.multiply(sizes, levels)))] = 1
-    return tuple(brought)
-
-
 def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> None:
     """Raise an error, before anything is trained, at what no training could be known to reach."""
     for name, goal, points in zip(source.names, goals, validation, strict=True):
@@ -289,6 +208,6 @@ def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> No
         if goal == 1:
             raise UnreachableError(
                 f"{name} wants an accuracy of 1, all of its {points} validation points right: no "
-                "learning curve ends there, whoever contributes what; the nearest goal that can "
+                "learning curve ends there, whatever clients contribute; the nearest goal that can "
                 f"be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
             )

@@ -321,7 +321,7 @@ def test_weights_that_may_have_seen_the_agents_points_are_refused(
         toml.replace("pretraining = 100", "pretraining = 0"),
     )
     for other in others:
-        with pytest.raises(InputError, match=r"pre-train anew with 'fedaccord pretrain CONFIG'"):
+        with pytest.raises(InputError, match=r"pre-train again with 'fedaccord pretrain CONFIG'"):
             _ = Building(Config.parse(other, folder=tmp_path)).weights
     # Weights from elsewhere do not say what they have seen, and are taken.
     provenance = {name: value for name, value in made.provenance.items() if name != "pool"}
@@ -457,7 +457,6 @@ def test_sites_are_the_agents(wards: Path) -> None:
     ("more", "words"),
     [
         ("[agents]\nmixtures = [1, 0]", r"leave out \[agents\] mixtures"),
-        ("[agents]\npoints = 5", r"leave out \[agents\] points"),
         ("[pools]\npretraining = 5", r"leave out \[pools\] pretraining"),
         ("[pretraining]\nbatches = 5", r"leave out \[pretraining\] batches"),
         ("[difficulty]\nmethod = 'loss'", r"leave out \[difficulty\] method"),
@@ -466,7 +465,7 @@ def test_sites_are_the_agents(wards: Path) -> None:
 def test_sites_leave_nothing_to_mix_or_to_pretrain_on(more: str, words: str, wards: Path) -> None:
     with pytest.raises(InputError, match=words):
         Config.parse(SITES + more, folder=wards).build()
-    with pytest.raises(InputError, match="there is no pool beside them"):
+    with pytest.raises(InputError, match="there is no pool apart"):
         Building(Config.parse(SITES, folder=wards)).new_weights()
 
 

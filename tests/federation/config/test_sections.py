@@ -111,7 +111,7 @@ def test_a_section_of_a_config_is_what_the_audit_takes(monkeypatch) -> None:
 def test_every_field_with_a_help_is_an_option(command) -> None:
     shown = " ".join(run(command, "--help").stdout.split())
     for field in dataclasses.fields(COMMANDS[command]):
-        assert (f"--{field.name} " in shown) == bool(field.metadata["help"])
+        assert (f"--{field.name.replace('_', '-')} " in shown) == bool(field.metadata["help"])
 
 
 def test_options_are_read_as_keys_are() -> None:

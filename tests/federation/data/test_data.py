@@ -232,7 +232,7 @@ def test_an_array_that_claims_more_than_it_holds_sets_no_memory_aside(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("images.npy", npy(header, b"abc"))
         archive.writestr("labels.npy", npy(header, b"abc"))
-    with pytest.raises(InputError, match="which is not what it holds"):
+    with pytest.raises(InputError, match="but holds something else"):
         load_data(str(tmp_path / "a.npz"))
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.writestr("images.npy", b"no array")
@@ -376,7 +376,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("source", "options", "words"),
     [
-        ("mnist", {}, "'mnist' is no known data: give \"digits\""),
+        ("mnist", {}, "'mnist' is not a known data set: use \"digits\""),
         ("a.npz", {"path": "b"}, "give a.npz or path=b, not both"),
         ("digits", {"label": "x"}, "npz and CSV files, not in digits"),
         ("a.npz", {"without": ["x"]}, "a.npz has no named columns"),

@@ -307,8 +307,8 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_was(tmp_path):
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute(statement)
     for path, words in (
-        (audit, "is a database of something else; name another file"),
-        (other, "is a database of something else; name another file"),
+        (audit, "is a database of another program; name another file"),
+        (other, "is a database of another program; name another file"),
         (newer, "another version of fedaccord .* layout is 99, not 1"),
     ):
         before = path.read_bytes()
@@ -317,7 +317,7 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_was(tmp_path):
         assert path.read_bytes() == before
     empty.touch()
     assert finish("pieces", 1, work, path=empty, description={}) == [{"n": 0}]
-    with pytest.raises(InputError, match="is a database of something else"):
+    with pytest.raises(InputError, match="is a database of another program"):
         RunStore(empty)
 
 

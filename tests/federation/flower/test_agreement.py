@@ -21,6 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import (
     Client,
+    Earned,
     FedAvg,
     Federation,
     HoldBack,
@@ -245,6 +246,26 @@ def test_pledged_training_that_stops_at_its_goal_agrees(form):
     local, _ = assert_agree(started(requirement=0.7), algorithm)
     assert len(local.samples) < 47
     assert local.satisfied.all()
+
+
+@pytest.mark.parametrize("form", ["local", "pooled"])
+@pytest.mark.parametrize("gives", [30, 7, 0])
+def test_models_are_earned_as_in_the_local_loop(form, gives):
+    algorithm = Earned(
+        rounds=40,
+        batch_size=5,
+        passes=3,
+        learning_rate=0.03,
+        form=form,
+        evaluate_every=3,
+        commitment=(30, 0, 20),
+        reserve=(0, 24, 15),
+        stop_after=9,
+    )
+    local, _ = assert_agree(started(), algorithm, plan=(gives, 0, 20))
+    assert list(local.checkpoints) == (["client 0"] if gives < 30 else [])
+    # Of seven points 12 draws were made before it left, which are worth four of 30.
+    assert local.unique[-1].sum() == {30: 50, 7: 7 + 20 + 26, 0: 50}[gives]
 
 
 @pytest.mark.parametrize("form", ["local", "pooled"])

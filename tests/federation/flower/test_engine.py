@@ -37,7 +37,7 @@ from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.flower import engine as simulation
 from fedaccord.federation.flower.engine import Clients, FlowerEngine, Simulation
 from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, answer, make_run
-from fedaccord.federation.runs.execute import check_is_asked_for
+from fedaccord.federation.runs.execute import check_is_requested
 from fedaccord.federation.runs.store import Run
 
 # Chapters of the source that all tests of the one simulation share.
@@ -285,7 +285,7 @@ def test_runs_that_may_end_early_are_those_that_were_asked_for(here, algorithm):
     run = small_run(algorithm, (15, 24, 40))
     deal = dealt(small_federation(requirement=0.7))
     found, local = here.make(deal, run), make_run(deal, run)
-    check_is_asked_for(run, found)
+    check_is_requested(run, found)
     assert_agree(found, local, one_point=1e-9)
     assert len(found.samples) < algorithm.rounds
     assert found.checkpoints == local.checkpoints == found.weights == local.weights == {}
@@ -391,8 +391,8 @@ def test_a_client_whose_process_is_lost_is_named(here, round_number):
 @pytest.mark.parametrize(
     ("algorithm", "contributions", "words"),
     [
-        (FedAvg(), (31, 24, 40), "client 0 cannot bring 31 points: it has 30"),
-        (FedAvg(), (0, 0, 0), "nobody brings any point"),
+        (FedAvg(), (31, 24, 40), "client 0 cannot give 31 samples: it has 30"),
+        (FedAvg(), (0, 0, 0), "all contributions are 0"),
         (FedAvg(local_batches=2), (30, 24, 40), "set local_batches to 1"),
     ],
 )

@@ -134,7 +134,7 @@ def test_release_is_a_strategy_with_its_settings():
 
 
 def test_release_needs_evaluations():
-    with pytest.raises(InputError, match="RELEASE goes by the clients' accuracies"):
+    with pytest.raises(InputError, match="RELEASE needs the clients' accuracies"):
         Release(requirements=0.8, fraction_evaluate=0.0)
 
 

@@ -139,7 +139,7 @@ def test_allotments_that_are_none_are_refused():
         def allot(self, state):
             return self.given
 
-    with pytest.raises(InputError, match="allot of Odd must give 3 whole numbers"):
+    with pytest.raises(InputError, match="allot of Odd must return 3 whole numbers"):
         book(Odd()).allot_to(NAMES)
     Odd.given = (1, 2, 10_000_001)
     with pytest.raises(InputError, match="gives a client 10,000,001 samples in one round"):
@@ -166,11 +166,11 @@ def test_a_plan_of_whole_points_is_not_rounded(values):
 @pytest.mark.parametrize(
     ("requirements", "plan", "words"),
     [
-        (0.8, {"north": 0.0, "south": 0}, "asks nobody for any point"),
+        (0.8, {"north": 0.0, "south": 0}, "asks no client for any sample"),
         (0.8, {"north": 1e30, "south": 1}, r"asks north for 1e\+30 points, which nobody has"),
         (0.8, Allocation([1, 2]), "does not say whose its contributions are"),
         (0.8, Allocation([1, 2], ["a", "a"]), "a is named twice"),
-        ({"north": 0.8}, {"north": 1, "east": 2}, "east, who is not in the game"),
+        ({"north": 0.8}, {"north": 1, "east": 2}, "east is not an agent of the game"),
         ({"north": 0.8, "south": 0.8}, {"north": 1, "souht": 1}, "did you mean south"),
         ({"north": 0.8, "south": 0.8}, {"north": 1}, "no contribution of south"),
         ({"north": 0.8, "south": 0.8}, Allocation([1]), "1 contributions for 2 clients"),
@@ -330,5 +330,5 @@ def test_names_of_thousands_of_digits_have_an_order_too():
 
 
 def test_a_plan_that_is_next_to_nothing_is_not_blamed_on_the_clients():
-    with pytest.raises(InputError, match="the plan asks nobody for more than 1e-12 points"):
+    with pytest.raises(InputError, match="the plan asks no client for more than 1e-12 samples"):
         round_quotas(Allocation([1e-12, 0.0], ["south", "north"]), ["south", "north"])

@@ -407,8 +407,8 @@ def test_a_member_that_comes_late_with_too_few_points_does_not_end_the_run():
     strategy = FedAvg(requirements=0.9, plan=plan, batch_size=4, node_deadline=0)
     run(strategy, federation, nodes, rounds=3, evaluate_fn=after(1, come))
     assert texts(strategy)[1] == (
-        "client 1 cannot train: the plan asks client 1 for 25 points and it has 24; plan anew with "
-        "a limit of 24 for client 1"
+        "client 1 cannot train: the plan asks client 1 for 25 points and it has 24; plan again "
+        "with a limit of 24 for client 1"
     )
     assert strategy.history.samples.tolist() == [[4, 0, 4]] * 3
     assert not list(heard(nodes[1:2], "train"))

@@ -77,5 +77,5 @@ def test_a_server_that_averages_models_needs_no_torch():
 def test_a_server_that_takes_steps_says_that_it_needs_torch():
     done = without_torch("FedAvg", 'form="pooled"')
     assert done.returncode == 1
-    assert "MissingExtraError: torch is needed" in done.stderr
+    assert "MissingExtraError: this needs torch" in done.stderr
     assert "ROUND" not in done.stderr

@@ -163,7 +163,7 @@ def test_a_plan_above_what_a_client_has_ends_before_the_first_round():
     federation = started()
     nodes = nodes_of(federation)
     strategy = FedAvg(requirements=0.9, plan={"client 0": 5, "client 1": 25, "client 2": 5})
-    with pytest.raises(InputError, match="asks client 1 for 25 points and it has 24; plan anew"):
+    with pytest.raises(InputError, match="asks client 1 for 25 points and it has 24; plan again"):
         run(strategy, federation, nodes)
     assert not list(heard(nodes, "train"))
 

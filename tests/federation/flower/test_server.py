@@ -189,7 +189,7 @@ def test_a_fraction_of_zero_skips_training_or_evaluation():
     result = run(strategy, federation, rounds=2)
     assert np.isnan(strategy.history.accuracy).all()
     assert result.evaluate_metrics_clientapp == {}
-    with pytest.raises(InputError, match="goes by the clients' accuracies"):
+    with pytest.raises(InputError, match="needs the clients' accuracies"):
         MwFed(requirements=0.9, fraction_evaluate=0.0)
 
 
@@ -446,7 +446,7 @@ def test_a_history_that_cannot_be_written_does_not_end_training(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("folder", "Is a directory"), ("pipe", "no file"), ("x" * 300, "too long"), ("\0", "null")],
+    [("folder", "Is a directory"), ("pipe", "not a file"), ("x" * 300, "too long"), ("\0", "null")],
 )
 def test_a_history_that_could_not_be_written_is_refused_before_training(tmp_path, name, words):
     (tmp_path / "folder").mkdir()

@@ -27,6 +27,7 @@ from flwr.supercore.utils import is_valid_name
 from numpy.testing import assert_allclose, assert_array_equal
 from processes import free_port, free_ports, needs_proc, processes, told
 
+from fedaccord._io import folders
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation import Client, FedAvg, Federation, MwFed, Pledged, Release, train
@@ -267,7 +268,7 @@ def failing_after(count, fault):
         plainly(path, text[: len(text) // 2], made)
         raise fault
 
-    plainly = templates._write_new
+    plainly = folders.write_new
     return write_new
 
 
@@ -278,13 +279,13 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch, count, exists)
     if exists:
         folder.mkdir(parents=True)
     full = OSError(28, "No space left on device")
-    monkeypatch.setattr(templates, "_write_new", failing_after(count, full))
+    monkeypatch.setattr(folders, "write_new", failing_after(count, full))
     assert_refused(run("flower", "init", folder), "No space left on device")
     assert list(tmp_path.rglob("*")) == ([folder.parent, folder] if exists else [])
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(templates, "_write_new", failing_after(4, KeyboardInterrupt()))
+    monkeypatch.setattr(folders, "write_new", failing_after(4, KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         write_app(tmp_path / "trial")
     assert list(tmp_path.iterdir()) == []
@@ -294,13 +295,13 @@ def test_who_is_quicker_is_not_written_over(tmp_path, monkeypatch):
     """Another process writes a file between our look and ours."""
     folder = tmp_path / "trial"
     folder.mkdir()
-    look = templates._check_folder
+    look = folders.check_folder
 
-    def slow_look(root, given):
-        look(root, given)
+    def slow_look(root, *given):
+        look(root, *given)
         (root / "plan.csv").write_text("mine")
 
-    monkeypatch.setattr(templates, "_check_folder", slow_look)
+    monkeypatch.setattr(folders, "check_folder", slow_look)
     assert_refused(run("flower", "init", folder), "File exists")
     assert everything(folder) == {"plan.csv": b"mine"}
 

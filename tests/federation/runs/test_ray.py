@@ -138,6 +138,17 @@ def test_a_node_that_joins_is_used_and_one_that_is_killed_loses_nothing(cluster,
     assert 0 < spread.curve("FedAvg").at(0.1).at_end.random.p < 1
 
 
+def audit_through(client, model, folder, **options):
+    """Audit through Ray's client server, which now and then does not start, before any run."""
+    for _ in range(2):
+        try:
+            return audit(model, engine=on(client), **options)
+        except RunError as error:
+            if "has not answered" not in str(error) or marks(folder):
+                raise
+    return pytest.skip("Ray's client server did not start, twice")
+
+
 @pytest.mark.slow
 def test_an_audit_goes_on_where_another_engine_stopped_though_a_worker_is_killed(cluster, tmp_path):
     def die_the_first_time():
@@ -148,7 +159,7 @@ def test_an_audit_goes_on_where_another_engine_stopped_though_a_worker_is_killed
     path = tmp_path / "runs.db"
     audit(model, trials=1, store=path)
     client = f"ray://127.0.0.1:{cluster.client_port}"
-    more = audit(model, store=path, engine=on(client), workers=1)
+    more = audit_through(client, model, tmp_path, store=path, workers=1)
     assert more.reused == RUNS_A_TRIAL
     # One worker died and another made the runs.
     assert len({worker for _, worker in marks(tmp_path)}) >= 2
@@ -512,12 +523,12 @@ def test_a_number_of_workers_that_is_none_is_refused(workers):
 def test_only_on_this_machine_are_workers_limited_by_its_cores(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     many = 100 * cores()
-    with pytest.raises(InputError, match=f"more than the cores here, {cores()}"):
+    with pytest.raises(InputError, match=f"this machine has {cores()} cores"):
         RayEngine(small_federation(), workers=many)
     RayEngine(small_federation(), workers=many, address="auto")
 
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"ray is needed .*'fedaccord\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs ray.*'fedaccord\[ray\]'"):
         RayEngine(small_federation())

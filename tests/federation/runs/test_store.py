@@ -308,7 +308,7 @@ def cut_short(path):
     ("make", "words"),
     [
         (text_file, "is not a file of finished runs; name another file"),
-        (other_database, "is a database of something else; name another file"),
+        (other_database, "is a database of another program; name another file"),
         (later_version, r"another version of fedaccord \(its layout is 99, not 1\)"),
         (broken_page, "is damaged .*: put back a copy of it, or move it away"),
         (cut_short, "is damaged .*: put back a copy of it, or move it away"),

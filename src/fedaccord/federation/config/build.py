@@ -48,7 +48,12 @@ HOLDOUT = 10
 
 # The sections that divide points among agents, and what they may say of agents that are sites.
 OF_POOLS = ("pools", "difficulty", "pretraining", "agents")
-BESIDE_SITES = ("agents.validation", "agents.requirement", "pretraining.weights")
+BESIDE_SITES = (
+    "agents.points",
+    "agents.validation",
+    "agents.requirement",
+    "pretraining.weights",
+)
 # How many points each choice of a search sees at least: one pass over a small pool tells nothing.
 SEEN = 10_000
 
@@ -116,8 +121,8 @@ class Building:
         """The points, divided."""
         if self.data.sites is not None:
             raise InputError(
-                f"{self.data.source} has sites, which keep their points: there is no pool beside "
-                "them to score or to pre-train on"
+                f"{self.data.source} has sites, which keep their points: there is no pool apart "
+                "from them to score or to pre-train on"
             )
         wanted = self.config.pools
         sizes = {
@@ -202,8 +207,8 @@ class Building:
         if seen is not None and (pool is None or seen != pool.sha256):
             raise InputError(
                 f"the weights in {path} were pre-trained on other points than this config keeps "
-                "for it, maybe on its agents': pre-train anew with 'fedaccord pretrain CONFIG', or "
-                "give [pools] as it was then"
+                "for it, maybe on its agents': pre-train again with 'fedaccord pretrain CONFIG', "
+                "or give [pools] as it was then"
             )
         return weights
 
@@ -275,7 +280,7 @@ class Building:
             section, _, key = name.partition(".")
             if section in OF_POOLS and name not in BESIDE_SITES:
                 raise InputError(
-                    f"{self.data.source} has sites, which are the agents and keep all their "
+                    f"{self.data.source} has sites, which are the agents with their own "
                     f"points: leave out [{section}] {key}"
                 )
         weights = self.config.pretraining.weights
@@ -286,6 +291,7 @@ class Building:
             requirement=wanted.requirement,
             weights=None if weights is None else PretrainedWeights.load(weights),
             seed=seed,
+            most=wanted.points if "agents.points" in self.config.given else None,
         )
 
     @property

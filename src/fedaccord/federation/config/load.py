@@ -5,7 +5,7 @@ may begin with extends = "other.toml": what it does not have is then as the othe
 
     [data]            what is learnt: digits, emnist, fashion-mnist, an npz file or a CSV table
     [pools]           how the points are divided before agents get theirs
-    [difficulty]      how points are told to be hard or easy
+    [difficulty]      how points are found to be hard or easy
     [agents]          who takes part, with how many points, and what each wants
     [model]           the network
     [pretraining]     what the network has seen before
@@ -184,7 +184,7 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _locate_files(section: str, table: Any, folder: Path | None) -> Any:
-    """Return a section with its files where they are looked for; what is no text is told later."""
+    """Return a section with its files located; values that are not texts are refused later."""
     if not isinstance(table, Mapping):
         return table
     if section == "algorithms":
@@ -233,7 +233,7 @@ def _expand(path: str) -> Path:
 
 
 def _locate(path: str, folder: Path | None) -> str:
-    """Return a file's place: beside the config, or in the data folder if it is only there."""
+    """Return a file's place: in the config's folder, or in the data folder if only there."""
     if folder is None:
         return path
     beside = folder / _expand(path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fedaccord._checks import check_choice, check_known, check_real, check_whole
 from fedaccord.errors import InputError
+from fedaccord.federation.defection.tactic import FILLERS
 from fedaccord.federation.runs.trials import PLANNING
 
 if TYPE_CHECKING:
@@ -46,10 +47,25 @@ def choice(*known: str) -> Reader:
     return functools.partial(check_choice, known=known, hint=True)
 
 
+def count_or_all(what: str, value: Any) -> int | str:
+    """Return a whole number of one or more, or "all"; a number may be written as text."""
+    if value == "all":
+        return "all"
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    return check_whole(what, number, expected='a whole number of 1 or more, or "all"')
+
+
 def text(what: str, value: Any) -> str:
     """Return a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be a text in quotes; got {value!r}")
+    return value
+
+
+def switch(what: str, value: Any) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise InputError(f"{what} must be true or false; got {value!r}")
     return value
 
 
@@ -196,6 +212,7 @@ class DataSettings:
     label_above: float | None = key(real())
     categories: tuple[str, ...] = key(distinct(list_of(text)), ())
     without: tuple[str, ...] = key(distinct(list_of(text)), ())
+    sites: tuple[str, ...] = key(distinct(list_of(text)), ())
 
     def __post_init__(self) -> None:
         """Raise an InputError at a kind of file without a file."""
@@ -324,8 +341,13 @@ class PretrainingSettings:
     weights: str | None = key(text)
 
 
+KEPT_DATA = "Also count defectors that train on their own data afterwards, kept data included."
 PROTOCOLS = ("P1", "P2")
 DEFECTORS = ("each", "random")
+SCORED_ON = (
+    'Judge models on this many further samples per agent, or on "all" there are. Default: on the '
+    "agents' validation samples."
+)
 LEVEL = distinct(list_of(real(above=0, most=1)))
 
 
@@ -341,7 +363,17 @@ class AuditOptions:
         it used of each client, on average over trials that are not among those counted.
     defectors: "each" client in every trial, or one at "random", every client equally often.
     width: how narrow an interval is enough.
-    seed: of everything random.
+    scored_on: judge the final models on this many further samples of each client, which nobody
+        trains or validates on, so that chance in measuring hardly counts; "all" takes as many as
+        there are. Where left out, models are judged on the clients' validation samples.
+    kept_data: whether defectors go on alone when training has ended, once with the samples that
+        they gave and once with all that they have.
+    filler: with what a defector fills its pledge up: "copies" of its samples, samples with
+        shuffled "labels", "noise", or no samples at all: "idle" returns the model that it got,
+        "random" adds noise to it. Nothing where left out.
+    group: how many agents defect together.
+    detect_copies: whether copies are found by their hashes, and count for nothing.
+    seed: the random seed.
     """
 
     levels: tuple[float, ...] = key(
@@ -370,10 +402,26 @@ class AuditOptions:
         help="Stop a level once its 95 % interval is this narrow.",
         metavar="W",
     )
+    scored_on: str | int | None = key(count_or_all, help=SCORED_ON, metavar="N")
+    kept_data: bool = key(switch, False, help=KEPT_DATA)
+    filler: str | None = key(
+        choice(*FILLERS),
+        help="A defector fills its share up with: copies, labels, noise, idle or random.",
+        metavar="WHAT",
+    )
+    group: int = key(whole(), 1, help="Number of agents that defect together.", metavar="N")
+    detect_copies: bool = key(switch, False, help="Find copies by their hashes: they do not count.")
     seed: int = key(whole(0), 0, help="Random seed.", metavar="N")
 
     def __post_init__(self) -> None:
         """Raise an InputError at what no audit could be asked."""
+        if self.filler is not None:
+            check_choice("filler", self.filler, FILLERS)
+        if self.detect_copies and self.filler != "copies":
+            raise InputError('detect_copies needs filler = "copies"; leave it out otherwise')
+        check_whole("group", self.group)
+        if self.scored_on is not None:
+            object.__setattr__(self, "scored_on", count_or_all("scored_on", self.scored_on))
         object.__setattr__(self, "levels", check_levels(self.levels))
         check_whole("trials", self.trials, most=PLANNING)
         check_choice("protocol", self.protocol, PROTOCOLS)
@@ -406,14 +454,24 @@ class FrontierOptions:
     levels: what part a defector gives; that of the goals must be among them.
     trials: how many times everything is done.
     defectors: "each" client in every trial, or one at "random".
-    seed: of everything random; in a config that leaves it out, the audit's.
+    scored_on: judge the final models on this many further samples of each client, or on "all" that
+        there are, as `defection_curves` does.
+    seed: the random seed; in a config that leaves it out, the audit's.
     baseline: whose samples the others' are counted against; the first FedAvg where left out, or
         the first algorithm.
     pilots: how many pilots a measured plan may take.
     seeking: how many runs EQ-FED may take.
     probability: with which all are to be satisfied under a measured plan.
-    prefer: which equilibrium a measured plan is: the least "total", or the "firm" one, whose
-        contributors are least able to cut.
+    prefer: which equilibrium a measured plan is: the smallest "total", or the "firm" one, whose
+        contributors would lose most by giving less.
+    all_reach: the first criterion: all agents reach their goals in at least this share of runs.
+    defector_reaches: the second criterion: a contributor that gives less than the plan asks reaches
+        its goal in at most this share of runs.
+    defector_gives: the part of what the plan asks that this contributor gives.
+    samples_used: the third criterion: at most this share of the baseline's samples is used.
+    kept_data: whether defectors of P2 go on alone when training has ended, as in an audit.
+    group: if above 1, as many agents defect together in a further audit by P2.
+    fillers: with what defectors fill their shares up, in a further audit by P2 for each.
     """
 
     levels: tuple[float, ...] = key(
@@ -427,6 +485,7 @@ class FrontierOptions:
         "each",
         help="Who defects: each agent in every trial, or one at random.",
     )
+    scored_on: str | int | None = key(count_or_all, help=SCORED_ON, metavar="N")
     seed: int | None = key(whole(0), help="Random seed.", metavar="N")
     baseline: str | None = key(text)
     pilots: int | None = key(whole(), help="Budget of pilots for a measured plan.", metavar="N")
@@ -435,6 +494,13 @@ class FrontierOptions:
     )
     probability: float = key(real(above=0, below=1), 0.95)
     prefer: str = key(choice("total", "firm"), "total")
+    all_reach: float = key(real(above=0, most=1), 0.95)
+    defector_reaches: float = key(real(least=0, most=1), 0.10)
+    defector_gives: float = key(real(above=0, below=1), 0.25)
+    samples_used: float = key(real(above=0), 0.50)
+    kept_data: bool = key(switch, False, help=KEPT_DATA)
+    group: int = key(whole(), 1, help="Also let this many agents defect together.", metavar="N")
+    fillers: tuple[str, ...] = key(distinct(list_of(choice(*FILLERS))), ())
 
 
 SECTIONS: dict[str, type[Any]] = {

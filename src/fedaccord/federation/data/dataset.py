@@ -22,6 +22,10 @@ MOST_CLASSES = 10_000
 SHIFT, SCALE = 0.1307, 0.3081
 
 
+# More sites than this are not listed in a sentence.
+LISTED = 12
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table.
@@ -204,6 +208,25 @@ class Dataset:
             "sites": list(self.site_names),
         }
 
+    def take_sites(self, names: Sequence[str]) -> Dataset:
+        """Return the points of some sites, which are then the only sites."""
+        for name in names:
+            if name not in self.site_names:
+                known = ", ".join(self.site_names[:LISTED]) or "none"
+                raise InputError(
+                    f"{self.source} has no site {name!r}; its sites are {known}"
+                    f"{', ...' if len(self.site_names) > LISTED else ''}"
+                )
+        assert self.sites is not None
+        chosen = [self.site_names.index(name) for name in sorted(names)]
+        indices = np.flatnonzero(np.isin(self.sites, chosen))
+        taken = self.take(indices)
+        renumbered = np.searchsorted(np.array(sorted(chosen)), self.sites[indices])
+        kept = [self.site_names[n] for n in sorted(chosen)]
+        object.__setattr__(taken, "sites", frozen(renumbered))
+        object.__setattr__(taken, "site_names", tuple(kept))
+        return taken
+
     def take(self, indices: Indices) -> Dataset:
         """Return some of the points as a data set of its own."""
         return Dataset(
@@ -312,6 +335,7 @@ def load_data(
     label_above: float | None = None,
     categories: Sequence[str] = (),
     without: Sequence[str] = (),
+    sites: Sequence[str] = (),
 ) -> Dataset:
     """Read a data set; files are looked for in the folder FEDACCORD_DATA too.
 
@@ -323,7 +347,19 @@ def load_data(
     label_above: learn whether the label is above this number, instead of the label itself.
     categories: columns of numbers that stand for kinds rather than amounts.
     without: columns to leave out.
+    sites: the sites to keep; all where left out.
     """
+    if sites:
+        whole = load_data(
+            source,
+            path=path,
+            label=label,
+            site=site,
+            label_above=label_above,
+            categories=categories,
+            without=without,
+        )
+        return whole.take_sites(sites)
     kind = Path(source).suffix.lower()
     if path is not None and kind in (".npz", ".csv"):
         raise InputError(f"give {source} or path={path}, not both")
@@ -344,8 +380,8 @@ def load_data(
 
         return load_emnist(path) if source == "emnist" else load_fashion(path)
     raise InputError(
-        f'{source!r} is no known data: give "digits", "emnist", "fashion-mnist", or the name of a '
-        "file that ends in .npz or .csv"
+        f'{source!r} is not a known data set: use "digits", "emnist", "fashion-mnist", or the name '
+        "of a file that ends in .npz or .csv"
     )
 
 

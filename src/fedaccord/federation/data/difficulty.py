@@ -39,7 +39,7 @@ class TrialOptions:
     target: the accuracy that ends a trial.
     cap: the most batches of a trial.
     look_every: after how many batches to look; iterations are multiples of it.
-    seed: of everything random.
+    seed: the random seed.
     """
 
     points: int = 1_000

@@ -193,5 +193,5 @@ def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: s
 def _find_either(folder: Path, name: str) -> Path:
     plain, packed = folder / name, folder / f"{name}.gz"
     if not (plain.is_file() or packed.is_file()):
-        raise InputError(f"{folder} lacks {name}.gz; put it beside the others")
+        raise InputError(f"{folder} lacks {name}.gz; put it into the same folder as the others")
     return plain if plain.is_file() else packed

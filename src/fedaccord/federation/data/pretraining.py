@@ -1,4 +1,4 @@
-"""What one pool of points teaches before any federation: start weights, and how hard points are."""
+"""What is learnt from one pool of samples before any federation: start weights and difficulty."""
 
 from __future__ import annotations
 
@@ -338,12 +338,12 @@ def loss_scores(
 
     pool: the points to score.
     model: makes a new model.
-    reference: the points to train it on; disjoint from the pool, or it would know the answers.
+    reference: the points to train it on; disjoint from the pool, or it would have seen the answers.
     until: the accuracy at which it is good enough.
     batches: the most batches it is trained; if it is not good enough by then, provenance says so.
     batch_size, learning_rate: how it is trained.
     holdout: how many points of the reference are kept to measure its accuracy.
-    seed: of everything random.
+    seed: the random seed.
     """
     if not 0 < holdout < len(reference):
         raise InputError(

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._io.npz import list_npz, read_npz
-from fedaccord._io.table import Sheet, read_rows, shorten
+from fedaccord._io.numbers import shorten
+from fedaccord._io.table import Sheet, read_rows
 from fedaccord.errors import InputError
 from fedaccord.federation.data.dataset import Column, Dataset
 from fedaccord.federation.data.idx import find_file
@@ -141,7 +142,7 @@ def read_table(path: Path, expected: str) -> Sheet:
     """Read a CSV file whose first line names the columns; semicolons may stand for commas.
 
     path: the file.
-    expected: a column it must have, by which commas and semicolons are told apart.
+    expected: a column it must have; it decides between commas and semicolons.
     """
     read = read_rows(path, expected)
     if len(read.cells) < 2:
@@ -200,7 +201,7 @@ def read_table_inputs(
             )
     names = [name for name in table.columns if name not in used]
     if not names:
-        raise InputError(f"{table.path} has no column to learn from beside {', '.join(used)}")
+        raise InputError(f"{table.path} has no column to learn from besides {', '.join(used)}")
     read = [_read_column(table, name, name in categories) for name in names]
     return np.stack([values for values, _ in read], axis=1), tuple(column for _, column in read)
 

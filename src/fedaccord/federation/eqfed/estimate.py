@@ -1,4 +1,4 @@
-"""Whether clients will have their accuracies, judged by a few runs."""
+"""Predict from a few runs whether clients will reach their goals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HIGH_ENOUGH = 1.0
 
 
 class Judge:
-    """Estimates how likely clients are to have their accuracies in one more trial.
+    """Estimates the probability that clients reach their goals in one more trial.
 
         accuracy of i  ~  Normal(mean_i, variance_i),
         variance_i     =  (p_i (1 - p_i) / v_i + t^2) (1 + 1 / n)
@@ -64,7 +64,7 @@ class Judge:
             self._others[what] = weight * float(excess.sum()), weight * len(excess)
 
     def chances(self, accuracies: Matrix) -> Vector:
-        """Return how likely each client is to have its accuracy in one more trial.
+        """Return the probability that each client reaches its goal in one more trial.
 
         accuracies: one row a trial, one column a client.
         """
@@ -77,15 +77,15 @@ class Judge:
         return np.asarray(accuracies.mean(axis=0) - reach * self._deviations(accuracies))
 
     def falls_short(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
-        """Return for whom further trials would hardly change that it is short, at a level."""
+        """Return which clients would almost surely stay below their goals after further trials."""
         return self._would_do(accuracies, level, TOO_LOW) < 0
 
     def does_well(self, accuracies: Matrix, level: float) -> NDArray[np.bool_]:
-        """Return for whom further trials would hardly change that it is not, at a level."""
+        """Return which clients would almost surely stay at their goals after further trials."""
         return self._would_do(accuracies, level, -HIGH_ENOUGH) >= 0
 
     def level(self, contributors: int) -> float:
-        """Return how likely each has to be satisfied for all to be with the confidence asked for.
+        """Return the probability that each client needs, for all to reach the confidence together.
 
         At an equilibrium those who contribute are at their bounds, and the others have more than
         they want: so the confidence is divided among the contributors.
@@ -93,7 +93,7 @@ class Judge:
         return float(self.confidence ** (1 / max(1, contributors)))
 
     def _would_do(self, accuracies: Matrix, level: float, errors: float) -> Vector:
-        """Return how far bounds would be above goals if means were so many errors higher."""
+        """Return how far bounds would be above goals if means were `errors` errors higher."""
         luck = errors / math.sqrt(len(accuracies)) * self._deviations(accuracies)
         return np.asarray(self.bounds(accuracies, level) + luck - self.goals)
 

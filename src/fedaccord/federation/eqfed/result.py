@@ -1,4 +1,4 @@
-"""What an equilibrium-seeking procedure found: the plan, how it came to it, what verifying saw."""
+"""The result of EQ-FED: the plan, the steps that led to it, and how it did when verified."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from typing import Any
 
 from fedaccord.allocation import Allocation
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.defection.curves import Contributions, Proportion
+from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.defection.intervals import Proportion
 
 # How a search can end, and what that means for the plan.
 ENDINGS = {
-    "settled": "nobody's best response is further than a step from what it is to give",
-    "budget": "the budget ended before nobody moved any more: some may be able to give less",
-    "raised": "further trials asked for more than a step above where nobody moved",
-    "circle": "best responses went in a circle: this is the cheapest of the plans in it that do",
+    "settled": "every contribution is within one step of the client's best response",
+    "budget": "the budget ended before contributions settled: perhaps some clients could give less",
+    "raised": "further trials needed contributions more than one step above the settled ones",
+    "circle": "best responses went in a circle: this is the cheapest plan of the circle that works",
 }
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that was tried, and what came of it: a row of the story.
+    """Contributions that were tried, and the result: a row of the story.
 
-    phase: "grow", "trim", "confirm", "tighten" or "verify".
-    contributions: what each client brought.
-    mover: whose contribution was tried at another height than before; None where nobody's was.
+    phase: "grow", "trim", "confirm", "tighten", "reserve" or "verify".
+    contributions: what each client gave.
+    mover: the client whose contribution differs from the row before; None if none does.
     trials: how many runs of training were made with it.
-    accuracies: everybody's at the end, on average.
-    bounds: what everybody's accuracy in one more trial stays above with the confidence asked for.
-    short: who is not satisfied by its bound.
-    chance: how likely it is that all have their accuracies in one more trial, as estimated.
-    passes: how many times each point was drawn, where that was tried; None else.
+    accuracies: of each client at the end, on average.
+    bounds: the accuracy that each client exceeds in one more trial, with the given confidence.
+    short: the clients whose bounds are below their goals.
+    chance: the estimated probability that all reach their goals in one more trial.
+    passes: how many times each sample was drawn, if that was tried; None otherwise.
+    reserve: how many samples each client held in reserve, if that was tried; None otherwise.
     """
 
     phase: str
@@ -42,18 +44,20 @@ class Step:
     short: tuple[str, ...]
     chance: float
     passes: float | None = None
+    reserve: tuple[int, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain values."""
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
-        return {k: v for k, v in plain.items() if k != "passes" or v is not None}
+        optional = ("passes", "reserve")
+        return {k: v for k, v in plain.items() if k not in optional or v is not None}
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How often a contributor that gave less than its part had its accuracy all the same.
+    """How often a contributor that gave less than planned still reached its goal.
 
-    client: who.
+    client: its name.
     level: what part of its contribution it gave.
     satisfied: how often it was.
     others: how often all the others were.
@@ -76,10 +80,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Verified:
-    """What was seen of a plan on validation points and draws of chance that chose nothing.
+    """How a plan did on validation samples and random draws that had no part in choosing it.
 
-    all_satisfied: how often everybody had its accuracy.
-    satisfied: how often each client had, in the clients' order.
+    all_satisfied: how often all clients reached their goals.
+    satisfied: how often each client did, in the clients' order.
     cuts: of each contributor at each level.
     among_contributors: by level, a random contributor that cut to it.
     """
@@ -104,22 +108,21 @@ class Verified:
 
 @dataclass(frozen=True)
 class Sought:
-    """A plan at which nobody gives much more than it needs to, and how it was found.
+    """A plan in which no client gives much more than it needs to, and how it was found.
 
     clients: their names.
-    contributions: what each is to bring.
-    algorithm: to train with: it has what clients have promised, and as few passes as are needed.
+    contributions: what the plan asks of each.
+    algorithm: to train with, committed to the plan, with as few passes as are needed.
     requirements: the accuracy each client wants.
     confidence: how likely all were to be satisfied.
-    ending: "settled" where nobody's best response is further than a step away, "budget" where
-        there was no run left to see to that, "raised" where further trials asked for more, "circle"
-        where best responses went in one.
-    helpers: who gives more than it needs itself, for one that has given all it has.
+    ending: "settled" if every best response is within one step, "budget" if no runs were left to
+        get there, "raised" if further trials needed more, "circle" if best responses went in one.
+    helpers: clients that give more than they need, for one that has given all it has.
     story: what was tried, in order.
-    verified: what was seen on points and draws that chose nothing; None where no run was left.
+    verified: how the plan did on samples and draws that chose nothing; None if no run was left.
     runs: how many runs of training it took.
     reused: how many of them were in the store.
-    seed: of everything random.
+    seed: the random seed.
     seconds: how long it took.
     """
 
@@ -139,22 +142,23 @@ class Sought:
 
     @property
     def plan(self) -> Allocation:
-        """The contributions by name."""
-        return Allocation(self.contributions, self.clients)
+        """The contributions by name, with the reserves if there are any."""
+        reserve = getattr(self.algorithm, "reserve", None)
+        return Allocation(self.contributions, self.clients, reserve=reserve)
 
     @property
     def settled(self) -> bool:
-        """Whether nobody's best response is further than a step away."""
+        """Whether every best response is within one step."""
         return self.ending == "settled"
 
     @property
     def total(self) -> int:
-        """How many points are asked for in all."""
+        """How many samples the plan asks for."""
         return sum(self.contributions)
 
     @property
     def contributors(self) -> tuple[str, ...]:
-        """Who is asked for any point."""
+        """The clients that the plan asks for samples."""
         pairs = zip(self.clients, self.contributions, strict=True)
         return tuple(name for name, points in pairs if points)
 

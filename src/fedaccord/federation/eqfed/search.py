@@ -21,7 +21,7 @@ from fedaccord.federation.runs.execute import Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run
 from fedaccord.federation.runs.trials import SEEKING
 
-# So many trials are made of whatever is tried before it may be given up, and taken.
+# The fewest trials before contributions may be given up, and before they may be accepted.
 FIRST_LOOK = 2
 FEWEST = 4
 
@@ -49,7 +49,7 @@ class SpentError(Exception):
 class Bench:
     """Where runs are made and kept, within a budget.
 
-    seed: of everything random.
+    seed: the random seed.
     budget: how many runs there may be in all.
     progress: called whenever one is finished.
     """
@@ -79,7 +79,7 @@ class Bench:
             yield
 
     def report(self, phase: str, contributions: Contributions, done: int) -> None:
-        """Report how many runs are finished beside those that were counted before."""
+        """Report how many runs are finished, in addition to those counted before."""
         if self._progress is not None:
             self._progress(Seeking(phase, contributions, self.made + done, self.budget))
 
@@ -97,12 +97,12 @@ class Bench:
 
 
 class Search:
-    """Looks for contributions at which everybody's is a best response.
+    """Looks for contributions that are best responses to each other.
 
     bench: makes the runs.
-    algorithm: to train with; it is told anew what clients promise with everything that is tried.
-    judge: tells who will be satisfied.
-    trials: with how many deals or seeds everything is tried at most, until it is to be confirmed.
+    algorithm: to train with; it is committed again to each set of contributions that is tried.
+    judge: predicts which clients will be satisfied.
+    trials: the most partitions or seeds to try contributions with, before they are confirmed.
     step: the part of its points by which a client's contribution is changed at least.
     most: how many runs there may be in all.
     """
@@ -149,7 +149,7 @@ class Search:
         return confirmed, ending if stayed else "raised"
 
     def _find_fixed_point(self, theta: Contributions) -> tuple[Contributions, str]:
-        """Let all respond to each other until nobody moves further than a step."""
+        """Move clients to their best responses until none moves further than a step."""
         before: list[Contributions] = []
         while theta not in before:
             before.append(theta)
@@ -163,11 +163,11 @@ class Search:
         return all(abs(a - b) <= step for a, b, step in moves)
 
     def _confirm(self, theta: Contributions) -> Contributions:
-        """Try a plan with other trials, twice as many, and let it grow if it owed its luck to luck.
+        """Try a plan in twice as many other trials, and raise it if it only had luck.
 
-        Of many plans that were tried, one with luck in its trials is the likeliest to be taken; in
-        trials that had no part in that it has none. Where the budget ends before a larger plan is
-        confirmed, the plan is the one that is likely to do by what was seen.
+        Of many plans that were tried, a lucky one is the likeliest to be chosen; in trials that
+        had no part in the choice, it has no such luck. If the budget ends before a larger plan is
+        confirmed, return the plan that is probably enough by what was seen.
         """
         # By the trials in which its like were tried.
         self._unconfirmed, self._helping = theta, self.find_helpers(theta)
@@ -208,7 +208,7 @@ class Search:
         return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
     def find_helpers(self, theta: Contributions) -> tuple[str, ...]:
-        """Return who gives more than it needs, for others that have given all they have.
+        """Return the clients that give more than they need, for others that have given everything.
 
         theta: contributions that were found.
         """
@@ -224,7 +224,7 @@ class Search:
         return tuple(helping)
 
     def _check_reachable(self) -> None:
-        """Try whether all are satisfied if everybody gives all it has, or say who is not."""
+        """Raise an InputError if some client is unsatisfied even when all give everything."""
         if self._look_at_all(self._points):
             return
         accuracies = self._seen[self._points]
@@ -240,7 +240,7 @@ class Search:
         )
 
     def _grow(self, theta: Contributions, phase: str = "grow") -> Contributions:
-        """Let the neediest reveal points of their own, one after the other, until all have enough.
+        """Raise contributions, the neediest client first, until all have enough.
 
         theta: to grow from.
         phase: what the story calls it.
@@ -282,7 +282,7 @@ class Search:
             low, jump = high, 2 * jump
 
     def _trim(self, theta: Contributions) -> Contributions:
-        """Let each contributor in turn, who gives most first, go to its best response."""
+        """Move each contributor in turn, the largest first, to its best response."""
         self._phase = "trim"
         for i in sorted(range(len(theta)), key=lambda i: (-theta[i], i)):
             if not theta[i]:
@@ -355,12 +355,12 @@ class Search:
         return self._seen[theta]
 
     def _is_enough(self, theta: Contributions, watched: Sequence[int], mover: int | None) -> bool:
-        """Try contributions, and tell whether those watched are satisfied."""
+        """Try contributions, and return whether the watched clients are satisfied."""
         self._look(theta, watched, mover)
         return all(self._is_satisfied(theta, i) for i in watched)
 
     def _look_at_all(self, theta: Contributions) -> bool:
-        """Try contributions, and tell whether all are satisfied, with the confidence asked for."""
+        """Try contributions, and return whether all are satisfied, with the given confidence."""
         self._look(theta, range(len(theta)))
         return self._chance(theta) >= self._judge.confidence
 
@@ -374,7 +374,7 @@ class Search:
                 self.story.append(row)
 
     def _train(self, theta: Contributions, trials: int) -> None:
-        """Train with contributions in so many trials, if there are as many."""
+        """Train with contributions in a number of trials, as far as the budget allows."""
         if trials <= len(self._seen.get(theta, ())):
             return
         runs = self._runs(theta)[:trials]

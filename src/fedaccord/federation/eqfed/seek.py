@@ -1,8 +1,9 @@
-"""EQ-FED: a plan at which all are satisfied and nobody could give much less, found by training.
+"""EQ-FED: find by training a plan that satisfies all, and in which none could give much less.
 
-Grow: whoever is furthest below its goal reveals points of its own, until all are satisfied. Trim:
-each in turn goes down to the least with which it is. Tighten: as few passes as that takes. Verify:
-an audit on validation points and draws of chance that had no part in choosing.
+Grow: the client that is furthest below its goal gives more, until all are satisfied. Trim: each in
+turn goes down to the least contribution that satisfies it. Tighten: use as few passes as that
+takes. Reserve, where models are earned: find the least with which the others are satisfied when
+one client fails. Verify: audit on validation samples and random draws that had no part in choosing.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ import numpy as np
 from fedaccord._checks import Matrix, check_choice, check_real, check_whole
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.algorithms.pledged import Pledged
+from fedaccord.federation.algorithms.pledged import Pledging
 from fedaccord.federation.config.sections import AuditOptions, takes
 from fedaccord.federation.defection.audit import Design, cut, run_audit
-from fedaccord.federation.defection.curves import Contributions, DefectionCurve, Proportion, wilson
+from fedaccord.federation.defection.curves import Contributions, DefectionCurve
+from fedaccord.federation.defection.intervals import Proportion, wilson
 from fedaccord.federation.eqfed.estimate import Judge
+from fedaccord.federation.eqfed.reserve import ReserveSearch
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
 from fedaccord.federation.eqfed.search import Bench, Search, Seeking, describe_step
-from fedaccord.federation.partition import Halved, deals_anew
+from fedaccord.federation.partition import Halved, varies_by_trial
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import EngineMaker, Executor
 from fedaccord.federation.runs.store import Outcome, RunStore
@@ -41,20 +44,20 @@ CHOOSING = 0.7
 
 @dataclass(frozen=True)
 class SeekOptions:
-    """What EQ-FED is asked: keyword arguments of `seek_equilibrium`.
+    """Options of EQ-FED: keyword arguments of `seek_equilibrium`.
 
     budget: how many runs of training there may be in all, those in the store among them; 100, or
         25 per client if that is more, where left out. Seven in ten are for choosing, or more if
         verifying needs fewer than the rest.
-    trials: with how many deals or seeds everything is tried at most; fewer where these tell.
+    trials: the most partitions or seeds to try contributions with; fewer where these are enough.
     checks: with how many others the plan is verified, if the budget has room.
-    levels: to what part of its contribution each contributor is cut then.
-    confidence: how likely all are to be satisfied in one more trial.
+    levels: the fractions of its contribution that each contributor then gives.
+    confidence: the probability that all are satisfied in one more trial.
     step: the part of its points by which a client's contribution is changed at least.
-    split: "deals" verifies on other deals than it chooses by, for sources that deal anew each
-        trial; "halves" on another half of the validation points as well. Where left out, the first
-        that will do.
-    seed: of everything random.
+    split: "deals" verifies on other partitions than it chooses by, for sources with a new
+        partition in each trial; "halves" also on another half of the validation samples. Where
+        left out, the first that the source supports.
+    seed: the random seed.
     """
 
     budget: int | None = None
@@ -67,7 +70,7 @@ class SeekOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raise an InputError at what cannot be sought."""
+        """Raise an InputError at options that cannot be used."""
         # Levels, trials and the seed are those of an audit.
         object.__setattr__(self, "levels", self.audit(self.trials).levels)
         expected = f"a whole number from 1 to {MOST_RUNS:,}"
@@ -85,7 +88,7 @@ class SeekOptions:
             check_choice("split", self.split, SPLITS)
 
     def audit(self, trials: int) -> AuditOptions:
-        """Return what is asked of the audit that verifies a plan."""
+        """Return the options of the audit that verifies a plan."""
         return AuditOptions(levels=self.levels, trials=trials, protocol="P2", seed=self.seed)
 
     def allow(self, clients: int) -> int:
@@ -109,15 +112,15 @@ def seek_equilibrium(
     engine: str | EngineMaker = "local",
     progress: Callable[[Seeking], None] | None = None,
 ) -> Sought:
-    """Find contributions at which all are satisfied and nobody could give much less.
+    """Find contributions that satisfy all clients, and of which none could be much smaller.
 
-        theta_i  =  the least with which i has its accuracy, the others giving theta_j
+        theta_i  =  the least with which i reaches its goal, the others giving theta_j
 
-    up to a step, for all i that give anything. Everything is tried by training to the end, so that
-    the algorithm may be any. Runs in the store are not made again.
+    up to a step, for all i that give anything. Contributions are tried by training to the end, so
+    any algorithm works. Runs in the store are not made again.
 
-    source: a federation, or what deals one to each trial.
-    algorithm: to train with; where clients pledge points, without what they have pledged.
+    source: a federation, or an object that makes one for each trial.
+    algorithm: to train with; if it takes pledges, leave them out.
     options: SeekOptions.
     store: a file of finished runs, or a RunStore.
     workers: how many runs at a time.
@@ -147,6 +150,9 @@ def seek_equilibrium(
         )
         found, ending = search.find_equilibrium()
         pledged, rows = _tighten(bench, search, judge, algorithm.committed(found), found)
+        if pledged.withholds:
+            pledged, story = _find_reserve(bench, pledged, judge, found, options)
+            rows += story
         if verifying is choosing:
             verified, seen = _verify(bench, pledged, found, options)
     if verifying is not choosing:
@@ -173,7 +179,7 @@ def seek_equilibrium(
 
 def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, Source]:
     """Return whether trials have points of their own, and what to choose and to verify by."""
-    anew = deals_anew(source, SEEKING, VERIFYING)
+    anew = varies_by_trial(source, SEEKING, VERIFYING)
     how = ("deals" if anew else "halves") if split is None else split
     if how == "halves":
         return anew, Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
@@ -185,15 +191,29 @@ def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, 
     return anew, source, source
 
 
+def _find_reserve(
+    bench: Bench, pledged: Algorithm, judge: Judge, found: Contributions, options: SeekOptions
+) -> tuple[Algorithm, list[Any]]:
+    """Return the algorithm with the reserve that it needs, and the steps that found it."""
+    search = ReserveSearch(
+        *(bench, pledged, judge),
+        theta=found,
+        level=min(options.levels),
+        trials=options.trials,
+        most=options.allow_choosing(len(found)),
+    )
+    return search.find(), search.story
+
+
 def _tighten(
     bench: Bench, search: Search, judge: Judge, algorithm: Algorithm, theta: Contributions
 ) -> tuple[Algorithm, list[Step]]:
-    """Return the algorithm with the fewest passes that will do, and the steps that show it.
+    """Return the algorithm with the fewest passes that are enough, and the steps that show it.
 
-    Training with fewer passes is the beginning of training with more: what everybody had then is
-    in the histories of the runs that are there.
+    Training with fewer passes is the beginning of training with more: the accuracies at that time
+    are in the histories of finished runs.
     """
-    if not isinstance(algorithm, Pledged):
+    if not isinstance(algorithm, Pledging):
         return algorithm, []
     histories = [_evaluations(bench, run, theta) for run in search.runs(theta)]
     if not histories:
@@ -208,7 +228,7 @@ def _tighten(
         return algorithm, []
     passes, accuracies = best
     row = describe_step(judge, accuracies, theta, bench.source.names, "tighten")
-    return dataclasses.replace(algorithm, passes=passes), [dataclasses.replace(row, passes=passes)]
+    return algorithm.repeated(passes), [dataclasses.replace(row, passes=passes)]
 
 
 def _evaluations(bench: Bench, run: Any, theta: Contributions) -> dict[float, list[float]]:
@@ -289,6 +309,10 @@ def _check_algorithm(algorithm: Algorithm) -> None:
         raise InputError(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
             "seek a plan for an algorithm that trains together, such as FedAvg"
+        )
+    if getattr(algorithm, "reserve", None) is not None:
+        raise InputError(
+            f"{algorithm.name} has a reserve already; leave it out, for EQ-FED chooses it"
         )
     if getattr(algorithm, "commitment", None) is not None:
         raise InputError(

@@ -4,6 +4,7 @@ from .client import client_app as client_app
 from .protocol import drawn_points as drawn_points
 from .replies import Remark as Remark
 from .server import AlgorithmStrategy as AlgorithmStrategy
+from .server import Earned as Earned
 from .server import FedAvg as FedAvg
 from .server import MwFed as MwFed
 from .server import PlannedFedAvg as PlannedFedAvg

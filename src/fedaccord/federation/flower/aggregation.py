@@ -1,4 +1,4 @@
-"""How what the clients sent becomes one: their models, and the metrics beside them."""
+"""How the clients' replies are combined: their models and their metrics."""
 
 from __future__ import annotations
 

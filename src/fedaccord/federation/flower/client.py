@@ -59,9 +59,9 @@ def own_name(context: Context) -> str:
 
 
 def own_limit(context: Context) -> int | None:
-    """Return how many of its points a node ever brings: most-points of its node-config, if set.
+    """Return the most samples that a node ever gives: most-points of its node-config, if set.
 
-    Whoever starts the node sets it, whatever the server asks for:
+    The operator of the node sets it, whatever the server asks for:
     flower-supernode --node-config "most-points=200".
     """
     limit = context.node_config.get("most-points")
@@ -86,22 +86,22 @@ def client_app(
 ) -> ClientApp:
     """Make a ClientApp out of a network and a client's data.
 
-    It reports how many points it could bring, how many samples it used and its accuracy on its own
-    validation set. Of its data nothing leaves but that and the model: where loading or training
-    fails, what failed stays in the node's own log.
+    It reports how many samples it could give, how many draws it made, and its accuracy on its own
+    validation set. Nothing else about its data leaves the client, except through the model. If
+    loading or training fails, the details stay in the node's own log.
 
-    model: makes the network, an nn.Module that gives each input a score per class.
-    data: gives a client's training and validation sets, of pairs of an input and a class.
-    train: trains the network in place on the samples drawn, and gives the mean loss; where left
-        out, in steps of the batch size, with the optimizer and learning rate that the server says.
-    evaluate: gives the network's accuracy on points.
-    name: what the client is called, where it is not registered under a name.
-    most_points: how many of its points it brings at most, whatever the server asks for: the first
-        so many of its training set. None for all.
-    least_samples: of how many samples at least it makes a model or a gradient: that of one sample
-        tells much of one patient. Where the server asks for fewer it declines.
-    may_report: what it may report besides, if it is asked: "train-loss", "label-counts".
-    mods: of Flower's, around all that the client does.
+    model: makes the network, an nn.Module that returns a score per class for each input.
+    data: returns a client's training and validation sets, of pairs of an input and a class.
+    train: trains the network in place on the samples drawn, and returns the mean loss; where left
+        out, in steps of the batch size, with the server's optimizer and learning rate.
+    evaluate: returns the network's accuracy on samples.
+    name: returns the client's name, if it is not registered under one.
+    most_points: returns the most samples that it gives, whatever the server asks for: the first of
+        its training set. None for all.
+    least_samples: the fewest samples of which it makes a model or a gradient, because that of one
+        sample reveals much about one patient. If the server asks for fewer, it declines.
+    may_report: what else it may report if the server asks: "train-loss", "label-counts".
+    mods: Flower's mods, around all that the client does.
     """
     for what in may_report:
         if what not in protocol.EXTRAS:
@@ -178,7 +178,7 @@ class Site:
         return _reply(message, metrics, {protocol.WHO: who})
 
     def train(self, message: Message) -> Message:
-        """Draw what is asked for, within the quota, and train on it."""
+        """Draw the requested samples, within the quota, and train on them."""
         key, arrays = _arrays(message)
         config = _config(message)
         order = TrainOrder.read(config)
@@ -214,7 +214,7 @@ class Site:
         return _reply(message, metrics, {key: record})
 
     def evaluate(self, message: Message) -> Message:
-        """Measure the accuracy on all validation points, on some drawn anew, or both."""
+        """Measure the accuracy on all validation points, on some drawn again, or both."""
         _, arrays = _arrays(message)
         order = EvaluateOrder.read(_config(message))
         network = self._network(arrays, order, "evaluation", order.server_round)
@@ -238,7 +238,7 @@ class Site:
         return _reply(message, metrics, {})
 
     def _reports(self, asked: str) -> set[str]:
-        """Return what to report besides: what is asked for and allowed."""
+        """Return what else to report: what the server requests and the client allows."""
         return set(asked.split(",")) & set(self.may_report)
 
     def _network(self, arrays: ArrayRecord, order: Order, *purpose: int | str) -> nn.Module:

@@ -49,6 +49,7 @@ from fedaccord.federation.training.loop import (
     copy_weights,
     make_model,
     reproducibly,
+    score_history,
 )
 
 # Flower is to send nothing home either.
@@ -103,6 +104,11 @@ class FlowerEngine(engines.LocalEngine):
             raise InputError(
                 f"{run.algorithm.name} has clients learn alone, for which there is no federation "
                 'to simulate: use the engine "local"'
+            )
+        if not run.algorithm.runs_anywhere or run.tactic is not None or run.goes_on:
+            raise InputError(
+                f"{run.algorithm.name} with these options needs what Flower's clients do not send "
+                'here: use the engine "local"'
             )
         return super()._submit(run)
 
@@ -193,7 +199,8 @@ class Simulation:
             raise
         except FedaccordError as error:
             raise RunError(_failure(run, strategy, error)) from error
-        return dataclasses.replace(strategy.history, weights={}, checkpoints={})
+        history = score_history(federation, strategy.history)
+        return dataclasses.replace(history, weights={}, checkpoints={})
 
     def _start(self, clients: Clients) -> Grid:
         _start_ray(self._folder, self._actors)

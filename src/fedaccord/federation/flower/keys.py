@@ -6,8 +6,8 @@
     FOLDER/clients/NAME.key    one client's alone
     FOLDER/clients/NAME.pub    what the SuperLink registers as that client
 
-Whoever makes the keys of all clients on one machine could pass for any of them: that is for
-trials. In earnest every client makes its own and sends NAME.pub.
+An operator that makes the keys of all clients on one machine could pass for any of them: do that
+for trials only. In production, every client makes its own keys and sends NAME.pub.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Keys:
     """Where the keys of a deployment are.
 
     folder: that has them all.
-    clients: for each client that was asked for, its private key; the public one ends in .pub.
+    clients: for each requested client, its private key; the public one ends in .pub.
     made: the files that were not there before.
     """
 

@@ -1,4 +1,4 @@
-"""The server's book: who is in, what each is asked for, what each gave. Free of any framework."""
+"""The server's book: which clients take part, their quotas and draws. Needs no framework."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from fedaccord._checks import Vector
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.flower.members import Requirements, read_requirements
-from fedaccord.federation.flower.protocol import ALL_POINTS, EvaluateOrder, TrainOrder
+from fedaccord.federation.flower.protocol import (
+    ALL_POINTS,
+    LARGEST,
+    EvaluateOrder,
+    TrainOrder,
+)
 from fedaccord.federation.history import Session
 
 
@@ -37,12 +42,16 @@ class Ledger(Session):
         quotas: Mapping[str, int] | None = None,
         seed: int = 0,
     ) -> None:
+        self.algorithm = algorithm
         self.names = tuple(points)
         # At how many evaluations, up to the last, everybody had its accuracy.
         self.goals_in_a_row = 0
         self._quotas = quotas
         self._points: dict[str, int] = {}
         self._drawn = np.zeros(len(self.names), dtype=np.int64)
+        self._fresh = np.zeros(len(self.names), dtype=np.int64)
+        # How the quota of each changed, with what it had drawn by then.
+        self._changes: dict[str, list[tuple[int, int]]] = {}
         # How many rounds had their goal test.
         self._tested = 0
         wanted = read_requirements(requirements, self.names)
@@ -57,9 +66,10 @@ class Ledger(Session):
     def learn_points(self, name: str, points: int) -> None:
         """Note how many points a client has, once: its draws, and so its quota, depend on it."""
         quota = points if self._quotas is None else self._quotas[name]
-        if quota > points:
+        # Where the model is earned, who has too few points is held to its pledge all the same.
+        if quota > points and not self.algorithm.withholds:
             raise InputError(
-                f"the plan asks {name} for {quota:,} points and it has {points:,}; plan anew with "
+                f"the plan asks {name} for {quota:,} points and it has {points:,}; plan again with "
                 f"a limit of {points:,} for {name}"
             )
         if self._points.get(name, points) != points:
@@ -72,13 +82,30 @@ class Ledger(Session):
 
     def _brought(self) -> Counts:
         """Return how many different points each brings; none who was not heard of."""
-        brought = self._points if self._quotas is None else self._quotas
-        return np.array([brought.get(name, 0) for name in self.names], dtype=np.int64)
+        quotas = self._points if self._quotas is None else self._quotas
+        brought = [min(quotas.get(name, 0), self._points.get(name, LARGEST)) for name in self.names]
+        return np.array(brought, dtype=np.int64)
 
     @property
     def staying(self) -> list[str]:
         """Who has not left with a model of its own."""
         return [name for name, left in zip(self.names, self.left, strict=True) if not left]
+
+    @property
+    def without_model(self) -> list[str]:
+        """Who gets no further model for now, and may come back."""
+        left = zip(self.names, self.left, strict=True)
+        return [name for name, out in left if out] if self.algorithm.withholds else []
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Who keeps an older model whose accuracy is not known."""
+        kept = dict(zip(self.names, self._kept.tolist(), strict=True))
+        return [name for name in self.without_model if kept[name] != kept[name]]
+
+    def keep_accuracy(self, name: str, accuracy: float) -> None:
+        """Note what a client reaches with the older model that it keeps."""
+        self.keep(np.array([self.names.index(name)]), np.array([accuracy]))
 
     def allot_to(self, present: Collection[str]) -> dict[str, int]:
         """Divide a round's samples; who is not there draws none, and nobody draws them instead."""
@@ -96,20 +123,33 @@ class Ledger(Session):
         server_round: counted from 1.
         report: what else it is to report.
         """
+        place = self.names.index(name)
+        quota, changes = self._note_quota(place)
         return TrainOrder(
             server_round=server_round,
             client=name,
             seed=int(self.seed),
             num_samples=samples,
-            quota=ALL_POINTS if self._quotas is None else self._quotas[name],
+            quota=quota,
             num_points=self._points.get(name, 0),
-            drawn=int(self._drawn[self.names.index(name)]),
+            drawn=int(self._drawn[place]),
             form=self.algorithm.form,
             batch_size=self.algorithm.batch_size,
             optimizer=self.algorithm.optimizer,
             learning_rate=float(self.algorithm.learning_rate),
             report=",".join(report),
+            changes=",".join(f"{before}:{most}" for before, most in changes),
         )
+
+    def _note_quota(self, place: int) -> tuple[int, list[tuple[int, int]]]:
+        """Return a client's quota now, and how it changed, if it did."""
+        if self._quotas is None and self.algorithm.called(self.state) is None:
+            return ALL_POINTS, []
+        name, now = self.names[place], int(self.brought[place])
+        changes = self._changes.setdefault(name, [(0, int(self.contributions[place]))])
+        if changes[-1][1] != now:
+            changes.append((int(self._drawn[place]), now))
+        return now, changes if len(changes) > 1 else []
 
     def evaluate_order(
         self, name: str, server_round: int, *, whole: bool, tested: bool
@@ -140,8 +180,9 @@ class Ledger(Session):
         """
         samples = np.array([used.get(name, 0) for name in self.names], dtype=np.int64)
         self._drawn += samples
-        unique = np.minimum(self._drawn, self.contributions)
-        self.record_round(samples, unique, self._in_order(losses))
+        # A client draws each of its points once before it draws any again.
+        self._fresh = np.minimum(self._fresh + samples, self.brought)
+        self.record_round(samples, self._fresh.copy(), self._in_order(losses))
 
     def note_evaluation(
         self, accuracies: Mapping[str, float] | None, tested: Mapping[str, float] | None = None
@@ -153,7 +194,8 @@ class Ledger(Session):
         """
         if accuracies is not None:
             self.record_accuracies(self._in_order(accuracies))
-            met = bool((self.accuracies >= self.requirements).all())
+            waived = self.left & self.algorithm.withholds
+            met = bool((waived | (self.accuracies >= self.requirements)).all())
             self.goals_in_a_row = self.goals_in_a_row + 1 if met else 0
         if self._tested == self.rounds or not self.algorithm.tests(self.rounds - 1):
             return []

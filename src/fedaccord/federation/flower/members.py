@@ -61,8 +61,8 @@ def find_name_fault(name: Any) -> str | None:
 def name_members(requirements: Requirements, plan: Allocation | None) -> list[str] | None:
     """Return the members' names, where requirements or plan name them, and check what is known.
 
-    Those of the requirements come first, and their order is the members'. None where nobody is
-    named: then whoever is there takes part.
+    Those of the requirements come first, and their order is the members'. None where no client is
+    named: then every client that is there takes part.
     """
     wanted = list(requirements) if isinstance(requirements, Mapping) else None
     planned = None if plan is None or plan.agents is None else list(plan.agents)
@@ -116,17 +116,36 @@ def round_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
             f"the plan has {len(values)} contributions for {len(names)} clients; give one for each"
         )
     if not any(values):
-        raise InputError("the plan asks nobody for any point; let at least one client bring some")
+        raise InputError("the plan asks no client for any sample; it must ask at least one")
     for name, value in zip(names, values, strict=True):
         if value > LARGEST:
             raise InputError(f"the plan asks {name} for {value:g} points, which nobody has")
     quotas = [math.ceil(value - NEARLY * max(value, 1)) for value in values]
     if not any(quotas):
         raise InputError(
-            f"the plan asks nobody for more than {max(values):g} points, which is 0 when rounded; "
-            "let at least one client bring a whole one"
+            f"the plan asks no client for more than {max(values):g} samples, 0 when rounded; "
+            "it must ask at least one client for a whole sample"
         )
     return dict(zip(names, quotas, strict=True))
+
+
+def round_reserves(plan: Allocation | None, names: Sequence[str]) -> list[int] | None:
+    """Return what a plan has each client hold in reserve, rounded up; None where it has none.
+
+    plan: who gives how much.
+    names: of the members; a plan without names has their order.
+    """
+    held = None if plan is None else plan.ordered_for(names).reserve
+    return None if held is None else [math.ceil(n - NEARLY * max(n, 1)) for n in held.tolist()]
+
+
+def check_selection(algorithm: Algorithm, fraction_train: float) -> None:
+    """Refuse to select some clients where all must deliver in each round."""
+    if algorithm.withholds and fraction_train < 1:
+        raise InputError(
+            f"{algorithm.name} sends its model to clients that deliver in each round: let "
+            "fraction_train be 1"
+        )
 
 
 def sort_names(names: Iterable[str]) -> list[str]:
@@ -147,7 +166,7 @@ def sort_names(names: Iterable[str]) -> list[str]:
 def select_members(
     names: Sequence[str], here: Collection[str], count: int, *, seed: int, place: tuple[str, int]
 ) -> list[str]:
-    """Choose so many of the members that are there, by the run's seed alone.
+    """Choose some of the members that are there, by the run's seed alone.
 
     Flower's own choice goes by the ids of nodes, which change, and by a random state that anybody
     may touch.

@@ -94,7 +94,7 @@ class Roster:
 
     configrecord_key: the record in which clients look for what they are asked.
     report: what else to ask for.
-    members: their names, if they are named beforehand; else whoever is there when it begins.
+    members: their names, if they are named beforehand; else all that are there at the start.
     deadline: how many seconds to wait, each time, and before a node that does not answer is asked
         again.
     exacting: whether all members must be there.
@@ -168,6 +168,10 @@ class Roster:
         if reason is not None:
             raise NodesError(f"{reason}, after {self._deadline:g} seconds")
         return here
+
+    def find_here(self, names: Collection[str]) -> dict[str, int]:
+        """Return the node of each of some members that was there at the last look."""
+        return {name: node for name, node in self._holders.items() if name in names}
 
     def _wait(
         self, grid: Grid, wanted: int, members: Collection[str] | None, *, introducing: bool = False

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from fedaccord._checks import Indices
@@ -72,13 +72,22 @@ class Order:
     seed: int
 
     def to_config(self) -> dict[str, Any]:
-        """Return the values by the keys that Flower's apps are used to, as num-samples."""
-        return {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self)}
+        """Return the values by the keys that Flower's apps are used to, as num-samples.
+
+        What has a default is left out where it is that.
+        """
+        return {
+            f.name.replace("_", "-"): getattr(self, f.name)
+            for f in fields(self)
+            if f.default is MISSING or getattr(self, f.name) != f.default
+        }
 
     @classmethod
     def read(cls: type[Kind], config: Mapping[str, Any]) -> Kind:
         """Read what came with a message, or say what is missing."""
-        keys = {f.name: f.name.replace("_", "-") for f in fields(cls)}
+        every = {f.name: f.name.replace("_", "-") for f in fields(cls)}
+        optional = {f.name for f in fields(cls) if f.default is not MISSING}
+        keys = {n: key for n, key in every.items() if n not in optional or key in config}
         missing = [key for key in keys.values() if key not in config]
         if missing:
             raise OrderError(
@@ -96,6 +105,8 @@ class TrainOrder(Order):
     quota: of how many different points at most; ALL_POINTS for all it has.
     num_points: how many points the client said it has; which ones it draws depends on it.
     drawn: how many of its samples went into the model before.
+    changes: how the quota changed during the run: after how many samples it was how large, as in
+        "0:20,8:35"; empty if it never did.
     form: "local" for a model, "pooled" for a gradient.
     batch_size, optimizer, learning_rate: of the local steps.
     report: what else to report, between commas.
@@ -110,6 +121,7 @@ class TrainOrder(Order):
     optimizer: str
     learning_rate: float
     report: str
+    changes: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +129,7 @@ class EvaluateOrder(Order):
     """What an evaluate message says.
 
     whole: whether to measure the accuracy on all validation points.
-    goal_points: on how many drawn anew; 0 for none.
+    goal_points: on how many, drawn again each round; 0 for none.
     """
 
     whole: bool
@@ -151,8 +163,23 @@ def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
             f"{order.client} said it has {order.num_points:,} points and has {points:,} now, so "
             "that it would draw others; let it have the same points until the run is over"
         )
-    draws = Draws(order.client, points, brought, seed=order.seed, drawn=order.drawn)
+    (_, first), *changes = _read_changes(order, points) or [(0, brought)]
+    draws = Draws(order.client, points, first, seed=order.seed, drawn=order.drawn, changes=changes)
     return draws.draw(order.num_samples)
+
+
+def _read_changes(order: TrainOrder, points: int) -> list[tuple[int, int]]:
+    """Read how a quota changed, or raise an OrderError."""
+    try:
+        pairs = [part.split(":") for part in order.changes.split(",") if part]
+        changes = [(int(before), int(quota)) for before, quota in pairs]
+    except ValueError:
+        changes = [(-1, 0)]
+    befores, quotas = [before for before, _ in changes], [quota for _, quota in changes]
+    known = not changes or (befores[0] == 0 and quotas[-1] == order.quota)
+    if not known or befores != sorted(befores) or any(not 0 <= n <= points for n in quotas):
+        raise OrderError(f"{order.client} cannot read how its quota changed: {clip(order.changes)}")
+    return changes
 
 
 def clip(value: object, most: int = 80) -> str:

@@ -41,7 +41,7 @@ LOOK_EVERY = 3.0
 NEVER = 1e6
 # Flower's code for a node that is gone.
 GONE = 5
-FORGOTTEN = "its node lost touch or was started anew in the meantime"
+FORGOTTEN = "its node lost the connection or was restarted in the meantime"
 
 
 class Unusable(Exception):
@@ -159,8 +159,8 @@ def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: s
     """Read the reply to an evaluate message, or raise Unusable.
 
     reply: the message.
-    whole: whether the accuracy on all points was asked for.
-    tested: whether that on the goal test's points was.
+    whole: whether the server requested the accuracy on all samples.
+    tested: whether it requested that on the goal test's samples.
     weighted_by: the metric that says on how many points.
     """
     content, metrics = read_answer(reply)

@@ -28,7 +28,7 @@ from flwr.serverapp.strategy import Result
 
 from fedaccord._checks import find_closest
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.algorithms import base, mw_fed, pledged, release
+from fedaccord.federation.algorithms import base, earned, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.flower import members
 from fedaccord.federation.flower.aggregation import NextModel, find_largest, mean_metrics
@@ -47,6 +47,7 @@ from fedaccord.federation.flower.replies import (
     read_evaluation,
     read_update,
 )
+from fedaccord.federation.flower.withheld import Withheld, to_arrays
 from fedaccord.federation.history import History
 
 EvaluateFunction = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -56,28 +57,32 @@ Read = TypeVar("Read")
 class AlgorithmStrategy(flwr_strategy.FedAvg):
     """Run an algorithm of fedaccord's under Flower.
 
-    After `start`, and while it runs, `history` tells what happened, `weights` how much each client
-    weighs, `remarks` whose replies were dropped and why, `label_counts` how many points of each
-    class the clients have, if that was asked and allowed, `checkpoints` the arrays with which
-    clients left before the end, and `stopped` why training ended before its last round; None if it
-    did not.
+    These attributes are set while `start` runs, and stay after it:
+
+        history       what happened, round by round and client by client
+        weights       how much each client weighs
+        remarks       which replies were dropped, and why
+        label_counts  how many samples of each class the clients have, if requested and allowed
+        checkpoints   the arrays with which clients left before the end
+        stopped       why training ended before its last round; None if it did not
 
     requirements: the accuracy that each client wants, mu: one for all, or by name. Names are then
-        the members: whoever else connects is left out, and who is not there is waited for.
-    algorithm: who draws how much; the settings of a subclass's own kind may be given instead, such
-        as batch_size. The accuracy of a client that was not heard in a round is NaN to `weights`.
-    plan: how many different points each client is asked for, at most: an Allocation, its file
-        (JSON or CSV), or numbers by name, rounded up; all it has where left out.
-    stop_at_goal: at how many evaluations in a row everybody must have its accuracy for training to
-        end there; None for all rounds. Who was not heard in an evaluation does not have it.
-    seed: of the draws, and of which clients are selected where not all are.
-    node_deadline: how many seconds to wait for clients that are not there, before the first round
-        and in any other. For replies of those that are, `start` has a timeout.
-    history_file: a CSV that is written anew after each round.
-    ask_for: what clients are to report besides, if their apps allow it: "train-loss",
+        the members: other clients are left out, and absent members are waited for.
+    algorithm: how much each client draws. Instead, you can give settings of a subclass's own kind,
+        such as batch_size. The accuracy of a client that does not report in a round is NaN to
+        `weights`.
+    plan: the most different samples to draw from each client: an Allocation, its file (JSON or
+        CSV), or numbers by name, rounded up; all samples where left out.
+    stop_at_goal: at how many evaluations in a row all clients must reach their goals for training
+        to end there; None for all rounds. A client that does not report has not reached its goal.
+    seed: of the draws, and of the selection of clients if not all are selected.
+    node_deadline: how many seconds to wait for absent clients, before the first round and in any
+        other. For replies of clients that are there, `start` has a timeout.
+    history_file: a CSV file that is rewritten after each round.
+    ask_for: what else clients should report, if their apps allow it: "train-loss",
         "label-counts".
-    exacting: whether a member that is not there, or a reply that cannot be used, ends the run, as
-        an audit needs it.
+    exacting: whether an absent member, or a reply that cannot be used, ends the run, as an audit
+        needs it.
     settings: of the algorithm, and keyword arguments of Flower's FedAvg.
     """
 
@@ -103,9 +108,10 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         self.algorithm = members.choose_algorithm(self.kind, algorithm, chosen)
         if self.algorithm.tests_goal and self.fraction_evaluate == 0:
             raise InputError(
-                f"{self.algorithm.name} goes by the clients' accuracies: let fraction_evaluate be "
+                f"{self.algorithm.name} needs the clients' accuracies: set fraction_evaluate "
                 "above 0"
             )
+        members.check_selection(self.algorithm, self.fraction_train)
         members.check_options(stop_at_goal, node_deadline, ask_for, seed)
         self.requirements = requirements
         self.plan = members.read_plan(plan)
@@ -138,6 +144,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         # each was allotted, and whether it is evaluated on all points and on the goal test's.
         self._model: Arrays = {}
         self._measured = ArrayRecord()
+        self._withheld = Withheld(ArrayRecord())
         self._asked: dict[str, Message] = {}
         self._allotted: dict[str, int] = {}
         self._whole = self._tested = False
@@ -173,7 +180,7 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: EvaluateFunction | None = None,
     ) -> Result:
-        """Train for so many rounds; see Flower's FedAvg for the arguments."""
+        """Train for a number of rounds; see Flower's FedAvg for the arguments."""
         self._begin()
         self.algorithm = dataclasses.replace(self.algorithm, rounds=num_rounds)
         members.check_history_file(self.history_file)
@@ -218,12 +225,15 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         if self.stopped is not None or self._over:
             return []
         self._round = server_round
-        self._model = {name: array.numpy() for name, array in arrays.items()}
+        self._model = to_arrays(arrays)
         if self._ledger is None:
+            self._withheld = Withheld(arrays)
             self._ledger = self._enrol(grid)
         nodes: dict[str, int] = {}
         if self.fraction_train > 0:
             nodes = self._select(grid, "train", self.fraction_train, self.min_train_nodes)
+            # Who gets no further model may deliver what it owes, on the last one that it got.
+            nodes |= self._roster.find_here(self._book.without_model)
             self._allotted = self._book.allot_to(nodes)
         LOG.info("configure_train: %s", {n: self._allotted.get(n, 0) for n in self._book.names})
         orders = {
@@ -250,11 +260,14 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         finite = not self.exacting and len(self._book.names) > 1
         made = None
         if good:
+            if self.algorithm.form == "local":
+                good = self._withheld.move(good, self._model)
             made = self._next_model(self._model, good, ledger=self._book, finite=finite)
             if made is None:
                 self._remark(*find_largest(good, self._round))
                 good, losses = {}, {}
         self._book.note_training({name: u.samples for name, u in good.items()}, losses)
+        self._part()
         LOG.info("aggregate_train: %d replies used, %d not", len(good), len(faults))
         if made is None:
             return None, None
@@ -262,6 +275,18 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         arrays = ArrayRecord({name: Array(array) for name, array in self._model.items()})
         contents = [update.content for update in good.values()]
         return arrays, mean_metrics(self.train_metrics_aggr_fn, contents, self.weighted_by_key)
+
+    def _part(self) -> None:
+        """See who gets no further model since this round, and who gets it again."""
+        if not self.algorithm.withholds:
+            return
+        self._book.part()
+        lost, back = self._withheld.part(self._book.without_model)
+        if lost:
+            LOG.info("from round %d on no model goes to: %s", self._round, ", ".join(lost))
+        if back:
+            LOG.info("from round %d on the model goes again to: %s", self._round, ", ".join(back))
+        self.checkpoints = self._withheld.checkpoints
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -279,6 +304,9 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         # What is measured here is what clients may leave with, whatever a subclass made of it.
         self._measured = arrays
         nodes = self._select(grid, "evaluate", self.fraction_evaluate, self.min_evaluate_nodes)
+        if self._whole:
+            # What it reaches with the model that it keeps is part of the history.
+            nodes |= self._roster.find_here(self._book.unmeasured)
         kinds = {"whole": self._whole, "tested": self._tested}
         orders = {name: self._book.evaluate_order(name, server_round, **kinds) for name in nodes}
         return self._address(MessageType.EVALUATE, nodes, orders, arrays, config)
@@ -299,14 +327,16 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
             self._book.record_divergence()
             self._stop("training diverged: no accuracy can be measured; lower the learning rate")
             return None
+        for name in self._book.unmeasured:
+            if name in good:
+                self._book.keep_accuracy(name, good.pop(name).accuracy)
         leaving = self._book.note_evaluation(
             {name: found.accuracy for name, found in good.items()} if self._whole else None,
             {name: found.tested for name, found in good.items()} if self._tested else None,
         )
         if leaving:
             LOG.info("with the model of round %d leaves: %s", self._round, ", ".join(leaving))
-            own = {name: array.numpy() for name, array in self._measured.items()}
-            self.checkpoints |= dict.fromkeys(leaving, own)
+            self.checkpoints |= dict.fromkeys(leaving, to_arrays(self._measured))
         if server_round < self.algorithm.rounds or self._over:
             self._stop_if_done()
         self._save()
@@ -336,6 +366,8 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         if quotas is not None and not self.exacting:
             # An audit has told the algorithm already what was promised.
             algorithm = algorithm.committed(list(quotas.values()))
+            reserves = members.round_reserves(self.plan, list(clients))
+            algorithm = algorithm if reserves is None else algorithm.reserving(reserves)
         for name, client in clients.items():
             if client is None:
                 self._remark(name, "is not there; training begins without it")
@@ -394,7 +426,8 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
         for name, order in orders.items():
             # A config of its own for each: what is set in one must not be set in all.
             own = ConfigRecord({**config, **order.to_config()})
-            record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: own})
+            sent = self._withheld.choose(name, arrays) if self.algorithm.withholds else arrays
+            record = RecordDict({self.arrayrecord_key: sent, self.configrecord_key: own})
             self._asked[name] = Message(record, dst_node_id=nodes[name], message_type=kind)
         return list(self._asked.values())
 
@@ -493,6 +526,19 @@ class Pledged(AlgorithmStrategy):
     kind = pledged.Pledged
 
 
+class Earned(AlgorithmStrategy):
+    """The model goes to clients that deliver what they pledged: the plan, or all their samples.
+
+    Its own settings are passes, fresh_by, grace, patience, reserve and stop_after; see
+    `fedaccord.federation.Earned`. The plan may have reserves. A client that does not deliver is
+    sent no further model, neither to train nor to evaluate: `checkpoints` has the last that it was
+    sent. If it comes back, it must first deliver what it owes, with that model; then it gets the
+    current one.
+    """
+
+    kind = earned.Earned
+
+
 class Release(AlgorithmStrategy):
     """Who has its accuracy at some evaluations in a row leaves with the model as it is then.
 
@@ -504,9 +550,9 @@ class Release(AlgorithmStrategy):
 
 
 class PlannedFedAvg(AlgorithmStrategy):
-    """Train on a plan: each client is asked for its quota of different points and no more.
+    """Train on a plan: no more different samples are drawn from a client than its quota.
 
-    Training ends as soon as everybody has its accuracy, unless stop_at_goal is None.
+    Training ends as soon as all clients reach their goals, unless stop_at_goal is None.
     """
 
     kind = base.FedAvg

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import keyword
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from fedaccord._io.folders import write_folder
 from fedaccord.errors import InputError
 
 # Where each file of the template goes.
@@ -28,6 +28,8 @@ FILES = {
     "package/server_app.py.txt": "{{package}}/server_app.py",
     "package/task.py.txt": "{{package}}/task.py",
 }
+# Files of the app that are hidden, and must be new all the same.
+HIDDEN = (".flwr", ".gitignore")
 # Flower takes no longer name of an app.
 LONGEST = 32
 
@@ -55,21 +57,8 @@ def write_app(folder: str | Path) -> App:
         raise InputError("the app has no folder; name a new one, such as my-app, or . for this one")
     root = Path(os.path.abspath(folder))
     project, package = app_names(root.name)
-    _check_folder(root, folder)
     texts = _fill_templates(root, project, package)
-    made: list[Path] = []
-    try:
-        for place, text in texts.items():
-            _write_new(root / place, text, made)
-    except BaseException as fault:
-        # An interrupt too leaves nothing behind.
-        for path in reversed(made):
-            with contextlib.suppress(OSError):
-                path.rmdir() if path.is_dir() else path.unlink()
-        if isinstance(fault, OSError):
-            reason = fault.strerror or fault
-            raise InputError(f"cannot write an app to {folder}: {reason}") from None
-        raise
+    write_folder(folder, texts, what="an app", hidden=HIDDEN)
     return App(root, project, package)
 
 
@@ -102,24 +91,6 @@ def _is_taken(package: str) -> bool:
     return found is not None and found.origin is not None
 
 
-def _check_folder(root: Path, folder: str | Path) -> None:
-    if not os.path.lexists(root):
-        return
-    if not root.is_dir():
-        raise InputError(f"{folder} is no folder; name another")
-    try:
-        there = sorted(os.listdir(root))
-    except OSError as error:
-        raise InputError(f"cannot look into {folder}: {error.strerror or error}") from None
-    seen = [entry for entry in there if not entry.startswith(".")]
-    seen += [entry for entry in (".flwr", ".gitignore") if entry in there]
-    if seen:
-        raise InputError(
-            f"{folder} is not empty, it has {seen[0]}, and nothing is written over; name a new "
-            "folder"
-        )
-
-
 def _fill_templates(root: Path, project: str, package: str) -> dict[str, str]:
     """Return the text of each file, by its place in the app."""
     authority = str(root / "keys" / "ca.crt")
@@ -144,14 +115,3 @@ def _fill(text: str, values: dict[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{{{name}}}}}", value)
     return text
-
-
-def _write_new(path: Path, text: str, made: list[Path]) -> None:
-    """Write a file that was not there, and the folders to it; what was made is noted first."""
-    for folder in reversed(path.parents):
-        if not folder.exists():
-            folder.mkdir()
-            made.append(folder)
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        made.append(path)
-        file.write(text)

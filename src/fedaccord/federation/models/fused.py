@@ -66,8 +66,9 @@ def hidden_layer(
 ) -> Tensor:
     """Return the paper's network up to its hidden layer, as stock torch would, but quicker.
 
-    Torch does the work where a number could overflow or is none, as such values would not
-    spread as in torch; and where a gradient of the images is asked for, which the block has not.
+    Torch does the work where a number could overflow or is not finite, because such values would
+    not spread as in torch; and where the caller needs a gradient of the images, which the block
+    does not compute.
 
     images: (N, 1, 28, 28).
     weights: of the two convolutions and the linear layer, each weights and bias.
@@ -243,8 +244,8 @@ def load_library(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
         return None, f"the native block could not be loaded ({error})"
     if library.fused_source() != source_digest(folder).encode():
         return None, (
-            "the native block was built from other source than lies beside it "
-            "(install fedaccord again to build it anew)"
+            "the native block was built from another version of its source "
+            "(install fedaccord again to rebuild it)"
         )
     if not library.fused_runs_here():
         return None, "the native block needs a processor with AVX2 and FMA"

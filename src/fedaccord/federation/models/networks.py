@@ -50,8 +50,8 @@ class Dropout(nn.Module):
 
     A unit is dropped where a random byte is below `drop`, so the probability is exact. Set `stream`
     to draw the bytes from it, or `turns` to draw them from one stream after the other, each for
-    so many rows; without either they come from torch's generator. Every row takes the same number
-    of draws, whatever batch it is in.
+    its number of rows; without either they come from torch's generator. Every row takes the same
+    number of draws, whatever batch it is in.
 
     drop: how many of the 256 values of a byte drop a unit; 64 for a quarter, 128 for a half.
     """
@@ -69,7 +69,7 @@ class Dropout(nn.Module):
         if rows == 0:
             return torch.empty((0, units), dtype=torch.uint8)
         if self.turns is not None:
-            parts = [_words(random, some, units) for random, some in self._taken(rows)]
+            parts = [_words(random, some, units) for random, some in self._take_rows(rows)]
             words = parts[0] if len(parts) == 1 else np.concatenate(parts)
         elif self.stream is not None:
             words = _words(self.stream, rows, units)
@@ -77,14 +77,14 @@ class Dropout(nn.Module):
             return torch.randint(BYTES, (rows, units), dtype=torch.uint8)
         return torch.from_numpy(words.view(np.uint8)[:, :units])
 
-    def _taken(self, rows: int) -> list[tuple[np.random.Generator, int]]:
-        """Take the next rows from those whose turn it is, and object to more than there are."""
+    def _take_rows(self, rows: int) -> list[tuple[np.random.Generator, int]]:
+        """Take the next rows from the clients in turn; refuse more rows than there are."""
         assert self.turns is not None
         taken, wanted = [], rows
         while wanted:
             if not self.turns:
                 raise InputError(
-                    f"dropout was asked for {rows} rows, {wanted} more than the clients' samples: "
+                    f"dropout got {rows} rows, {wanted} more than the clients' samples: "
                     "in training use each Dropout once in a pass, with one row per sample"
                 )
             random, left = self.turns.popleft()
@@ -103,7 +103,7 @@ class Dropout(nn.Module):
         return drop_units(values, drawn.reshape(values.shape), self.drop)
 
     def extra_repr(self) -> str:
-        """Say the probability."""
+        """Return the probability, for the model's repr."""
         return f"p={self.drop / BYTES:g}"
 
 
@@ -119,12 +119,12 @@ def dropouts(model: nn.Module) -> list[Dropout]:
 
 
 def ready_dropout(model: nn.Module, batch: Sequence[ClientRows], *, seed: int) -> None:
-    """Let the rows that a model is given next be masked from their clients' own streams.
+    """Set dropout so that the model's next rows are masked from their clients' streams.
 
         stream of a client and place  =  stream(seed, place, name, drawn)
 
-    So a client's masks depend on nobody else. They are for these rows and no more: dropout that is
-    asked for others in training objects.
+    So a client's masks depend on no other client. They are for these rows only: in training,
+    dropout refuses other rows.
 
     model: whose dropout of ours is readied.
     batch: whose the rows are, in their order.

@@ -1,8 +1,8 @@
 """Where runs are made: in this process, or in worker processes of one thread each.
 
 An engine takes the source of the federations and a number of workers; as a context manager it
-gives the workers back. Its `finished(runs)` takes runs as it needs them, so that whoever yields
-them can think better of the later ones, and gives what came of them in the order they end.
+gives the workers back. Its `finished(runs)` takes runs as it needs them, so that the caller can
+still change the later ones, and yields results in the order in which runs end.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ LOOK = 1.0
 
 
 class Source(Protocol):
-    """What deals a federation to each trial; a Federation deals itself."""
+    """An object that makes a federation for each trial; a Federation returns itself."""
 
     def deal(self, trial: int) -> Federation:
         """Return the federation of a trial."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the clients are called."""
+        """The clients' names."""
 
     @property
     def requirements(self) -> Vector:
@@ -57,7 +57,7 @@ class Source(Protocol):
 
     @property
     def points(self) -> Counts:
-        """How many points each client could bring."""
+        """How many samples each client could give."""
 
     @property
     def fingerprint(self) -> str:
@@ -77,7 +77,7 @@ class Finished:
 
 
 class Engine(Protocol):
-    """Makes runs, as many at a time as it has workers."""
+    """Makes runs, one per worker at a time."""
 
     def __enter__(self) -> Engine: ...
 
@@ -115,7 +115,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
         self.close()
 
     def close(self) -> None:
-        """End the workers at once; what they are at is lost."""
+        """End the workers at once; their current runs are lost."""
         for worker in self._all:
             worker.process.end()
         # Their threads are at the end of the pipes now.
@@ -340,8 +340,14 @@ def make_run(deal: Deal, run: Run) -> History:
     deal: gives the federation of a trial.
     run: to be made.
     """
-    brought = run.contributions
-    history = train(deal(run.trial), run.algorithm, contributions=brought, seed=run.seed)
+    federation, brought = deal(run.trial), run.contributions
+    history = train(
+        federation, run.algorithm, contributions=brought, seed=run.seed, tactic=run.tactic
+    )
+    if run.goes_on:
+        from fedaccord.federation.training.alone import let_go_on
+
+        history = let_go_on(federation, run.algorithm, history, run.goes_on)
     # Nobody asks for the models that came of it, and they are far larger than all the rest.
     return dataclasses.replace(history, weights={}, checkpoints={})
 

@@ -28,10 +28,10 @@ class Progress:
 
     done: runs finished, those found in the store among them.
     reused: those found in the store.
-    total: runs in all, as far as can be told: fewer if cells stop early.
+    total: the expected number of runs; fewer if cells stop early.
     running: runs under way.
     seconds: since the audit began.
-    left: seconds until the end, as far as can be told; None before the first run has finished.
+    left: the expected seconds until the end; None before the first run has finished.
     planning: whether these are the runs that find the contributions to prescribe.
     known: the table so far.
     """
@@ -71,15 +71,15 @@ class Executor:
     ) -> None:
         """Make the runs that are not in the store, and keep each at once.
 
-        runs: in the order in which they are begun; each is asked for when there is room for it.
-        take: called with each run and what came of it, before a further run is asked for.
+        runs: in the order in which they start; each is taken when there is room for it.
+        take: called with each run and its result, before a further run is taken.
         report: called whenever a run has started or finished.
         """
         missing = self._missing(iter(runs), take, report)
         try:
             for finished in self.engine.finished(missing):
                 run, history = finished.run, finished.history
-                check_is_asked_for(run, history)
+                check_is_requested(run, history)
                 outcome = self.store.put(run, Outcome.of(history, package_versions()), history)
                 self.under_way.discard(run.key)
                 self.outcomes[run.key] = outcome
@@ -159,12 +159,23 @@ def open_executor(
         yield Executor(machine, kept)
 
 
-def check_is_asked_for(run: Run, history: History) -> None:
-    """Refuse what an engine gives for a run if it is not of that run."""
+def check_is_requested(run: Run, history: History) -> None:
+    """Raise a RunError if an engine's result is not of the requested run."""
     asked = (run.seed, run.contributions, run.algorithm.to_dict())
     given = (history.seed, tuple(history.contributions.tolist()), history.algorithm)
-    if asked != given or (history.unique > history.contributions).any():
+    limits = run.algorithm.limits(history.contributions)
+    if asked != given or (history.unique > limits).any():
         raise RunError(
-            f"an engine gave another run than was asked for: seed {given[0]} and contributions "
+            f"an engine returned another run than requested: seed {given[0]} and contributions "
             f"{given[1]} for seed {asked[0]} and {asked[1]}"
+        )
+    if run.scored and history.scored is None:
+        raise RunError(
+            f"an engine did not judge the run of {run} on the scored points; use the engine "
+            '"local", or leave scored_on out'
+        )
+    if run.tactic != history.tactic or (run.goes_on and history.went_on is None):
+        raise RunError(
+            f"an engine did not follow the defectors' tactic in the run of {run}; use the engine "
+            '"local", or leave kept_data and filler out'
         )

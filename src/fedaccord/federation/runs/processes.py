@@ -73,7 +73,7 @@ class Process:
 
     server: the function that it runs, as "module:name"; it is given the file that it reads from
         and the descriptor of the pipe that it writes to, and should leave at the end of the file.
-    environment: what is different in its environment from this process's, beside one thread.
+    environment: how its environment differs from this process's, apart from one thread.
     quiet: whether its errors are not shown but kept, for `read_errors`.
     """
 
@@ -126,7 +126,7 @@ class Process:
         self._process.wait()
 
     def hang_up(self) -> None:
-        """Tell the process that nothing more is to be done."""
+        """Close the pipe, so that the process ends."""
         # What is still in the buffer has nobody to go to.
         with contextlib.suppress(BrokenPipeError):
             self.tasks.close()

@@ -204,7 +204,7 @@ class _Driver:
             self._give_up(self._gone())
 
     def _give_up(self, error: FedaccordError) -> None:
-        """Tell whoever still waits for something."""
+        """Fail everything that is still waiting."""
         with self._lock:
             self._over = True
             waiting: list[Future[Any]] = [future for _, future in self._under_way.values()]

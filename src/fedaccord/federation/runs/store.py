@@ -19,6 +19,7 @@ import numpy as np
 from fedaccord._io import sqlite
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
+from fedaccord.federation.defection.tactic import Tactic
 from fedaccord.federation.history import History
 from fedaccord.federation.training.rng import derive_seed
 
@@ -69,6 +70,36 @@ CREATE TABLE history (
 ) WITHOUT ROWID;
 """
 
+# What was found on scored points, by the key of the points. A file gets this table with its first
+# such run, so that files without one are as they always were.
+SCORES = """
+CREATE TABLE IF NOT EXISTS scores (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    scored TEXT NOT NULL,
+    accuracies TEXT NOT NULL,
+    satisfied TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (run, scored)
+) WITHOUT ROWID
+"""
+
+
+# How clients fared that went on alone, by what they were judged on and who they are.
+WENT_ON = """
+CREATE TABLE IF NOT EXISTS went_on (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    judged TEXT NOT NULL,
+    given TEXT NOT NULL,
+    kept TEXT NOT NULL,
+    outside TEXT NOT NULL,
+    keeping TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (run, judged)
+) WITHOUT ROWID
+"""
+# Its columns, which are fields of an outcome.
+GOING_ON = ("given", "kept", "outside", "keeping")
+
 
 @dataclass(frozen=True)
 class Run:
@@ -79,6 +110,10 @@ class Run:
     contributions: how many of its points each client brings.
     base_seed: of the whole audit.
     trial: which draw of clients and of chance.
+    scored: which further points its final model is judged on, a key of `Scored`; "" for none. It
+        is not a part of the run's own key, since training does not depend on it.
+    tactic: what some clients do beyond giving less; None for nothing.
+    goes_on: which clients go on alone when training has ended. Training does not depend on it.
     """
 
     source: str
@@ -86,11 +121,26 @@ class Run:
     contributions: tuple[int, ...]
     base_seed: int
     trial: int
+    scored: str = ""
+    tactic: Tactic | None = None
+    goes_on: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """Name the run in the middle of a sentence."""
         brought = ", ".join(map(str, self.contributions))
         return f"{self.algorithm.name} in trial {self.trial} with contributions {brought}"
+
+    @property
+    def content(self) -> str:
+        """What clients contribute, as it is stored: the numbers, and a tactic if there is one."""
+        if self.tactic is None:
+            return _canonical(self.contributions)
+        return _canonical({"given": self.contributions, "tactic": self.tactic.to_dict()})
+
+    @property
+    def judged(self) -> str:
+        """What clients that go on are judged on, and who they are."""
+        return f"{self.scored or 'validation'}: {_canonical(self.goes_on)}"
 
     @property
     def seed(self) -> int:
@@ -105,7 +155,7 @@ class Run:
             _version_of(algorithm),
             self.source,
             _canonical(algorithm),
-            _canonical(self.contributions),
+            self.content,
             self.base_seed,
             self.trial,
         )
@@ -123,6 +173,12 @@ class Outcome:
     diverged: whether a loss was not finite.
     seconds: how long the run took.
     versions: of the packages that decide the result.
+    scored: the accuracies on the scored points; empty where the run was not to be judged on any.
+    scored_satisfied: whether that is what the client wants.
+    given, kept: the accuracies of clients that went on alone, with the samples that they gave and
+        with all that they have; NaN of the others, empty where nobody went on.
+    outside, keeping: who is satisfied if each of these takes the best model that it could have
+        without and with the samples that it kept.
     """
 
     accuracies: tuple[float, ...]
@@ -133,10 +189,17 @@ class Outcome:
     diverged: bool
     seconds: float
     versions: str
+    scored: tuple[float, ...] = ()
+    scored_satisfied: tuple[bool, ...] = ()
+    given: tuple[float, ...] = ()
+    kept: tuple[float, ...] = ()
+    outside: tuple[bool, ...] = ()
+    keeping: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, history: History, versions: str) -> Outcome:
         """Sum up a history."""
+        scored, reached = history.scored, history.scored_satisfied
         return cls(
             accuracies=tuple(history.final.tolist()),
             satisfied=tuple(history.satisfied.tolist()),
@@ -146,6 +209,9 @@ class Outcome:
             diverged=bool(history.diverged),
             seconds=float(history.seconds),
             versions=versions,
+            scored=() if scored is None else tuple(scored.tolist()),
+            scored_satisfied=() if reached is None else tuple(reached.tolist()),
+            **_sum_up_going_on(history),
         )
 
     @property
@@ -196,7 +262,10 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         self._connection.close()
 
     def get(self, run: Run) -> Outcome | None:
-        """Return what came of a run, None where it has not been finished."""
+        """Return what came of a run, None where it has not been finished.
+
+        A run that is to be judged on scored points has not been finished without that.
+        """
         with self._explain("read"):
             cursor = self._connection.execute("SELECT * FROM runs WHERE key = ?", (run.key,))
             found = cursor.fetchone()
@@ -206,19 +275,66 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         identity, result = ([row[name] for name in names] for names in (IDENTITY, RESULT))
         key = _digest(_version_of(run.algorithm.to_dict()), *identity)
         if key != run.key or _digest(key, *result) != row["digest"]:
-            raise self._damaged(f"run {run.key[:12]} is not as it was written")
+            raise self._describe_damage(f"run {run.key[:12]} is not as it was written")
+        scores = self._get_scores(run, row["id"]) if run.scored else ((), ())
+        went_on = self._get_went_on(run, row["id"]) if run.goes_on else {}
+        if scores is None or went_on is None:
+            return None
         *lists, diverged = RESULT
         return Outcome(
             **{name: _read_list(row[name]) for name in lists},
             diverged=bool(row[diverged]),
             seconds=row["seconds"],
             versions=row["versions"],
+            scored=scores[0],
+            scored_satisfied=scores[1],
+            **went_on,
         )
+
+    def _get_scores(self, run: Run, number: int) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return the accuracies on scored points and who is satisfied by them; None for none."""
+        with self._explain("read"):
+            if not self._has_table("scores"):
+                return None
+            found = self._connection.execute(
+                "SELECT accuracies, satisfied, digest FROM scores WHERE run = ? AND scored = ?",
+                (number, run.scored),
+            ).fetchone()
+        if found is None:
+            return None
+        accuracies, satisfied, digest = found
+        if digest != _digest(run.key, run.scored, accuracies, satisfied):
+            raise self._describe_damage(
+                f"the scores of run {run.key[:12]} are not as they were written"
+            )
+        return _read_list(accuracies), _read_list(satisfied)
+
+    def _get_went_on(self, run: Run, number: int) -> dict[str, tuple[Any, ...]] | None:
+        """Return how those fared that went on alone; None where that is not known."""
+        with self._explain("read"):
+            if not self._has_table("went_on"):
+                return None
+            found = self._connection.execute(
+                f"SELECT {', '.join(GOING_ON)}, digest FROM went_on WHERE run = ? AND judged = ?",
+                (number, run.judged),
+            ).fetchone()
+        if found is None:
+            return None
+        *lists, digest = found
+        if digest != _digest(run.key, run.judged, *lists):
+            raise self._describe_damage(f"what run {run.key[:12]} led to is not as it was written")
+        return {name: _read_list(text) for name, text in zip(GOING_ON, lists, strict=True)}
+
+    def _has_table(self, name: str) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._connection.execute(query, (name,)).fetchone() is not None
 
     def put(self, run: Run, outcome: Outcome, history: History) -> Outcome:
         """Commit a finished run; return what the file has of it.
 
-        Where another process was first, its runs stand: the same, for they had the same seed.
+        Where another process was first, its runs stand: the same, for they had the same seed. A
+        run that was made again for its scores replaces one that came out otherwise, with other
+        versions of the packages: what is kept of a run is all of one model.
         """
         *lists, diverged = RESULT
         result: dict[str, str | int] = {n: _write_list(getattr(outcome, n)) for n in lists}
@@ -231,7 +347,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             "key": run.key,
             "source": run.source,
             "algorithm": _canonical(run.algorithm.to_dict()),
-            "contributions": _canonical(run.contributions),
+            "contributions": run.content,
             "base_seed": str(run.base_seed),
             "trial": run.trial,
             "seed": str(run.seed),
@@ -244,6 +360,8 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         }
         columns, values = (", ".join(map(form.format, row)) for form in ('"{}"', ":{}"))
         with self._explain("write"), sqlite.transaction(self._connection):
+            if run.scored or run.goes_on:
+                self._remove_other(run, str(row["digest"]))
             cursor = self._connection.execute(
                 f"INSERT OR IGNORE INTO runs ({columns}) VALUES ({values})", row
             )
@@ -252,21 +370,51 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                     "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?)",
                     ((cursor.lastrowid, *entry) for entry in rows),
                 )
-        if new:
-            self._safe_runs += 1
-            return outcome
-        return self.get(run) or outcome
+            if run.scored:
+                self._put_scores(run, outcome)
+            if run.goes_on:
+                self._put_went_on(run, outcome)
+        self._safe_runs += new
+        return outcome if new else self.get(run) or outcome
+
+    def _remove_other(self, run: Run, digest: str) -> None:
+        """Take out a run that came out otherwise than it did now."""
+        find = "SELECT id FROM runs WHERE key = ? AND digest != ?"
+        for (number,) in self._connection.execute(find, (run.key, digest)).fetchall():
+            beside = [name for name in ("scores", "went_on") if self._has_table(name)]
+            for table, column in (*((t, "run") for t in ("history", *beside)), ("runs", "id")):
+                self._connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+            self._safe_runs -= 1
+
+    def _put_scores(self, run: Run, outcome: Outcome) -> None:
+        """Write what was found on the scored points."""
+        found = (_write_list(outcome.scored), _write_list(outcome.scored_satisfied))
+        self._connection.execute(SCORES)
+        self._connection.execute(
+            "INSERT OR IGNORE INTO scores SELECT id, ?, ?, ?, ? FROM runs WHERE key = ?",
+            (run.scored, *found, _digest(run.key, run.scored, *found), run.key),
+        )
+
+    def _put_went_on(self, run: Run, outcome: Outcome) -> None:
+        """Write how those fared that went on alone."""
+        found = [_write_list(getattr(outcome, name)) for name in GOING_ON]
+        self._connection.execute(WENT_ON)
+        self._connection.execute(
+            "INSERT OR IGNORE INTO went_on SELECT id, ?, ?, ?, ?, ?, ? FROM runs WHERE key = ?",
+            (run.judged, *found, _digest(run.key, run.judged, *found), run.key),
+        )
 
     def kept(self, source: str, *, trials: range) -> list[tuple[tuple[int, ...], int, int]]:
         """List runs of a source: the contributions, base seed and trial of each, by trial.
 
         source: the fingerprint.
-        trials: which are asked for.
+        trials: which to return.
         """
         with self._explain("read"):
             rows = self._connection.execute(
                 "SELECT DISTINCT contributions, base_seed, trial FROM runs"
-                " WHERE source = ? AND trial >= ? AND trial < ?"
+                # What is no list has a tactic, and tells nothing of honest training.
+                " WHERE source = ? AND trial >= ? AND trial < ? AND contributions LIKE '[%'"
                 " ORDER BY trial, base_seed, contributions",
                 (source, trials.start, trials.stop),
             ).fetchall()
@@ -283,7 +431,9 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             ).fetchall()
         rows = [row[:-1] for row in found]
         if found and _digest(*sorted(rows, key=_place)) != found[0][-1]:
-            raise self._damaged(f"the history of run {run.key[:12]} is not as it was written")
+            raise self._describe_damage(
+                f"the history of run {run.key[:12]} is not as it was written"
+            )
         return [
             (*row[:4], *(math.nan if number is None else number for number in row[4:]))
             for row in rows
@@ -296,7 +446,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         if not sqlite.claim(self._connection, self.path, **kind, schema=SCHEMA.split(";")[:-1]):
             report = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if report != "ok":
-                raise self._damaged(report)
+                raise self._describe_damage(report)
 
     @contextlib.contextmanager
     def _explain(self, what: str) -> Iterator[None]:
@@ -310,7 +460,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                 sentence = f"{self.path} is not a file of finished runs; name another file"
                 raise InputError(sentence) from None
             if code == sqlite3.SQLITE_CORRUPT:
-                raise self._damaged(str(error)) from None
+                raise self._describe_damage(str(error)) from None
             if what != "write":
                 raise InputError(f"cannot {what} {self.path}: {error}") from None
             raise FedaccordError(
@@ -328,12 +478,26 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         runs = "run in it is" if self._safe_runs == 1 else "runs in it are"
         return f"the {self._safe_runs} {runs} safe: {remedy}, and run the same command again"
 
-    def _damaged(self, detail: str) -> InputError:
+    def _describe_damage(self, detail: str) -> InputError:
         detail = " ".join(detail.split())
         return InputError(
             f"{self.path} is damaged ({detail}): put back a copy of it, or move it away and start "
             "again"
         )
+
+
+def _sum_up_going_on(history: History) -> dict[str, tuple[Any, ...]]:
+    """Return the fields of an outcome that tell of clients that went on alone."""
+    went = history.went_on
+    if went is None:
+        return {}
+    scored = history.scored_satisfied
+    received = history.satisfied if scored is None else scored
+    # A comparison with NaN is false: who did not go on has what it received.
+    outside = received | (went.given >= history.requirements)
+    keeping = outside | (went.kept >= history.requirements)
+    found = (went.given, went.kept, outside, keeping)
+    return {name: tuple(x.tolist()) for name, x in zip(GOING_ON, found, strict=True)}
 
 
 @cache

@@ -1,7 +1,7 @@
 """Who owns which trial numbers, so that no run that chose something is counted as evidence for it.
 
-A run's trial decides its draw of clients and of chance. Whoever needs runs takes trials from its
-own block of numbers; whatever is chosen in one block is tested in another.
+A run's trial decides its partition and its random draws. Each use of runs takes trials from its
+own block of numbers; what is chosen in one block is tested in another.
 
     trials                     are made by
     0         to   999,999     audits of defection and solo curves, which count them
@@ -17,13 +17,14 @@ streams of their own and are numbered from 0.
 
 from __future__ import annotations
 
+# As many as there are trials in the smaller blocks.
+from fedaccord.measurement.design import MOST_PILOTS as MOST_PILOTS
+
 PLANNING = 1_000_000
 PILOTS = 2_000_000
 AIMED = 2_500_000
 SEEKING = 3_000_000
 VERIFYING = 4_000_000
 
-# How many trials there are in the smaller blocks.
-MOST_PILOTS = 500_000
 # Those from which pilots may be taken: of audits that find contributions, and of earlier pilots.
 UNCOUNTED = range(PLANNING, SEEKING)

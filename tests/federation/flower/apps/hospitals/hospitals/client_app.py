@@ -30,6 +30,14 @@ def held(message: Message, context: Context, call_next: ClientAppCallable) -> Me
     return call_next(message, context)
 
 
+def noted(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+    """Write down each model that this node is sent, as seen-train-Hill-2.npz."""
+    for record in message.content.array_records.values():
+        arrays = {name: array.numpy() for name, array in record.items()}
+        np.savez(Path(str(context.run_config["folder"])) / f"seen-{about(message)}.npz", **arrays)
+    return call_next(message, context)
+
+
 def tampered(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
     """Change a reply in the way that the settings have for it, if any."""
     settings = json.loads(Path(str(context.run_config["folder"]), "settings.json").read_text())
@@ -82,5 +90,5 @@ FAULTS = {
 app = client_app(
     network,
     lambda context: points_of(str(context.node_config["data"])),
-    mods=[held, tampered],
+    mods=[noted, held, tampered],
 )

@@ -25,6 +25,7 @@ def main(grid: Grid, context: Context) -> None:
         "history": strategy.history.to_dict(),
         "remarks": [[r.round, r.client, r.text] for r in strategy.remarks],
         "stopped": strategy.stopped,
+        "checkpoints": list(strategy.checkpoints),
     }
     (folder / "made.json").write_text(json.dumps(made))
 
@@ -36,8 +37,9 @@ def recording(kind: type, folder: Path) -> type:
         def aggregate_evaluate(self, server_round, replies):
             found = super().aggregate_evaluate(server_round, replies)
             np.savez(folder / f"model-{server_round}.npz", **self.history.weights)
-            weights = {name: float(weight) for name, weight in self.weights.items()}
-            (folder / f"weights-{server_round}.json").write_text(json.dumps(weights))
+            if np.ndim(self._book.state) == 1:
+                weights = {name: float(weight) for name, weight in self.weights.items()}
+                (folder / f"weights-{server_round}.json").write_text(json.dumps(weights))
             return found
 
     return Recording
