@@ -1,5 +1,6 @@
 """Audits of defection as tables, sentences, a figure and a page."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,8 @@ from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.curves import DefectionAudit, sum_up
 from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import defection
-from fedaccord.report.defection import (
-    audit_page,
-    choose_tone,
-    describe_audit,
-    find_least_level,
-    plot_defection,
-)
+from fedaccord.report.defection import audit_page, plot_defection
+from fedaccord.report.defection_verdicts import choose_tone, describe_audit, find_least_level
 from fedaccord.report.model import Mark, Table
 
 NAMES = ("north", "south", "west")
@@ -26,8 +22,8 @@ HOSTILE = "[bold]\x1b[31mx\u202e" + "y" * 60
 
 
 def show_levels(found: DefectionAudit) -> Table:
-    """Return the first table of a terminal."""
-    return next(part for part in defection.show_audit(found) if isinstance(part, Table))
+    """Return the table of levels of a terminal, which comes after the three questions."""
+    return [part for part in defection.show_audit(found) if isinstance(part, Table)][1]
 
 
 def outcome(*satisfied: bool) -> Outcome:
@@ -69,8 +65,8 @@ def audited(
         south = [(n == 0 if poor else True) if whole else n % 2 == 0 for n in range(4)]
         trials[level] = [
             [
-                (0, outcome(True, s if whole else True)),
-                (1, outcome(s if harm and not whole else True, s)),
+                ((0,), outcome(True, s if whole else True)),
+                ((1,), outcome(s if harm and not whole else True, s)),
             ]
             for s in south
         ]
@@ -96,21 +92,24 @@ def audited(
     [
         (
             {},
-            "Share of 4 trials in which the agent that cut reached its goal (accuracy 0.80 on its "
-            "own validation points) at the end of training;",
-            "in brackets the 95 % interval. The others bring everything.",
+            "How often a defector reaches its goal (accuracy 0.80) at the end of training: share "
+            "of 4 trials [95 % interval].",
+            "The others give all of their data. Models are judged on the agents' own validation "
+            "samples.",
         ),
         (
             {"requirements": (0.875, 0.875), "stopped": True},
-            "Share of up to 4 trials in which the agent that cut reached its goal (accuracy 0.875 "
-            "on its own validation points) at the end of training;",
-            "in brackets the 95 % interval. The others bring everything.",
+            "How often a defector reaches its goal (accuracy 0.875) at the end of training: share "
+            "of up to 4 trials [95 % interval].",
+            "The others give all of their data. Models are judged on the agents' own validation "
+            "samples.",
         ),
         (
             {"requirements": (0.8, 0.7), "protocol": "P2"},
-            "Share of 4 trials in which the agent that brought a part of what is asked of it "
-            "reached its goal at the end of training;",
-            "in brackets the 95 % interval. The others bring all that is asked of them.",
+            "How often a defector reaches its goal at the end of training: share of 4 trials "
+            "[95 % interval].",
+            "The others give all that the plan asks of them. Models are judged on the agents' own "
+            "validation samples.",
         ),
     ],
 )
@@ -122,10 +121,10 @@ def test_above_the_tables_stands_what_their_numbers_are(
 
 def test_an_audit_is_a_table_of_levels_and_algorithms() -> None:
     rows = cells(shown(show_levels(audited())))
-    assert rows[0] == ["a", "random", "agent", "brings", "FedAvg"]
+    assert rows[0] == ["a", "random", "agent", "gives", "FedAvg"]
     assert row(rows, "25", "%")[0] == "0.75"
-    assert row(rows, "different", "points", "used,", "all", "in", "full") == ["20"]
-    assert row(rows, "samples", "drawn,", "all", "in", "full") == ["200"]
+    assert row(rows, "different", "samples", "used", "at", "100", "%") == ["20"]
+    assert row(rows, "draws", "at", "100", "%") == ["200"]
     assert not any("diverged" in cells for cells in rows)
 
 
@@ -133,7 +132,7 @@ def test_each_agent_has_a_column() -> None:
     found = audited()
     rows = cells(shown(defection._list_agents_across(found, found.curves[0])))
     assert rows[0] == ["all", "the", "others"]
-    assert rows[1] == ["FedAvg,", "brings", "north", "south", "reach", "theirs"]
+    assert rows[1] == ["FedAvg,", "gives", "north", "south", "reach", "theirs"]
     assert row(rows, "25", "%")[:3] == ["1.00", "0.50", "1.00"]
     # Nobody is "the others" when nobody cuts.
     assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
@@ -147,7 +146,7 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
     assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
     assert row(rows, "25", "%")[:2] == ["-", "0.50"]
     table = cells(shown(show_levels(found)))
-    assert table[0][:4] == ["a", "random", "contributor", "brings"]
+    assert table[0][:4] == ["a", "random", "contributor", "gives"]
     assert row(table, "25", "%")[0] == "0.50"
 
 
@@ -156,46 +155,47 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
     [
         (
             {},
-            "Under FedAvg a random agent reaches its goal in 100 % of runs with all of its data "
-            "and in 75 % with 25 % of it (",
-            " %, 4 trials x 2 agents).",
+            "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 % of "
+            "runs (95 % interval ",
+            " %, 4 trials of 2 agents). With all of it: 100 %.",
         ),
-        ({"levels": (1.0, 0.5, 0.05)}, "Under FedAvg", "in 75 % with 5 % of it ("),
-        ({"levels": (1.0, 0.33)}, "Under FedAvg", "in 75 % with 33 % of it ("),
+        ({"levels": (1.0, 0.5, 0.05)}, "Under FedAvg, a random agent that gives 5 % of", "100 %."),
+        ({"levels": (1.0, 0.33)}, "Under FedAvg, a random agent that gives 33 % of", "100 %."),
         (
             {"levels": (0.125,)},
-            "Under FedAvg a random agent reaches its goal in 75 % of runs with 12.5 % of "
-            "its data (",
-            " %, 4 trials x 2 agents).",
+            "Under FedAvg, a random agent that gives 12.5 % of its data reaches its goal in 75 % "
+            "of runs (",
+            " %, 4 trials of 2 agents).",
         ),
         (
             {"levels": (1.0,)},
-            "Under FedAvg a random agent reaches its goal in 100 % of runs with all of its data (",
-            "to 100 %, 4 trials x 2 agents).",
+            "Under FedAvg, a random agent that gives all of its data reaches its goal in 100 % of "
+            "runs (",
+            "to 100 %, 4 trials of 2 agents).",
         ),
         (
             {"protocol": "P2"},
-            "Under FedAvg a random agent reaches its goal in 100 % of runs with all that is asked "
-            "of it and in 75 % with 25 % of it (",
-            " %, 4 trials x 2 agents).",
+            "Under FedAvg, a random agent that gives 25 % of what the plan asks of it reaches its "
+            "goal in 75 % of runs (",
+            " %, 4 trials of 2 agents). With all of it: 100 %.",
         ),
         (
             {"protocol": "P2", "full": (0, 10), "harm": True},
-            "Under FedAvg a random contributor reaches its goal in 100 % of runs with all that is "
-            "asked of it and in 50 % with 25 % of it (",
-            " %, 4 trials x 1 agent).",
+            "Under FedAvg, a random contributor that gives 25 % of what the plan asks of it "
+            "reaches its goal in 50 % of runs (",
+            " %, 4 trials of 1 agent). With all of it: 100 %.",
         ),
         (
             {"protocol": "P2", "full": (0, 0)},
-            "Under FedAvg nothing is asked of anybody.",
-            "nothing is asked of anybody.",
+            "Under FedAvg, the plan asks nothing of any agent.",
+            "the plan asks nothing of any agent.",
         ),
-        ({"algorithm": "mine", "defectors": "random"}, "Under mine a random agent", "4 trials)."),
+        ({"algorithm": "mine", "defectors": "random"}, "Under mine, a random agent", "4 trials)."),
         (
             {"harm": True},
-            "Under FedAvg a random agent reaches its goal in 100 % of runs",
-            "4 trials x 2 agents), and then all the others reach theirs in 75 % (100 % when it "
-            "brings everything).",
+            "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 %",
+            "4 trials of 2 agents). With all of it: 100 %. All the others then reach their goals "
+            "in 75 % of runs, instead of 100 %.",
         ),
     ],
 )
@@ -203,17 +203,17 @@ def test_a_sentence_compares_with_full_contribution(options: Any, start: str, en
     (sentence,) = defection.compare_levels(audited(**options))
     assert sentence.startswith(start)
     assert end in sentence
-    assert sentence.endswith(end) or end.endswith("(")
+    assert sentence.endswith(end) or end == "4 trials)."
 
 
 def test_that_full_contribution_does_not_satisfy_all_is_said_first() -> None:
     first, second = defection.compare_levels(audited(poor=True))
     assert first == (
-        "Under FedAvg all agents reach their goals in only 25 % of runs even when everybody "
-        "brings everything."
+        "Under FedAvg, all agents reach their goals in only 25 % of runs, even if all give all of "
+        "their data."
     )
     # Five of eight: the north in all trials, the south in one.
-    assert "in 62 % of runs with all of its data and in 75 % with 25 % of it" in second
+    assert "reaches its goal in 75 % of runs" in second and "With all of it: 62 %." in second
 
 
 def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
@@ -228,37 +228,38 @@ def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
 
 def test_the_verdict_of_an_audit_begins_with_the_answer_for_each_algorithm():
     assert describe_audit(two_algorithms()) == (
-        "Yes under FedAvg: 3 of 3 agents could give less; 3 would get by with 25 %. "
-        "No under MW-FED: nobody could give 50 % or less of its data. "
-        "A random agent that brings 25 % of its data reaches its goal in 100 % of runs under "
-        "FedAvg and 0 % under MW-FED; when everybody gives in full, all reach theirs in 100 % of "
-        "runs under both algorithms."
+        "Yes under FedAvg: 3 of 3 agents can give less, 3 of them as little as 25 %. "
+        "No under MW-FED: no agent can give 50 % or less of its data."
     )
 
 
 def test_the_verdict_against_a_plan_is_about_what_is_asked():
     found = audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 9, 9])
-    assert describe_audit(found).startswith(
-        "No under FedAvg: nobody could give 50 % or less of what is asked of it. "
-        "A random contributor that brings 25 % of what is asked of it reaches its goal in 0 % of "
-        "runs under FedAvg; when"
+    assert describe_audit(found) == (
+        "No under FedAvg: no agent can give 50 % or less of what the plan asks of it."
     )
     nothing = audit({"FedAvg": lenient}, names=NAMES, protocol="P2", asked=[0, 0, 0])
-    assert describe_audit(nothing) == "Nothing is asked of anybody, so nobody could give less."
+    assert describe_audit(nothing) == (
+        "The plan asks nothing of any agent, so no agent can give less."
+    )
     assert audit_page(nothing).tone == "plain"
 
 
 def test_of_many_algorithms_the_lowest_and_the_highest_are_read_aloud():
     rules = {"first": lenient, "second": lenient, "third": strict, "fourth": lenient}
-    verdict = describe_audit(audit(rules, names=NAMES))
-    assert verdict.startswith("Yes under 3 of 4 algorithms, no under 1 of 4 algorithms. A random")
+    found = audit(rules, names=NAMES)
+    assert describe_audit(found) == "Yes under 3 of 4 algorithms, no under 1 of 4 algorithms."
+    seldom = audit(rules | {"third": lambda *_: False}, names=NAMES, levels=(1.0,))
+    verdict = describe_audit(seldom)
     assert "0 % of runs under third and 100 % under" in verdict
     assert "second" not in verdict
 
 
 def test_a_verdict_without_cuts_is_about_full_contribution():
     verdict = describe_audit(audit({"FedAvg": lenient}, names=NAMES, levels=(1.0,)))
-    assert verdict.startswith("A random agent that brings all of its data reaches its goal in 100")
+    assert verdict == (
+        "All agents reach their goals in 100 % of runs under FedAvg, if all give in full."
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_a_verdict_without_cuts_is_about_full_contribution():
     [
         # Giving less goes unpunished.
         (lenient, 12, "bad"),
-        # Who cuts misses its goal, and all reach theirs otherwise.
+        # A defector misses its goal, and all reach theirs otherwise.
         (strict, 12, "good"),
         # The same, but in too few trials to be sure.
         (strict, 2, "unsure"),
@@ -291,26 +292,26 @@ def test_algorithms_that_differ_leave_the_tone_open():
 
 
 def test_levels_stand_beside_algorithms_with_intervals_and_totals():
-    found = table(audit_page(two_algorithms()), "Share of runs in which the agent")
-    assert found.columns == ("a random agent brings", "FedAvg", "MW-FED")
+    found = table(audit_page(two_algorithms()), "How often a defector still")
+    assert found.columns == ("a random agent gives", "FedAvg", "MW-FED")
     rows = {row[0]: row[1:] for row in (*found.rows, *found.footer)}
     assert rows["100 %"] == ("1.00 [0.51,\u00a01.00]", "1.00 [0.51,\u00a01.00]")
     assert rows["25 %"][1].startswith("0.00 [0.00,")
-    assert rows["everybody satisfied at 100 %"] == ("1.00 [0.51,\u00a01.00]",) * 2
-    assert rows["different points used, all in full"] == ("180", "180")
-    assert rows["samples drawn, all in full"] == ("300", "300")
+    assert rows["all reach their goals at 100 %"] == ("1.00 [0.51,\u00a01.00]",) * 2
+    assert rows["different samples used at 100 %"] == ("180", "180")
+    assert rows["draws at 100 %"] == ("300", "300")
     assert "runs that diverged" not in rows
 
 
 def test_each_agent_is_told_apart_with_what_it_could_bring():
-    page = audit_page(two_algorithms())
+    page = audit_page(two_algorithms(trials=12))
     rows = table(page, "FedAvg: per cent").rows
-    assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes: 25 %", "bad"))
+    assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes, 25 % is enough", "bad"))
     rows = table(page, "MW-FED: per cent").rows
-    assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("not with 50 %", "good"))
-    assert "3 of 3 agents could give less; 3 would get by with 25 %." in texts(page)
+    assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("no, 50 % is not enough", "good"))
+    assert "3 of 3 agents can give less, 3 of them as little as 25 %." in texts(page)
     assert (
-        "Nobody could give 50 % or less of its data; parts between 50 and 100 % were not tried."
+        "No agent can give 50 % or less of its data; levels between 50 and 100 % were not tried."
     ) in texts(page)
     assert "there, and at every higher level tried," in texts(page)
 
@@ -319,20 +320,22 @@ def test_what_a_cut_does_to_the_others_is_shown():
     def harmful(level, defector, client, trial):
         return level == 1 or client == defector
 
-    found = table(audit_page(audit({"FedAvg": harmful}, names=NAMES)), "What it does to the others")
+    found = table(audit_page(audit({"FedAvg": harmful}, names=NAMES)), "How often all the others")
     shares = {row[0]: row[1][:4] for row in found.rows}
     assert shares == {"100 %": "1.00", "50 %": "0.00", "25 %": "0.00"}
     alone = audit_page(audit({"FedAvg": lenient}, names=("north",)))
-    assert not any(part.caption.startswith("What it does") for part in parts(alone, Table))
+    assert not any(
+        part.caption.startswith("How often all the others") for part in parts(alone, Table)
+    )
 
 
 def test_of_whom_nothing_is_asked_gives_nothing_and_is_explained():
     page = audit_page(audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 9, 9]))
     rows = table(page, "FedAvg: per cent").rows
-    assert rows[0] == ("north", 0.8, 0, 100, None, None, "gives nothing")
-    assert table(page, "FedAvg: per cent").columns[2] == "points asked"
-    assert "Of some agents nothing is asked" in texts(page)
-    assert "Of some agents" not in texts(audit_page(two_algorithms()))
+    assert rows[0] == ("north", 0.8, 0, 100, None, None, "asked for nothing")
+    assert table(page, "FedAvg: per cent").columns[2] == "samples asked"
+    assert "The plan asks nothing of some agents" in texts(page)
+    assert "of some agents" not in texts(audit_page(two_algorithms()))
 
 
 @pytest.mark.parametrize(
@@ -357,8 +360,8 @@ def test_an_agent_gets_by_with_the_lowest_level_from_which_on_it_is_satisfied(
 @pytest.mark.parametrize(
     ("satisfied_at", "levels", "why"),
     [
-        (set(), (1.0, 0.5), "misses its goal in full too"),
-        ({0.5}, (1.0, 0.5), "misses its goal in full too"),
+        (set(), (1.0, 0.5), "misses its goal even in full"),
+        ({0.5}, (1.0, 0.5), "misses its goal even in full"),
         ({1.0, 0.25}, (1.0, 0.5, 0.25), "not with 50 %, but with 25 %"),
         # Where full contribution was not tried, nobody knows.
         (set(), (0.5,), "not with 50 %, and 100 % not tried"),
@@ -370,15 +373,15 @@ def test_where_levels_contradict_each_other_nobody_is_called_kept_in_check(
     found = audit({"FedAvg": lambda level, *_: level in satisfied_at}, names=NAMES, levels=levels)
     page = audit_page(found)
     assert table(page, "FedAvg: per cent").rows[0][-1] == Mark(f"not clear: {why}", "unsure")
-    assert page.verdict.startswith("Not clear under FedAvg: for 3 of 3 agents it is not clear. ")
+    assert page.verdict == "Not clear under FedAvg: for 3 of 3 agents it is not clear."
+    assert "Doubt: under FedAvg the trials do not show for every agent" in texts(page)
     assert "For 3 of 3 agents it is not clear." in texts(page)
     assert page.tone != "good"
 
 
 def test_the_only_one_of_whom_something_is_asked_is_named():
     found = audit({"FedAvg": lenient}, names=NAMES, protocol="P2", asked=[0, 9, 0])
-    words = "Yes under FedAvg: south could give less, and get by with 25 %. "
-    assert describe_audit(found).startswith(words)
+    assert describe_audit(found) == "Yes under FedAvg: south can give less; 25 % is enough."
 
 
 def test_clear_answers_stand_beside_those_that_are_not():
@@ -386,7 +389,7 @@ def test_clear_answers_stand_beside_those_that_are_not():
         return client != defector or level == 1 or (client == 0 and level == 0.25)
 
     page = audit_page(audit({"FedAvg": rule}, names=NAMES))
-    words = "for 1 of 3 agents it is not clear; nobody else could give 50 % or less of its data"
+    words = "for 1 of 3 agents it is not clear; no other agent can give 50 % or less of its data"
     assert page.verdict.startswith(f"Not clear under FedAvg: {words}.")
     marks = [row[-1].tone for row in table(page, "FedAvg: per cent").rows]
     assert marks == ["unsure", "good", "good"]
@@ -395,23 +398,26 @@ def test_clear_answers_stand_beside_those_that_are_not():
 @pytest.mark.parametrize(("protocol", "words"), [("P1", "part of its data"), ("P2", "of a plan")])
 def test_protocol_and_satisfied_are_said_in_plain_words(protocol, words):
     page = audit_page(two_algorithms(protocol=protocol))
-    assert f"{protocol}, " in texts(page) and words in texts(page)
-    assert "at the last evaluation of training" in texts(page)
+    assert f"Protocol {protocol}, " in texts(page) and words in texts(page)
+    assert "A model that was good enough earlier in training does not count" in texts(page)
     # The made-up agents all reach their goal at some evaluation.
-    assert "the shares at 25 % would be 100 % of runs under both algorithms" in texts(page)
+    assert "at 25 % would reach it in 100 % of runs under both algorithms" in texts(page)
 
 
 def test_an_audit_has_what_is_needed_to_make_it_again():
     page = audit_page(two_algorithms(), command="fedaccord audit x.toml")
     facts = dict(page.facts)
     assert page.command == "fedaccord audit x.toml"
-    assert facts["Audit"] == "by P1; 4 trials; each agent cuts in every one; seed 3"
+    assert facts["Audit"] == ("protocol P1; 4 trials; each agent defects in every trial; seed 3")
+    assert facts["Judged"] == "on the agents' own validation samples"
     assert facts["Runs made with"] == "numpy 2, torch 2"
     assert facts["MW-FED"] == "kind MW-FED, rounds 40"
     assert facts["Computing"] == "1 min 40 s for all runs; 1 min 01 s this time"
     assert "Python" in facts["Versions"] and facts["Machine"] and facts["Date"]
     stopped = dict(audit_page(two_algorithms(width=0.2)).facts)
-    assert stopped["Audit"].startswith("by P1; 4 trials, fewer where an interval is 0.2 narrow;")
+    assert stopped["Audit"].startswith(
+        "protocol P1; 4 trials, fewer once an interval is 0.2 narrow;"
+    )
 
 
 def test_of_four_hundred_agents_those_who_could_give_least_come_first():
@@ -424,7 +430,7 @@ def test_of_four_hundred_agents_those_who_could_give_least_come_first():
     rows = table(page, "FedAvg: per cent").rows
     assert len(rows) == 400
     assert rows[0][0] == "hospital 399" and rows[1][0] == "hospital 0"
-    assert "1 of 400 agents could give less" in texts(page)
+    assert "1 of 400 agents can give less" in texts(page)
 
 
 def weak(level, defector, client, trial):
@@ -453,3 +459,91 @@ def test_the_shares_of_the_curve_are_where_they_belong():
     assert list(heights) == [0, 0, 1]
     low, high = ax.get_ylim()
     assert low <= 0 and high >= 1
+
+
+# What models are judged on.
+
+
+def judged_on_both(scored, measured):
+    """An audit whose agents reach their goals by one rule on further samples, another on others."""
+    trials = {
+        level: [
+            [
+                (
+                    (d,),
+                    replace(
+                        outcome(*(measured(level, d, i, trial) for i in range(2))),
+                        scored_satisfied=tuple(scored(level, d, i, trial) for i in range(2)),
+                    ),
+                )
+                for d in range(2)
+            ]
+            for trial in range(12)
+        ]
+        for level in (1.0, 0.25)
+    }
+    shown = {"clients": ("north", "south"), "levels": (1.0, 0.25), "trials": trials, "drawn": 2}
+    curve = sum_up("FedAvg", {}, (10, 10), scored=True, **shown)
+    base = audited()
+    options = replace(base.options, trials=12, scored_on=2000)
+    return replace(base, options=options, curves=(curve,))
+
+
+def test_what_is_judged_on_further_samples_leads_and_a_flipped_verdict_shows():
+    found = judged_on_both(strict, lenient)
+    page = audit_page(found)
+    # By validation samples a defector gets away with it; by further samples it does not.
+    assert page.verdict == "No under FedAvg: no agent can give 25 % or less of its data."
+    assert page.tone == "good"
+    questions = table(page, "The three questions, judged on 2,000 further samples per agent")
+    assert [row[0] for row in questions.rows] == [
+        "Do all reach their goals?",
+        "Does a defector at 25 % still?",
+        "Do all the others then?",
+    ]
+    assert "A defector at 25 % is a random agent that gives 25 % of its data." in texts(page)
+    assert questions.rows[1][1].text.startswith("no, 0.00") and questions.rows[1][1].tone == "good"
+    both = {row[1]: row[2:] for row in table(page, "Further samples against").rows}
+    scored, measured, answer = both["a random agent that gives 25 %"]
+    assert (scored[:4], measured[:4], answer) == ("0.00", "1.00", Mark("no, not yes", "unsure"))
+    assert both["all agents, in full"][-1] == "yes"
+    assert dict(page.facts)["Judged"] == "on 2,000 further samples per agent"
+    assert "Nobody trains or validates on these samples" in texts(page)
+    assert "--scored-on" not in texts(page)
+    assert "judged on 2,000 further samples per agent" in shown(*defection.show_audit(found))
+    curve = plot_defection(found).containers[0].lines[0].get_ydata()
+    assert list(curve) == [0, 1]
+
+
+def test_without_further_samples_a_doubt_names_the_remedy():
+    page = audit_page(audited())
+    assert "Doubt: one measurement on an agent's validation samples decides" in texts(page)
+    assert "--scored-on N" in texts(page)
+    assert not any(part.caption.startswith("Further samples") for part in parts(page, Table))
+
+
+@pytest.mark.parametrize(
+    ("rule", "answers"),
+    [
+        (strict, (("yes", "good"), ("no", "good"), ("yes", "good"))),
+        (lenient, (("yes", "good"), ("yes", "bad"), ("yes", "good"))),
+        (lambda *_: False, (("no", "bad"), ("no", "good"), ("no", "bad"))),
+        (
+            lambda level, d, i, trial: trial % 2 == 0,
+            (("not clear", "unsure"),) * 3,
+        ),
+    ],
+)
+def test_the_three_questions_are_answered_with_shares(rule, answers):
+    rows = table(audit_page(audit({"FedAvg": rule}, names=NAMES, trials=12)), "The three").rows
+    assert [row[0].split()[0] for row in rows] == ["Do", "Does", "Do"]
+    for (_, mark), (word, tone) in zip(rows, answers, strict=True):
+        assert mark.text.startswith(f"{word}, ") and mark.tone == tone
+
+
+def test_doubts_about_few_trials_and_runs_that_diverged_stand_next_to_the_verdict():
+    found = audited()
+    lost = replace(found, curves=(replace(found.curves[0], diverged=3),))
+    said = texts(audit_page(lost))
+    assert "Doubt: 4 trials leave wide intervals." in said
+    assert "Doubt: under FedAvg, 3 runs diverged" in said

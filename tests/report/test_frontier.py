@@ -1,14 +1,17 @@
 """Comparisons of algorithms as tables, figures and a page; and what is shown on the way."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from frontiers import contender, frontier, shared_fate, three
-from reading import cells, shown
+from reading import cells, shown, table, texts
 from training_results import HOSTILE, lenient, strict
 
+from fedaccord.federation.defection.intervals import wilson
 from fedaccord.frontier.result import Frontier
 from fedaccord.report import frontier as tables
+from fedaccord.report import frontier_figures as figures
 
 pytest.importorskip("matplotlib")
 
@@ -81,10 +84,10 @@ def test_the_tables_of_levels_tell_a_random_agent_from_a_contributor():
 
 def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
     said = [str(part) for part in tables.show_frontier(three())]
-    harmed = [sentence for sentence in said if "the others pay" in sentence]
+    harmed = [sentence for sentence in said if "harms the others" in sentence]
     assert harmed == [
-        "Under PLEDGED the others pay for a cut too: when a contributor gives 25 % of what is "
-        "asked, all the others are satisfied in 0 % of runs (0 to 16 %)."
+        "Under PLEDGED, defection harms the others too: when a contributor gives 25 % of what the "
+        "plan asks, all the others reach their goals in 0 % of runs (95 % interval 0 to 16 %)."
     ]
     assert said[-1] == three().conclusion and said[-2] == three().provenance
 
@@ -146,14 +149,14 @@ def test_the_shaded_part_is_where_both_goals_are_met(draw, inside, outside):
 
 
 def test_marks_with_the_same_samples_stand_beside_each_other():
-    places = tables.place_satisfied(three())
-    first, second, apart = tables._choose_shifts(places, 1.05)
-    assert second - first == pytest.approx(tables.APART)
+    places = figures.place_satisfied(three())
+    first, second, apart = figures._choose_shifts(places, 1.05)
+    assert second - first == pytest.approx(figures.APART)
     assert first + second == pytest.approx(0) and apart == 0
 
 
 def test_no_two_of_many_contenders_look_alike():
-    looks = [tables._choose_look(n) for n in range(36)]
+    looks = [figures._choose_look(n) for n in range(36)]
     assert len(set(looks)) == 36
 
 
@@ -172,16 +175,49 @@ def test_the_page_begins_with_who_reaches_all_goals():
     assert page.verdict == three().conclusion
     assert page.tone == "unsure"
     assert [picture.name for picture in page.pictures()] == ["frontier", "satisfied"]
-    assert "PLEDGED: a contributor that cuts is satisfied in 0 % of runs, with 44 %" in (
+    assert "PLEDGED: a contributor that defects reaches its goal in 0 % of runs, with 44 %" in (
         page.pictures()[0].alt
     )
+    questions = table(page, "The three questions, judged on the agents' own validation samples")
+    assert questions.columns[1:4] == (
+        "Do all reach their goals?",
+        "Does a contributor at 25\u00a0% (P2)?",
+        "Do all the others then?",
+    )
+    assert "Your criteria, set in [frontier]: all agents reach their goals in at least 95 %" in (
+        texts(page)
+    )
+    assert "Doubt: one measurement on an agent's validation samples decides" in texts(page)
     parts = [part for section in page.sections for part in section.parts]
     assert three().provenance in parts
     listings = [part.items for part in parts if isinstance(part, Listing)]
     assert tuple(three().verdict(one) for one in three().contenders) in listings
     (story,) = listings[-1]
-    assert story == ("PLEDGED, measured: The plan asks 80 samples. It took 39 runs of training.")
-    assert "the others pay for a cut too" in page.html()
+    assert story == ("PLEDGED, measured: The plan asks 80 samples. It took 39 training runs.")
+    assert "defection harms the others too" in page.html()
+
+
+def test_a_comparison_on_further_samples_says_so_and_shows_both():
+    def flipped(curve):
+        levels = [
+            replace(point, scored=replace(point.at_end, contributors=wilson(0, 40)))
+            if point.level < 1
+            else replace(point, scored=point.at_end)
+            for point in curve.levels
+        ]
+        return replace(curve, levels=tuple(levels), all_scored=curve.all_satisfied)
+
+    base = three()
+    one = base.contenders[0]
+    scored = replace(one, p1=flipped(one.p1), p2=flipped(one.p2))
+    found = frontier(scored, scored_on=2000)
+    assert found.reached(scored)[1].value == 0 and base.reached(one)[1].value == 1
+    page = frontier_page(found)
+    assert table(page, "The three questions, judged on 2,000 further samples per agent").rows
+    row = next(r for r in table(page, "Further samples against").rows if r[1].startswith("a con"))
+    assert (row[2][:4], row[3][:4]) == ("0.00", "1.00") and row[4].text == "no, not yes"
+    assert dict(page.facts)["Judged"] == "on 2,000 further samples per agent"
+    assert Frontier.from_dict(json.loads(json.dumps(found.to_dict()))).to_dict() == found.to_dict()
 
 
 def test_the_page_is_good_news_only_if_somebody_surely_reaches_all_goals():

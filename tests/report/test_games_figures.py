@@ -22,7 +22,7 @@ from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.report import style
 from fedaccord.report.check_figures import plot_envy, plot_spare
 from fedaccord.report.drawing import new_axes
-from fedaccord.report.games_figures import BANDS, plot_allocations, plot_prices
+from fedaccord.report.games_figures import BANDS, plot_allocations, plot_burdens, plot_prices
 from fedaccord.report.overlap import Blocks, Others, Pairs, SharedPoints, find_overlap, plot_overlap
 
 
@@ -109,6 +109,12 @@ def test_a_need_that_no_amount_meets_has_words_instead_of_a_bar():
     said = drawn(ax)
     assert "alone no amount suffices" in said
     assert "alone" in said  # without a total
+
+
+def test_an_agent_without_samples_is_said_to_have_none():
+    game = LinearGame([[1, 0], [1, 1]], [5, 5], limits=[9, 0])
+    ax = plot_burdens(game, {"alone": np.array([5.0, np.inf]), "proposal": np.array([5.0, 0.0])})
+    assert "no samples of its own" in drawn(ax)
 
 
 def test_without_any_plan_the_stand_alone_needs_are_drawn():

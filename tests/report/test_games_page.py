@@ -7,12 +7,16 @@ import re
 import numpy as np
 import pytest
 from report.plans import HOSTILE, flower, hospitals, ring, solution, solved
+from scipy.stats import norm
 
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Interval, Price, Status
+from fedaccord.equilibria.solve import solve_all
 from fedaccord.games.catalog.entries import ENTRIES, build
+from fedaccord.games.chances import Chances
 from fedaccord.games.function import FunctionGame
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame
 from fedaccord.games.pac.sampled import SampledPacGame
 from fedaccord.report.catalog import catalog_page
 from fedaccord.report.games import ROWS, SHOWN, format_price
@@ -367,7 +371,7 @@ def test_limits_minimums_costs_and_whole_numbers_are_shown():
     assert facts["Limits and costs"] == (
         "1 agent with a limit, 1 agent with a minimum, samples cost some more than others"
     )
-    assert facts["Checked by"].endswith("decided exactly")
+    assert facts["Checked"].endswith("decided exactly")
 
 
 def test_without_any_plan_the_page_still_says_what_is_known():
@@ -446,16 +450,16 @@ def test_a_checked_plan_is_judged_and_listed():
     envy = Mark("no, but a plan counts as envy-free only if it is feasible", "plain")
     assert table(page, "The three questions").rows == (
         (
-            "Does everybody reach its requirement?",
+            "Do all agents reach their requirements?",
             Mark("no: City lacks 250", "bad"),
             "not feasible",
         ),
         (
-            "Could anybody give less?",
+            "Could an agent give less?",
             Mark("yes: Rural by 330, University by 170", "bad"),
             "not stable",
         ),
-        ("Does anybody envy another?", envy, "not envy-free"),
+        ("Does an agent envy another?", envy, "not envy-free"),
     )
     found = table(page, "What each gives, needs and reaches")
     assert found.columns[:5] == ("agent", "gives", "needs", "short", "spare")
@@ -517,7 +521,7 @@ def test_a_check_says_who_breaks_a_limit_or_a_minimum():
     )
     assert tone == "bad"
     question, answer, _ = next(answer_questions(check(game, [0.5, 0.5])))
-    assert question == "Does everybody reach its requirement, within limits and minimums?"
+    assert question == "Do all agents reach their requirements, within limits and minimums?"
     assert answer == Mark("no: agent 1 gives 0.25 less than it must", "bad")
 
 
@@ -589,3 +593,23 @@ def test_names_that_mean_harm_stand_on_the_page_as_text():
     assert html.escape(HOSTILE[0]) in text
     assert HOSTILE[1] in text
     assert "alone it would need" in text
+
+
+def test_a_page_of_a_measured_game_says_how_sure_each_plan_is():
+    """Against the formula, with one world and the same scatter for all."""
+    curves = np.tile([0.05, 2.0, 20.0, 0.45], (1, 2, 1))
+    benefits = np.array([[[1.0, 0.5], [0.5, 1.0]]])
+    chances = Chances(np.zeros(2), np.full((1, 2), 0.01), benefits, curves)
+    goals, margins = [0.8, 0.8], [0.01, 0.01]
+    game = MeasuredGame(benefits[0], curves[0], goals, margins=margins, chances=chances)
+    found = solve_all(game)
+    page = solve_page(game, found.solutions, found.checks, found.prices)
+    # Both contributors have exactly their target: one standard deviation above the goal.
+    sure = norm.cdf(1) ** 2
+    assert f"all agents reach their goals with probability {sure:.2f}" in page.verdict
+    proved = next(section for section in page.sections if section.heading == "What is proved")
+    assert "P(all) is the probability" in proved.parts[0]
+    place = proved.parts[1].columns.index("P(all)")
+    assert [row[place] for row in proved.parts[1].rows] == pytest.approx([sure] * 3)
+    assert page.sections[0].heading == "The stable plan in three answers"
+    assert {"goal", "target"} <= set(page.sections[1].parts[-1].columns)

@@ -1,13 +1,25 @@
 """Results in notebooks: the tables of the command line, frames, and names that are no markup."""
 
+import functools
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from frontiers import three
+from known_hospitals import CURVES, pilots
 from training_results import four_agents, two_algorithms
 
-from fedaccord import LinearGame, check, price_of_stability, solve_optimal, solve_stable
+from fedaccord import (
+    LinearGame,
+    check,
+    fit_curves,
+    make_plan,
+    price_of_stability,
+    report,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord._display import show_progress
 from fedaccord.equilibria.solve import solve_all
 from fedaccord.report.drawing import new_axes
@@ -15,7 +27,29 @@ from fedaccord.report.drawing import new_axes
 HOSTILE = "<script>alert(1)</script>"
 GAME = LinearGame([[1, 0.5], [0.5, 1]], [1, 1], agents=[HOSTILE, "b"])
 STABLE = solve_stable(GAME)
+PILOTS = pilots(
+    names=(HOSTILE, "b"),
+    goals=[0.8, 0.8],
+    curves=CURVES[:2],
+    benefits=np.array([[1.0, 0.4], [0.3, 1.0]]),
+    repeats=1,
+)
+
+
+@functools.cache
+def measured():
+    return fit_curves(PILOTS, resamples=20)
+
+
+@functools.cache
+def planned():
+    return make_plan(measured())
+
+
 RESULTS = {
+    "measurement": measured,
+    "plan": planned,
+    "proposal": lambda: check(measured(), planned().allocation, plan=planned()),
     "solution": lambda: STABLE,
     "solved": lambda: solve_all(GAME),
     "check": lambda: check(GAME, STABLE.allocation),
@@ -90,6 +124,36 @@ def test_results_do_not_import_the_reports_before_they_are_shown():
 
 def test_axes_of_their_own_are_a_picture():
     assert new_axes()._repr_png_().startswith(b"\x89PNG")
+
+
+FIGURES = {
+    "plot_allocations": lambda plot: plot(GAME, solve_all(GAME).solutions),
+    "plot_spare": lambda plot: plot(check(GAME, [1, 0.5])),
+    "plot_envy": lambda plot: plot(check(GAME, [1, 0.5])),
+    "plot_overlap": lambda plot: plot(GAME),
+    "plot_prices": lambda plot: plot({"stability": {2: RESULTS["price"]()}}),
+    "plot_levels": lambda plot: plot(RESULTS["proposal"]()),
+    "plot_tradeoffs": lambda plot: plot(planned()),
+    "plot_prospects": lambda plot: plot(planned()),
+    "plot_learning": lambda plot: plot(planned(), 0),
+    "plot_training": lambda plot: plot(four_agents()),
+    "plot_draws": lambda plot: plot(four_agents()),
+    "plot_defection": lambda plot: plot(two_algorithms()),
+    "plot_frontier": lambda plot: plot(three()),
+    "plot_satisfied": lambda plot: plot(three()),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_a_picture_without_axes_to_draw_on(name):
+    ax = FIGURES[name](getattr(report, name))
+    assert ax._repr_png_().startswith(b"\x89PNG")
+
+
+def test_results_say_their_verdict_when_printed():
+    assert planned().verdict in repr(planned())
+    proposal = RESULTS["proposal"]()
+    assert proposal.verdict in repr(proposal)
 
 
 def test_progress_is_called_shown_or_left_out():

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedaccord.report.html import lay_out, table_csv
-from fedaccord.report.model import Mark, Table
+from fedaccord.report.model import Column, Mark, Probability, Records, Table
+from fedaccord.wording import format_short_probability
 
 
 def column(*cells, footer=()):
@@ -38,6 +39,21 @@ def test_what_would_be_written_as_nothing_is_written_with_a_power():
 def test_gaps_infinities_and_numbers_of_numpy_are_written():
     assert texts(None, math.nan, math.inf, -math.inf) == ["–", "–", "∞", "−∞"]
     assert texts(np.float32(0.5), np.int64(3)) == ["0.5", "3.0"]
+
+
+def test_a_probability_on_a_page_reads_as_on_a_terminal_and_sorts_in_full():
+    cells = [Probability(value) for value in (0.9963, 0.9996, 1.0, 0.95014, 0.004, 0.0)]
+    assert texts(*cells) == ["> 0.99", "> 0.99", "1.00", "0.95", "< 0.01", "0.00"]
+    shown = column(*cells)
+    assert shown.kinds[1] == "number"
+    assert [row[1].key for row in shown.rows[:2]] == ["0.9963", "0.9996"]
+    chance = Column("P(goal)", lambda n: 0.99964, write=format_short_probability, trim=round)
+    laid = lay_out(Records("c", (Column("name", str), chance), [0]).table("page"))
+    assert laid.rows[0][1].text == "> 0.99"
+
+
+def test_minus_nothing_is_nothing():
+    assert texts(-0.0, 983.0) == ["0", "983"]
 
 
 def test_a_cell_keeps_what_it_is_sorted_by_only_where_that_is_not_to_be_seen():

@@ -330,7 +330,7 @@ except MissingExtraError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == (
-        f"{missing} is needed for this; install it with: pip install 'fedaccord[report]'"
+        f"this needs {missing}; install it with: pip install 'fedaccord[report]'"
     )
 
 

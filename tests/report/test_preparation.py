@@ -28,37 +28,37 @@ def test_a_search_is_listed_with_what_diverged() -> None:
 
 def test_difficulty_is_summed_up_for_all_points_and_for_the_bands():
     page = difficulty_page(scores(), Bands(hard=(50, 100), easy=(0, 50)))
-    assert page.verdict.startswith("Of the points 49 % count as hard and 51 % count as easy: the ")
-    assert "99 points have scores from 0.001 to 10, " in page.verdict
-    rows = {row[0]: row[1:] for row in table(page, "Scores of all points").rows}
+    assert page.verdict.startswith("Of all samples, 49 % count as hard and 51 % count as easy. ")
+    assert "The scores of 99 samples go from 0.001 to 10; " in page.verdict
+    rows = {row[0]: row[1:] for row in table(page, "Scores of all samples").rows}
     assert [rows[name][0] for name in ("all", "hard", "easy")] == [99, 49, 50]
     assert rows["hard"][3] > rows["easy"][4]
     assert sum(row[2] for row in page.pictures()[0].data.rows) == 99
-    assert difficulty_page(scores()).verdict.endswith("on average.")
+    assert difficulty_page(scores()).verdict.startswith("The scores of 99 samples go from")
 
 
 @pytest.mark.parametrize(
     ("known", "words"),
     [
         ({"good_enough": False, "accuracy": 0.7, "until": 0.9}, "an accuracy of 0.700, less than"),
-        ({"method": "trials", "capped": 3, "trials": 10}, "3 of 10 trials ended without"),
+        ({"method": "trials", "capped": 3, "trials": 10}, "3 of 10 trials ended before"),
     ],
 )
 def test_what_makes_scores_doubtful_is_said(known, words):
     page = difficulty_page(scores(**known))
-    assert page.tone == "unsure" and words in page.verdict.partition("This is not certain: ")[2]
+    assert page.tone == "unsure" and words in page.verdict.partition("Doubt: ")[2]
     assert difficulty_page(scores(good_enough=True)).tone == "plain"
 
 
 def test_pretraining_says_how_accurate_the_network_is():
     page = pretrain_page(weights((10, 0.4), (20, 0.577), until=0.5))
     assert page.verdict == (
-        "After 20 batches on 200 points the network's accuracy on the validation pool is 0.577. "
-        "Every federation of this config starts from it."
+        "After 20 batches on 200 samples, the network's accuracy on the validation pool is 0.577. "
+        "Every federation of this config starts from these weights."
     )
     assert page.tone == "plain" and len(page.pictures()) == 1
     missed = pretrain_page(weights((20, 0.4), until=0.9))
-    assert missed.tone == "unsure" and "It was to reach 0.9, and did not: give" in missed.verdict
+    assert missed.tone == "unsure" and "That is below the target of 0.9: use more" in missed.verdict
     # One point is no curve.
     assert missed.pictures() == []
     assert "accuracy is not known" in pretrain_page(weights()).verdict
@@ -67,17 +67,17 @@ def test_pretraining_says_how_accurate_the_network_is():
 def test_a_search_names_the_best_choice_and_lists_all():
     page = search_page(draws(), seed=5)
     assert page.verdict == (
-        "Use a learning rate of 0.003 with batches of 64, the best of 4 choices: its accuracy on "
+        "Use a learning rate of 0.003 with batches of 64: the best of 4 choices. Its accuracy on "
         "the validation pool is 0.900."
     )
-    rows = table(page, "What was tried").rows
+    rows = table(page, "Choices tried").rows
     assert rows[2] == ("2.00e-06", 512, 4, 0.1)
     assert rows[3][-1] == Mark("diverged", "bad")
     assert page.pictures()[0].data.rows[2][0] == 2e-6
     assert dict(page.facts)["Seed"] == "5"
     lost = search_page([Draw(1.0, 8, float("nan"), 1)])
     assert (
-        lost.verdict == "All of 1 choice diverged: try smaller learning rates."
+        lost.verdict == "All of 1 choice diverged. Use smaller learning rates."
         and lost.tone == "bad"
     )
 
@@ -85,7 +85,7 @@ def test_a_search_names_the_best_choice_and_lists_all():
 def test_the_bands_of_difficulty_are_told_apart_and_all_points_are_there():
     ax = preparation.plot_difficulty(scores(), Bands(hard=(80, 100), easy=(0, 20)))
     # 99 points have a score; the bands hold the first and the last of them.
-    assert legend(ax) == ["easy points: 20", "hard points: 19", "neither: 60"]
+    assert legend(ax) == ["easy samples: 20", "hard samples: 19", "neither: 60"]
     assert sum(patch.get_height() for patch in ax.patches) == 99
     assert ax.get_xscale() == "log"
     hard = [p for p in ax.patches if same_color(p.get_facecolor(), style.SERIES[1])]
@@ -103,7 +103,7 @@ def test_scores_that_are_alike_have_an_ordinary_axis_and_one_bar():
 def test_no_scores_are_refused_in_a_sentence():
     none = scores()
     empty = type(none)(np.full(100, np.nan), none.counts, none.pool, {})
-    with pytest.raises(InputError, match="no point has a score yet"):
+    with pytest.raises(InputError, match="no sample has a score yet"):
         preparation.plot_difficulty(empty)
 
 

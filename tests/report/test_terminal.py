@@ -8,7 +8,7 @@ from reading import cells, shown
 from rich.console import Console
 
 from fedaccord.federation.defection.audit import Known
-from fedaccord.federation.defection.curves import Proportion
+from fedaccord.federation.defection.intervals import Proportion
 from fedaccord.federation.runs.execute import Progress
 from fedaccord.frontier.compare import Stage
 from fedaccord.report import terminal

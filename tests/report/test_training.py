@@ -43,10 +43,10 @@ def ended(final: list[float], *, diverged: bool = False, names: tuple[str, ...] 
 def test_a_history_says_of_everybody_what_its_goal_is_and_whether_it_is_reached() -> None:
     text = shown(list_agents(ended([0.7, 0.6])).table("terminal"), width=80)
     rows = cells(text)
-    assert rows[0] == ["first", "in", "points", "of", "them", "samples"]
+    assert rows[0] == ["goal", "first", "in", "samples", "of", "them"]
     assert rows[1] == [
         *("agent", "goal", "accuracy", "reached"),
-        *("round", "brought", "used", "drawn"),
+        *("round", "given", "used", "draws"),
     ]
     assert ["agent", "0", "0.700", "0.700", "yes", "3", "100", "30", "3,000"] in rows
     assert ["agent", "1", "0.700", "0.600", "no", "-", "100", "30", "3,000"] in rows
@@ -56,19 +56,19 @@ def test_a_history_says_of_everybody_what_its_goal_is_and_whether_it_is_reached(
 @pytest.mark.parametrize(
     ("final", "words"),
     [
-        ([0.8, 0.8], "After 3 rounds of FedAvg everybody is satisfied."),
+        ([0.8, 0.8], "After 3 rounds of FedAvg, all agents reach their goals."),
         (
             [0.8, 0.696],
-            "After 3 rounds of FedAvg 1 of 2 agents are satisfied; "
-            "agent 1 is not (0.696, short by 0.004).",
+            "After 3 rounds of FedAvg, 1 of 2 agents reach their goals. "
+            "Missed: agent 1 (0.696, short by 0.004).",
         ),
-        ([0.8, 0.6996], "agent 1 is not (short by 0.0004)."),
+        ([0.8, 0.6996], "Missed: agent 1 (short by 0.0004)."),
         (
             [0.6, 0.5],
-            "0 of 2 agents are satisfied; "
-            "agent 0 (0.600, short by 0.100), agent 1 (0.500, short by 0.200) are not.",
+            "0 of 2 agents reach their goals. "
+            "Missed: agent 0 (0.600, short by 0.100), agent 1 (0.500, short by 0.200).",
         ),
-        ([0.6] * 9, "agent 2 (0.600, short by 0.100) and 6 more are not."),
+        ([0.6] * 9, "agent 2 (0.600, short by 0.100) and 6 more."),
     ],
 )
 def test_a_sentence_says_who_misses_its_goal_and_by_how_much(
@@ -81,13 +81,13 @@ def test_a_run_that_diverged_is_not_called_satisfied() -> None:
     lost = ended([float("nan")] * 2, diverged=True)
     text = shown(training.describe_run(lost, "FedAvg"), list_agents(lost).table("terminal"))
     assert "diverged in round 3" in text
-    assert "nobody is satisfied" in text
+    assert "so no agent reaches its goal." in text
     assert ["agent", "0", "0.700", "-", "no", "-", "100", "30", "3,000"] in cells(text)
 
 
 def test_who_left_before_training_diverged_is_counted() -> None:
     text = training.describe_run(ended([0.9, float("nan")], diverged=True), "RELEASE").text
-    assert "only 1 of 2 agents, who had left before, is satisfied" in text
+    assert "only 1 of 2 agents, which left before, reaches its goal" in text
 
 
 def test_of_many_agents_those_furthest_from_their_goal_are_shown() -> None:
@@ -101,8 +101,8 @@ def test_of_many_agents_those_furthest_from_their_goal_are_shown() -> None:
 def test_a_run_says_who_is_satisfied_and_shows_everybody():
     page = train_page(four_agents(), "FedAvg", command="fedaccord train")
     assert page.verdict == (
-        "After 6 rounds of FedAvg 3 of 4 agents are satisfied; agent 3 is not (0.750, short by "
-        "0.050)."
+        "After 6 rounds of FedAvg, 3 of 4 agents reach their goals. Missed: agent 3 (0.750, short "
+        "by 0.050)."
     )
     assert page.tone == "bad"
     found = table(page, "Agents after the last round")
@@ -110,7 +110,7 @@ def test_a_run_says_who_is_satisfied_and_shows_everybody():
     assert found.rows[3][2:5] == (0.75, Mark("no", "bad"), None)
     assert found.footer == (("all", None, None, None, None, 240, 183, 315),)
     assert [picture.name for picture in page.pictures()] == ["training", "draws"]
-    assert dict(page.facts)["Seed of the run"] == "7"
+    assert dict(page.facts)["Random seed"] == "7"
 
 
 def test_settings_that_are_not_used_and_times_too_short_to_tell_are_not_written_as_none_and_zero():
@@ -125,7 +125,7 @@ def test_a_run_in_which_all_draw_alike_has_no_picture_of_that():
     page = train_page(history([[0.9, 0.9]], brought=[60, 0], samples=[[5, 0]]), "FedAvg")
     assert [picture.name for picture in page.pictures()] == ["training"]
     assert page.tone == "good"
-    assert "The agents brought 60 points; 5 of them were used, in 5 draws." in texts(page)
+    assert "The agents gave 60 samples. Training used 5 of them, in 5 draws." in texts(page)
 
 
 def test_a_run_that_diverged_has_a_page_without_a_picture_of_nothing():
@@ -153,7 +153,7 @@ def test_each_agent_has_a_line_over_the_rounds_in_which_it_was_looked_at():
     assert chart.lines[0].x == (2, 4, 6)
     assert chart.lines[0].y == pytest.approx((0.58, 0.74, 0.9))
     assert chart.goal == 0.8 and chart.percent
-    assert "agent 3 has 0.750" in chart.alt and "3 of 4 reach it" in chart.alt
+    assert "agent 3 has 0.750" in chart.alt and "3 of 4 agents reach it" in chart.alt
 
 
 def test_where_goals_differ_accuracy_is_counted_from_each_own_goal():
@@ -161,7 +161,7 @@ def test_where_goals_differ_accuracy_is_counted_from_each_own_goal():
     assert chart.lines[0].y == pytest.approx((-30, 10))
     assert chart.lines[1].y == pytest.approx((-25, -5))
     assert chart.goal == 0 and not chart.percent
-    assert "the goal is 0.75 to 0.8" in chart.alt
+    assert "The goal is 0.75 to 0.8" in chart.alt
 
 
 def test_of_many_agents_the_spread_is_shown_and_who_is_furthest_below_its_goal():
@@ -172,7 +172,7 @@ def test_of_many_agents_the_spread_is_shown_and_who_is_furthest_below_its_goal()
     assert (most.y[-1], least.y[-1]) == pytest.approx((1.0, 0.6))
     assert most.of == least.of == median.name
     assert own.name == "furthest below its goal: agent 0" and not own.of
-    assert "between 0.600 and 1.000" in chart.alt and "200 of 400 reach it" in chart.alt
+    assert "between 0.600 and 1.000" in chart.alt and "200 of 400 agents reach it" in chart.alt
 
 
 def test_up_to_eight_agents_have_a_line_each():
@@ -197,20 +197,23 @@ def test_a_spread_is_only_of_rounds_in_which_all_were_looked_at():
 
 def test_training_that_diverged_has_a_chart_that_says_so():
     chart = training_chart(history([[0.5, 0.6], [np.nan, np.nan]]))
-    assert chart.alt == "Training diverged: there is no accuracy at its end."
+    assert chart.alt == "Training diverged, so there is no accuracy at the end."
     assert chart.lines[0].y == (0.5,)
 
 
 def test_draws_add_up_over_the_rounds():
     chart = draws_chart(history([[0.5, 0.5], [0.6, 0.6]], samples=[[1, 4], [2, 0]]))
     assert [line.y for line in chart.lines] == [(1, 3), (4, 4)]
-    assert "agent 1 has drawn 4 samples, the most, and agent 0 3, the fewest" in chart.alt
-    assert "all together 7." in chart.alt
+    assert "agent 1 has the most draws, 4. agent 0 has the fewest, 3." in chart.alt
+    assert "All agents together have 7." in chart.alt
 
 
 def test_draws_of_many_agents_are_a_spread():
     chart = draws_chart(many_agents())
-    assert [named(chart, start).y[-1] for start in ("median", "who draws most")] == [160, 280]
+    assert [named(chart, start).y[-1] for start in ("median", "the agent with the most draws")] == [
+        160,
+        280,
+    ]
 
 
 def test_training_has_the_goal_as_a_line_and_starts_below_the_lowest():

@@ -8,8 +8,8 @@ from .defection import plot_defection as plot_defection
 from .drawing import picture_of as picture_of
 from .drawing import plot_chart as plot_chart
 from .frontier import frontier_page as frontier_page
-from .frontier import plot_frontier as plot_frontier
-from .frontier import plot_satisfied as plot_satisfied
+from .frontier_figures import plot_frontier as plot_frontier
+from .frontier_figures import plot_satisfied as plot_satisfied
 from .games_figures import plot_allocations as plot_allocations
 from .games_figures import plot_prices as plot_prices
 from .games_page import check_page as check_page
@@ -32,6 +32,7 @@ from .preparation import plot_pretraining as plot_pretraining
 from .preparation import plot_search as plot_search
 from .preparation import pretrain_page as pretrain_page
 from .preparation import search_page as search_page
+from .proposal_page import plot_levels as plot_levels
 from .training import plot_draws as plot_draws
 from .training import plot_training as plot_training
 from .training import train_page as train_page

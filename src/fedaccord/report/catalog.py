@@ -62,7 +62,7 @@ def _answers(entry: Entry) -> Answers:
 def _verdict(entries: Sequence[Entry]) -> str:
     if len(entries) != 1:
         return (
-            f"{count(len(entries), 'game')} from the paper and beside it, each with the least "
+            f"{count(len(entries), 'game')} from the paper and beyond, each with the least "
             "totals that are known of it."
         )
     entry = entries[0]

@@ -1,13 +1,29 @@
-"""An audit of defection: could anybody give less? For a terminal, and as a page with a figure."""
+"""An audit of defection: can an agent give less? For a terminal, and as a page with a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.report.defection_verdicts import (
+    HALF,
+    CutVerdict,
+    Word,
+    answer_share,
+    choose_tone,
+    describe_audit,
+    find_levels,
+    find_spoken_level,
+    find_spoken_share,
+    judge_cut,
+    list_doubts,
+    list_shares,
+    name_part,
+    sum_up_cuts,
+)
 from fedaccord.report.model import (
     FEW,
     MANY,
@@ -32,7 +48,6 @@ from fedaccord.wording import (
     format_mean,
     format_percent,
     format_settings,
-    join_with_and,
 )
 
 if TYPE_CHECKING:
@@ -42,51 +57,52 @@ if TYPE_CHECKING:
         DefectionAudit,
         DefectionCurve,
         DefectionLevel,
-        Proportion,
         Satisfaction,
     )
+    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.frontier.result import Frontier
 
-# The level that the sentences are about, or the closest to it that was asked for.
-SPOKEN = 0.25
-# Where all are satisfied less often than this with everybody in full, that is said first.
-POOR = 0.5
-# More algorithms than this are counted, not named, nor read aloud one by one.
-NAMED = 3
 
 PROTOCOLS = {
     "P1": (
-        "P1, as in the paper: the federation is trained again and again, each time with one agent "
-        "bringing only a part of its data (the level) and the others all of theirs. The question "
-        "is whether a member could get away with bringing less to this algorithm."
+        "Protocol P1, as in the paper: the federation trains many times. Each time one agent, the "
+        "defector, gives only a part of its data (the level), and the others give all of theirs. "
+        "This shows whether an agent can give less to this algorithm and still reach its goal."
     ),
     "P2": (
-        "P2, the test of a plan: each agent is asked for so many points, and the federation is "
-        "trained again and again, each time with one agent bringing only a part of what is asked "
-        "of it (the level) and the others all that is asked of them. The question is whether the "
-        "plan is stable: whether anybody could give less and still reach its goal."
+        "Protocol P2, the test of a plan: the plan asks each agent for a number of samples. The "
+        "federation trains many times. Each time one agent, the defector, gives only a part of "
+        "what the plan asks of it (the level), and the others give all of it. This shows whether "
+        "the plan is stable."
     ),
 }
 PAIRED = (
-    "The runs of one trial have the same points and the same seed, so that only the cut tells them "
-    "apart."
+    "All runs of one trial have the same samples and the same seed, so they differ only in what "
+    "the defector gives."
 )
 SATISFIED = (
-    "An agent is satisfied if the model is as accurate as the agent wants, on the agent's own "
-    "validation points, at the last evaluation of training; to have been so before is not enough."
+    "An agent reaches its goal if the final model is as accurate as the agent wants, on the "
+    "agent's own validation samples. A model that was good enough earlier in training does not "
+    "count."
+)
+SCORED = (
+    "An agent reaches its goal if the final model is as accurate as the agent wants, on {} of the "
+    "agent's own kind. Nobody trains or validates on these samples, and no algorithm sees them. On "
+    "as many samples, chance in measuring hardly counts."
 )
 INTERVALS = (
-    "In brackets are 95 % intervals: so far the true share may be from the one that was counted. "
-    "They take into account that runs of one trial go together."
+    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, in which the true share "
+    "lies. The interval allows for the fact that runs of one trial are alike. A dash stands where "
+    "there is nothing to count."
 )
 CONTRIBUTORS = (
-    "Of some agents nothing is asked. They cannot give less, and are left out where a random "
-    "contributor is spoken of."
+    "The plan asks nothing of some agents. They cannot give less, so they are not among the "
+    "contributors."
 )
-OTHERS = "What it does to the others: share of runs in which all of them reach their goals"
+OTHERS = "How often all the others reach their goals, by what the defector gives"
 DILUTED = (
-    "Agents of whom nothing is asked count here as well, as if they had cut something: what a "
-    "contributor that cuts does to the others is more than this."
+    "Agents that the plan asks for nothing count in this table as defectors too. So a contributor "
+    "that defects does more harm than this table shows."
 )
 
 
@@ -108,38 +124,142 @@ def _format_unbroken(share: Proportion) -> str:
 def show_audit(audit: DefectionAudit) -> Iterator[str | Table]:
     """Return what a terminal shows: what the numbers are, the curves, and what they come to."""
     yield from explain_shares(audit)
+    yield _list_answers(audit)
     table = list_levels(audit)
     yield replace(table, columns=(table.columns[0], *map(shorten_name, table.columns[1:])))
+    yield from _show_tactics(audit)
     yield from (_list_agents_across(audit, curve) for curve in audit.curves)
     yield from compare_levels(audit)
 
 
+def _show_tactics(audit: DefectionAudit) -> Iterator[str | Table]:
+    """Return what defectors do beyond giving less, and what comes of it; nothing for no more."""
+    if audit.tactics:
+        from fedaccord.report.tactics import describe_tactics, show_going_on
+
+        yield describe_tactics(audit)
+        yield from show_going_on(audit)
+
+
 def explain_shares(audit: DefectionAudit) -> tuple[str, str]:
-    """Say above an audit's tables what their numbers are."""
-    seen = [point.at_end.random.trials for curve in audit.curves for point in curve.levels]
+    """Return two lines for above an audit's tables: what the numbers are, and how they came out."""
+    seen = [point.judged.random.trials for curve in audit.curves for point in curve.levels]
     up_to = "up to " if min(seen) < max(seen) else ""
-    cut = "cut" if audit.protocol == "P1" else "brought a part of what is asked of it"
-    full = "everything" if audit.protocol == "P1" else "all that is asked of them"
+    rest = "all of their data" if audit.protocol == "P1" else "all that the plan asks of them"
     goals = set(audit.requirements)
-    same = f" (accuracy {format_goal(min(goals))} on its own validation points)"
+    same = f" (accuracy {format_goal(min(goals))})" if len(goals) == 1 else ""
     return (
-        f"Share of {up_to}{count(max(seen), 'trial')} in which the agent that {cut} reached its "
-        f"goal{same if len(goals) == 1 else ''} at the end of training;",
-        f"in brackets the 95 % interval. The others bring {full}.",
+        f"How often a defector reaches its goal{same} at the end of training: share of {up_to}"
+        f"{count(max(seen), 'trial')} [95 % interval].",
+        f"The others give {rest}. Models are {describe_judging(audit)}.",
     )
 
 
+def describe_judging(found: DefectionAudit | Frontier) -> str:
+    """Return on which samples models are judged, for the middle of a sentence."""
+    if found.scored_on is None:
+        return "judged on the agents' own validation samples"
+    return f"judged on {count(found.scored_on, 'further sample')} per agent"
+
+
+def explain_goal(found: DefectionAudit | Frontier) -> str:
+    """Return what it means that an agent reaches its goal."""
+    if found.scored_on is None:
+        return SATISFIED
+    return SCORED.format(count(found.scored_on, "further sample"))
+
+
+# The three questions.
+
+
+def _list_answers(audit: DefectionAudit) -> Table:
+    """List the three questions of an audit, with an answer for each algorithm."""
+    curves = audit.curves
+    level = find_spoken_level(curves[0]).level
+    rows: list[tuple[Cell, ...]] = [
+        (
+            "Do all reach their goals?",
+            *(_mark_answer(curve.all_judged, "good") for curve in curves),
+        )
+    ]
+    if level < 1:
+        rows += [
+            (
+                f"Does a defector at {format_level(level)} still?",
+                *(_mark_answer(find_spoken_share(audit, curve), "bad") for curve in curves),
+            ),
+            (
+                "Do all the others then?",
+                *(_mark_answer(_find_others(curve, level), "good") for curve in curves),
+            ),
+        ]
+    return Table(
+        f"The three questions, {describe_judging(audit)}",
+        ("question", *(curve.algorithm for curve in curves)),
+        tuple(rows),
+    )
+
+
+def _find_others(curve: DefectionCurve, level: float) -> Proportion:
+    """Return how often all the others reach their goals, where a contributor defects."""
+    found = curve.at(level).judged
+    return found.others_of_contributors or found.others
+
+
+def _mark_answer(share: Proportion, yes: Tone) -> Cell:
+    """Return an answer with its share, in the tone that a yes has here."""
+    word = answer_share(share)
+    if word == "not tried":
+        return None
+    no: Tone = "bad" if yes == "good" else "good"
+    tones: dict[Word, Tone] = {"yes": yes, "no": no}
+    return Mark(f"{word}, {_format_unbroken(share)}", tones.get(word, "unsure"))
+
+
+def _list_both(audit: DefectionAudit) -> Table:
+    """List the shares on further samples and on validation samples next to each other."""
+    cases = []
+    for curve in audit.curves:
+        name = curve.algorithm
+        cases.append((name, "all agents, in full", curve.all_judged, curve.all_satisfied))
+        for point in curve.levels:
+            gives = f"{audit.describe_defector()} that gives {format_level(point.level)}"
+            scored, measured = map(audit.defector_share, (point.judged, point.at_end))
+            cases.append((name, gives, scored, measured))
+    return compare_judging(cases)
+
+
+def compare_judging(cases: Iterable[tuple[str, str, Proportion, Proportion]]) -> Table:
+    """Return a table of shares on further samples and on validation samples.
+
+    cases: the algorithm, whose share it is, and the two shares.
+    """
+    rows = [(name, who, *_mark_both(scored, seen)) for name, who, scored, seen in cases]
+    heads = ("algorithm", "how often these reach their goals", "on further samples")
+    return Table(
+        "Further samples against validation samples",
+        (*heads, "on validation samples", "answer"),
+        tuple(rows),
+    )
+
+
+def _mark_both(scored: Proportion, measured: Proportion) -> tuple[Cell, Cell, Cell]:
+    one, other = answer_share(scored), answer_share(measured)
+    answer: Cell = one if one == other else Mark(f"{one}, not {other}", "unsure")
+    return _format_unbroken(scored), _format_unbroken(measured), answer
+
+
 def list_levels(audit: DefectionAudit) -> Table:
-    """List how often a random agent that brings less is satisfied, by level and algorithm."""
+    """List how often a defector still reaches its goal, by level and algorithm."""
     curves = audit.curves
     footer: list[tuple[Cell, ...]] = [
-        ("everybody satisfied at 100 %", *(_format_unbroken(c.all_satisfied) for c in curves)),
-        ("different points used, all in full", *(format_mean(c.total_samples) for c in curves)),
-        ("samples drawn, all in full", *(format_mean(c.total_draws) for c in curves)),
+        ("all reach their goals at 100 %", *(_format_unbroken(c.all_judged) for c in curves)),
+        ("different samples used at 100 %", *(format_mean(c.total_samples) for c in curves)),
+        ("draws at 100 %", *(format_mean(c.total_draws) for c in curves)),
     ]
     if any(curve.diverged for curve in curves):
         footer.append(("runs that diverged", *(f"{curve.diverged:,}" for curve in curves)))
-    caption = "Share of runs in which the agent that gives less reaches its goal"
+    caption = f"How often a defector still reaches its goal, {describe_judging(audit)}"
     return replace(_list_by_level(audit, caption, audit.defector_share), footer=tuple(footer))
 
 
@@ -149,16 +269,16 @@ def _list_by_level(
     rows = [
         (
             format_level(point.level),
-            *(_format_unbroken(share(c.at(point.level).at_end)) for c in audit.curves),
+            *(_format_unbroken(share(c.at(point.level).judged)) for c in audit.curves),
         )
         for point in audit.curves[0].levels
     ]
     heads = (curve.algorithm for curve in audit.curves)
-    return Table(caption, (f"{audit.describe_defector()} brings", *heads), tuple(rows))
+    return Table(caption, (f"{audit.describe_defector()} gives", *heads), tuple(rows))
 
 
 def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
-    """List an algorithm's curve, an agent a column, with what the cut does to the others."""
+    """List an algorithm's curve, an agent a column, with what defection does to the others."""
     asked = dict(zip(audit.clients, curve.contributions, strict=True))
     shown = audit.clients[:FEW] if len(audit.clients) > MANY else audit.clients
     rows: list[tuple[Cell, ...]] = []
@@ -166,7 +286,7 @@ def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
         rows.append(("asked", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown)))
     for point in curve.levels:
         cuts = point.level < 1
-        found = point.at_end
+        found = point.judged
         own = (
             f"{found.clients[agent].p:.2f}"
             if found.clients[agent].trials and (asked[agent] or not cuts)
@@ -174,189 +294,64 @@ def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
             for agent in shown
         )
         rows.append((format_level(point.level), *own, format_share(found.others) if cuts else "-"))
-    heads = (f"{shorten_name(curve.algorithm)}, brings", *map(shorten_name, shown))
+    heads = (f"{shorten_name(curve.algorithm)}, gives", *map(shorten_name, shown))
     return Table("", (*heads, "all the others\nreach theirs"), tuple(rows))
 
 
 def compare_levels(audit: DefectionAudit) -> Iterator[str]:
-    """Say for each algorithm what cutting one's contribution comes to, and for whom."""
+    """Yield sentences for each algorithm: what a defector gets, and what the others get."""
     for curve in audit.curves:
-        if curve.all_satisfied.p < POOR:
-            full = "everything" if audit.protocol == "P1" else "all that is asked of it"
-            share = curve.all_satisfied.p
+        if curve.all_judged.p < HALF:
+            full = "all of their data" if audit.protocol == "P1" else "all that the plan asks"
+            share = curve.all_judged.p
             often = f"only {format_percent(share)} of runs" if share else "none of the runs"
             yield (
-                f"Under {curve.algorithm} all agents reach their goals in {often} even when "
-                f"everybody brings {full}."
+                f"Under {curve.algorithm}, all agents reach their goals in {often}, even if all "
+                f"give {full}."
             )
         yield _compare_with_full(audit, curve)
 
 
-def _find_spoken_level(curve: DefectionCurve) -> DefectionLevel:
-    """Return the level that sentences are about."""
-    return min(curve.levels, key=lambda point: abs(point.level - SPOKEN))
-
-
 def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
     """Compare the level that sentences are about with full contribution, where that is known."""
-    point = _find_spoken_level(curve)
+    point = find_spoken_level(curve)
     whole = next((p for p in curve.levels if p.level == 1 and p is not point), None)
-    share = audit.defector_share(point.at_end)
+    share = audit.defector_share(point.judged)
     if not share.trials:
-        return f"Under {curve.algorithm} nothing is asked of anybody."
-    what = ("all of its data", "its data")
-    if audit.protocol == "P2":
-        what = ("all that is asked of it", "what is asked of it")
-    text = f"Under {curve.algorithm} {audit.describe_defector(curve)} reaches its goal in "
-    if whole is not None:
-        at_full = format_percent(audit.defector_share(whole.at_end).p)
-        text += f"{at_full} of runs with {what[0]} and in {format_percent(share.p)} with "
-        text += f"{format_level(point.level)} of it"
-    else:
-        part = what[0] if point.level == 1 else f"{format_level(point.level)} of {what[1]}"
-        text += f"{format_percent(share.p)} of runs with {part}"
+        return f"Under {curve.algorithm}, the plan asks nothing of any agent."
+    what = name_part(audit)
+    part = f"all of {what}" if point.level == 1 else f"{format_level(point.level)} of {what}"
     trials = count(share.trials, "trial")
     if audit.defectors == "each":
         asked = sum(map(bool, curve.contributions))
         agents = len(audit.clients) if audit.protocol == "P1" else asked
-        trials += f" x {count(agents, 'agent')}"
-    text += f" ({100 * share.low:.0f} to {format_percent(share.high)}, {trials})"
-    # Nothing that an agent of whom nothing is asked does could harm the others.
-    harm = "" if 0 in curve.contributions or whole is None else _describe_harm(audit, point, whole)
-    return f"{text}{harm}."
+        trials += f" of {count(agents, 'agent')}"
+    text = (
+        f"Under {curve.algorithm}, {audit.describe_defector(curve)} that gives {part} reaches its "
+        f"goal in {format_percent(share.p)} of runs (95 % interval {100 * share.low:.0f} to "
+        f"{format_percent(share.high)}, {trials})."
+    )
+    if whole is None:
+        return text
+    text += f" With all of it: {format_percent(audit.defector_share(whole.judged).p)}."
+    # An agent that the plan asks for nothing cannot harm the others.
+    return text + ("" if 0 in curve.contributions else _describe_harm(point, whole))
 
 
-def _describe_harm(audit: DefectionAudit, point: DefectionLevel, whole: DefectionLevel) -> str:
-    """Say what the cut does to the others, if they reach their goals less often."""
-    then, before = point.at_end.others, whole.at_end.others
+def _describe_harm(point: DefectionLevel, whole: DefectionLevel) -> str:
+    """Return what defection does to the others, if they reach their goals less often."""
+    then, before = point.judged.others, whole.judged.others
     now = format_percent(then.p)
     if not before.trials or then.p >= before.p or now == format_percent(before.p):
         return ""
-    full = "everything" if audit.protocol == "P1" else "all of it"
     return (
-        f", and then all the others reach theirs in {now} ({format_percent(before.p)} when it "
-        f"brings {full})"
+        f" All the others then reach their goals in {now} of runs, instead of "
+        f"{format_percent(before.p)}."
     )
 
 
-# Whether an agent could give less.
-
-Word: TypeAlias = Literal["yes", "no", "not clear", "not tried"]
-# In which order agents are listed where they are many; levels, at most 1, go on top.
+# The order of agents where they are many; levels, at most 1, are added.
 ORDER: dict[Word, float] = {"yes": 0.0, "not clear": 2.0, "no": 4.0, "not tried": 6.0}
-
-
-@dataclass(frozen=True)
-class CutVerdict:
-    """Whether an agent could give less, from how often it reached its goal at the levels tried.
-
-    word: the answer.
-    level: the lowest that is enough where it is yes, and the highest cut that is not where no.
-    sure: whether the interval at that level lies on the same side of a half.
-    why: what makes it unclear.
-    """
-
-    word: Word
-    level: float | None = None
-    sure: bool = False
-    why: str = ""
-
-
-def judge_cut(curve: DefectionCurve, agent: str) -> CutVerdict:
-    """Return whether an agent could give less, as far as the levels tried tell."""
-    shares = _find_shares(curve, agent)
-    cuts = [level for level in shares if level < 1]
-    if not cuts:
-        return CutVerdict("not tried")
-    least = find_least_level(curve, agent)
-    if 1 in shares and shares[1].p < POOR:
-        return CutVerdict("not clear", why="misses its goal in full too")
-    if least is not None and least < 1:
-        return CutVerdict("yes", least, sure=shares[least].low > POOR)
-    if lucky := [level for level in cuts if shares[level].p >= POOR]:
-        why = f"not with {format_level(cuts[0])}, but with {format_level(lucky[0])}"
-        return CutVerdict("not clear", why=why)
-    if 1 not in shares:
-        return CutVerdict("not clear", why=f"not with {format_level(cuts[0])}, and 100 % not tried")
-    return CutVerdict("no", cuts[0], sure=shares[cuts[0]].high < POOR)
-
-
-def find_least_level(curve: DefectionCurve, agent: str) -> float | None:
-    """Return the lowest level at which, and at every higher one tried, an agent is satisfied.
-
-    Satisfied in at least half of its runs, that is; None where not even the highest level tried
-    suffices.
-    """
-    enough = None
-    for level, share in _find_shares(curve, agent).items():
-        if share.p < POOR:
-            break
-        enough = level
-    return enough
-
-
-def _find_shares(curve: DefectionCurve, agent: str) -> dict[float, Proportion]:
-    """Return how often an agent was satisfied at the levels it was tried at, the highest first."""
-    points = sorted(curve.levels, key=lambda point: -point.level)
-    found = {point.level: point.at_end.clients[agent] for point in points}
-    return {level: share for level, share in found.items() if share.trials}
-
-
-def _judge_cuts(audit: DefectionAudit, curve: DefectionCurve) -> dict[str, CutVerdict]:
-    """Return the verdicts for all agents of whom something is asked."""
-    asked = zip(audit.clients, curve.contributions, strict=True)
-    return {agent: judge_cut(curve, agent) for agent, points in asked if points}
-
-
-def _find_levels(audit: DefectionAudit, curve: DefectionCurve, word: str) -> list[float]:
-    every = _judge_cuts(audit, curve).values()
-    return [found.level for found in every if found.word == word and found.level is not None]
-
-
-def _sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, str]:
-    """Sum up the verdicts on a curve's agents in a word and a clause."""
-    agents = _judge_cuts(audit, curve)
-    less, not_less = _find_levels(audit, curve, "yes"), _find_levels(audit, curve, "no")
-    unclear = sum(found.word == "not clear" for found in agents.values())
-    what = "its data" if audit.protocol == "P1" else "what is asked of it"
-    every = count(len(agents), "agent")
-    doubt = f"for {unclear:,} of {every} it is not clear"
-    if less and len(agents) == 1:
-        only = next(iter(agents))
-        return "yes", f"{only} could give less, and get by with {format_level(less[0])}"
-    if less:
-        low = min(less)
-        said = (
-            f"{len(less):,} of {every} could give less; "
-            f"{less.count(low):,} would get by with {format_level(low)}"
-        )
-        return "yes", f"{said}; {doubt}" if unclear else said
-    if not_less:
-        nobody = "nobody else" if unclear else "nobody"
-        said = f"{nobody} could give {format_level(max(not_less))} or less of {what}"
-        return ("not clear", f"{doubt}; {said}") if unclear else ("no", said)
-    if unclear:
-        return "not clear", doubt
-    return "not tried", "nobody was let give less"
-
-
-def _conclude(audit: DefectionAudit, curves: Sequence[DefectionCurve]) -> str:
-    """Answer in a sentence whether anybody could give less, curve by curve."""
-    groups: dict[tuple[Word, str], list[str]] = {}
-    for curve in curves:
-        word, said = _sum_up_cuts(audit, curve)
-        said = said if len(curves) <= NAMED else ""
-        groups.setdefault((word, said), []).append(curve.algorithm)
-    if {word for word, _ in groups} == {"not tried"}:
-        return ""
-    if len(curves) > NAMED:
-        of = f"of {len(curves):,} algorithms"
-        text = ", ".join(f"{word} under {len(names):,} {of}" for (word, _), names in groups.items())
-        return f"{capitalize_first(text)}."
-    return " ".join(
-        capitalize_first(f"{word} under {join_with_and(names)}: {said}.")
-        for (word, said), names in groups.items()
-    )
 
 
 # The page.
@@ -368,22 +363,26 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
     found: the audit.
     command: what was typed.
     """
-    plan = found.protocol == "P2"
-    satisfied, paired = f"{SATISFIED} {_compare_by_then(found)}", f"{PAIRED} {INTERVALS}"
-    explained = (PROTOCOLS[found.protocol], satisfied, paired)
-    stops = "" if found.width is None else f", fewer where an interval is {found.width:g} narrow"
+    asked = " than the plan asks" if found.protocol == "P2" else ""
+    stops = "" if found.width is None else f", fewer once an interval is {found.width:g} narrow"
     idle = [CONTRIBUTORS] if any(0 in curve.contributions for curve in found.curves) else []
+    reached = f"{explain_goal(found)} {_compare_by_then(found)}".strip()
     return Page(
-        title="Could anybody give less than the plan asks?" if plan else "Could anybody give less?",
+        title=f"Can an agent give less{asked} and still reach its goal?",
         verdict=describe_audit(found),
         tone=choose_tone(found),
         sections=(
-            Section("What giving less comes to", tuple(_show_curves(found))),
-            Section("Who could give less", tuple(_show_agents(found))),
-            Section("How to read this", (*explained, *idle)),
+            Section("The answer in three questions", tuple(_show_answers(found))),
+            Section("What a defector gets", tuple(_show_curves(found))),
+            Section("Which agents can give less", tuple(_show_agents(found))),
+            Section(
+                "How to read this",
+                (PROTOCOLS[found.protocol], reached, PAIRED, INTERVALS, *idle),
+            ),
         ),
         facts=(
-            ("Audit", f"by {found.protocol}; {describe_trials(found, stops)}"),
+            ("Audit", f"protocol {found.protocol}; {describe_trials(found, stops)}"),
+            ("Judged", describe_judging(found).removeprefix("judged ")),
             *((curve.algorithm, format_settings(curve.settings)) for curve in found.curves),
             *list_training_facts(found),
         ),
@@ -391,55 +390,15 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
     )
 
 
-def describe_audit(found: DefectionAudit) -> str:
-    """Say whether anybody could give less, and how often an agent that does is satisfied."""
-    curves = [curve for curve in found.curves if _find_spoken_share(found, curve).trials]
-    if not curves:
-        return "Nothing is asked of anybody, so nobody could give less."
-    level = _find_spoken_level(curves[0])
-    what = "its data" if found.protocol == "P1" else "what is asked of it"
-    shares = _list_shares(curves, [_find_spoken_share(found, curve).p for curve in curves])
-    who = capitalize_first(found.describe_defector(*curves))
-    brings = format_level(level.level) if level.level < 1 else "all"
-    cut = f"{who} that brings {brings} of {what} reaches its goal in {shares}"
-    full = _list_shares(curves, [curve.all_satisfied.p for curve in curves])
-    numbers = f"{cut}; when everybody gives in full, all reach theirs in {full}."
-    return " ".join(filter(None, (_conclude(found, curves), numbers)))
-
-
-def _list_shares(curves: Sequence[DefectionCurve], shares: Sequence[float]) -> str:
-    """Say a share for each algorithm, or for the lowest and the highest of many."""
-    pairs = [(c.algorithm, share) for c, share in zip(curves, shares, strict=True)]
-    if len({format_percent(share) for share in shares}) == 1 and len(pairs) > 1:
-        both = "both algorithms" if len(pairs) == 2 else f"all {len(pairs)} algorithms"
-        return f"{format_percent(shares[0])} of runs under {both}"
-    if len(pairs) > NAMED:
-        ordered = sorted(pairs, key=lambda pair: pair[1])
-        pairs = [ordered[0], ordered[-1]]
-    first, *rest = pairs
-    said = [f"{format_percent(first[1])} of runs under {first[0]}"]
-    return join_with_and(said + [f"{format_percent(share)} under {name}" for name, share in rest])
-
-
-def _find_spoken_share(found: DefectionAudit, curve: DefectionCurve) -> Proportion:
-    return found.defector_share(_find_spoken_level(curve).at_end)
-
-
-def choose_tone(found: DefectionAudit) -> Tone:
-    """Return the tone: good where cuts are surely felt and full contribution satisfies."""
-    tones = {_choose_curve_tone(found, curve) for curve in found.curves}
-    return tones.pop() if len(tones) == 1 else "unsure"
-
-
-def _choose_curve_tone(found: DefectionAudit, curve: DefectionCurve) -> Tone:
-    share = _find_spoken_share(found, curve)
-    if not share.trials:
-        return "plain"
-    verdicts = _judge_cuts(found, curve).values()
-    if curve.all_satisfied.high < POOR or any(v.sure for v in verdicts if v.word == "yes"):
-        return "bad"
-    deterred = all(verdict.word == "no" for verdict in verdicts)
-    return "good" if deterred and share.high < POOR < curve.all_satisfied.low else "unsure"
+def _show_answers(found: DefectionAudit) -> Iterator[Part]:
+    yield _list_answers(found)
+    yield (
+        f"A defector at 25 % is {found.describe_defector()} that gives 25 % of {name_part(found)}. "
+        "Yes: in more than half of the runs, and the whole 95 % interval says so. No: in less than "
+        "half. Not clear: the interval includes a half."
+    ).replace("25 %", format_level(find_spoken_level(found.curves[0]).level))
+    if doubts := tuple(list_doubts(found)):
+        yield Listing(doubts)
 
 
 def _show_curves(found: DefectionAudit) -> Iterator[Part]:
@@ -448,32 +407,33 @@ def _show_curves(found: DefectionAudit) -> Iterator[Part]:
 
     yield " ".join(explain_shares(found))
     chart = defection_chart(found)
-    worst = "The dashed line is the agent that fares worst, when it is the one that gives less."
-    yield replace(
-        picture_of(chart),
-        draw=lambda ax: plot_defection(found, ax),
-        note=worst if any(line.of for line in chart.lines) else "",
-    )
+    note = "Bars: 95 % intervals."
+    if any(line.of for line in chart.lines):
+        note += " Dashed line: the agent for which defection fails most often."
+    yield replace(picture_of(chart), draw=lambda ax: plot_defection(found, ax), note=note)
     yield list_levels(found)
+    yield from _show_tactics(found)
     yield Listing(tuple(compare_levels(found)))
+    if found.scored_on is not None:
+        yield _list_both(found)
 
 
 def _show_agents(found: DefectionAudit) -> Iterator[Part]:
     yield (
-        "An agent could give less, down to the lowest level such that there, and at every higher "
-        "level tried, it reaches its goal in at least half of the runs in which it is the one that "
-        "cuts. What lies between the levels tried is not known."
+        "A level is enough for an agent if there, and at every higher level tried, the agent "
+        "reaches its goal in at least half of the runs in which it is the defector. Levels between "
+        "those tried are not known."
     )
     for curve in found.curves:
-        said = "Nothing is asked of anybody."
+        said = "The plan asks nothing of any agent."
         if any(curve.contributions):
-            said = capitalize_first(_sum_up_cuts(found, curve)[1])
+            said = capitalize_first(sum_up_cuts(found, curve)[1])
             highest = max((point.level for point in curve.levels if point.level < 1), default=1.0)
-            less, not_less = (_find_levels(found, curve, word) for word in ("yes", "no"))
+            less, not_less = (find_levels(found, curve, word) for word in ("yes", "no"))
             if highest < 1 and not less and not_less:
-                said += f"; parts between {100 * highest:g} and 100 % were not tried"
+                said += f"; levels between {100 * highest:g} and 100 % were not tried"
             worst = curve.find_worst_off()
-            said += f". {worst} fares worst." if worst else "."
+            said += f". Defection fails most often for {worst}." if worst else "."
         yield Section(curve.algorithm, (said, _list_agents_down(found, curve)))
     if len(found.clients) > 1:
         yield _list_by_level(found, OTHERS, lambda satisfied: satisfied.others)
@@ -482,16 +442,16 @@ def _show_agents(found: DefectionAudit) -> Iterator[Part]:
 
 
 def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
-    """List an algorithm's curve, an agent a row; of many, those who could give least first."""
+    """List an algorithm's curve, an agent a row; of many, those that can give least first."""
     rows = []
     for agent, asked, goal in zip(
         found.clients, curve.contributions, found.requirements, strict=True
     ):
-        # In per cent, where the agent could be the one that cuts.
+        # In per cent, where the agent could be the defector.
         shares = [
             round(100 * share.p, 1) if share.trials and (asked or point.level == 1) else None
             for point in curve.levels
-            for share in [point.at_end.clients[agent]]
+            for share in [point.judged.clients[agent]]
         ]
         rows.append((agent, goal, asked, *shares, _mark_cut(judge_cut(curve, agent), asked)))
     if len(rows) > MANY:
@@ -499,48 +459,53 @@ def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
         ranks = [ORDER[verdict.word] + (verdict.level or 0) for verdict in verdicts]
         rows = [rows[i] for i in np.argsort(ranks, kind="stable").tolist()]
     levels = (format_level(point.level).replace(" ", NO_BREAK) for point in curve.levels)
-    asked_head = "points asked" if found.protocol == "P2" else "points it has"
+    asked_head = "samples asked" if found.protocol == "P2" else "samples it has"
     return Table(
-        caption=f"{curve.algorithm}: per cent of runs in which each agent reaches its goal, by "
-        "what part it brings",
-        columns=("agent", "goal", asked_head, *levels, "could give less"),
+        caption=f"{curve.algorithm}: per cent of runs in which an agent reaches its goal as the "
+        f"defector, by what it gives, {describe_judging(found)}",
+        columns=("agent", "goal", asked_head, *levels, "can give less"),
         rows=tuple(rows),
     )
 
 
 def _mark_cut(verdict: CutVerdict, asked: int) -> Cell:
     if not asked:
-        return "gives nothing"
+        return "asked for nothing"
     if verdict.word == "not tried":
         return None
+    tone: Tone
     if verdict.word == "yes":
-        return Mark(f"yes: {format_level(verdict.level or 1)}", "bad")
-    if verdict.word == "no":
-        return Mark(f"not with {format_level(verdict.level or 1)}", "good")
-    return Mark(f"not clear: {verdict.why}", "unsure")
+        said, tone = f"yes, {format_level(verdict.level or 1)} is enough", "bad"
+    elif verdict.word == "no":
+        said, tone = f"no, {format_level(verdict.level or 1)} is not enough", "good"
+    else:
+        return Mark(f"not clear: {verdict.why}", "unsure")
+    return Mark(said, tone) if verdict.sure else Mark(f"{said}, not certain", "unsure")
 
 
 def _compare_by_then(found: DefectionAudit) -> str:
-    """Say what the shares would be if an agent were satisfied once it has reached its goal."""
-    curves = [curve for curve in found.curves if _find_spoken_share(found, curve).trials]
+    """Return what the shares would be if reaching the goal at any evaluation counted."""
+    curves = [curve for curve in found.curves if find_spoken_share(found, curve).trials]
     if not curves:
         return ""
-    point = _find_spoken_level(curves[0])
-    shares = [found.defector_share(_find_spoken_level(curve).by_then).p for curve in curves]
+    point = find_spoken_level(curves[0])
+    shares = [found.defector_share(find_spoken_level(curve).by_then).p for curve in curves]
     return (
-        f"If to have been so at any evaluation counted, the shares at {format_level(point.level)} "
-        f"would be {_list_shares(curves, shares)}."
+        "If reaching the goal at any evaluation on validation samples counted, a defector at "
+        f"{format_level(point.level)} would reach it in {list_shares(curves, shares)}."
     )
 
 
 def describe_trials(found: DefectionAudit | Frontier, stops: str = "") -> str:
-    """Say how many trials there are, who cuts in them, and what the seed is."""
-    cut = "each agent cuts in every one" if found.defectors == "each" else "one random agent cuts"
-    return f"{count(found.trials, 'trial')}{stops}; {cut}; seed {found.seed}"
+    """Return how many trials there are, which agents defect in them, and the seed."""
+    who = "each agent defects in every trial"
+    if found.defectors != "each":
+        who = "one random agent defects in each trial"
+    return f"{count(found.trials, 'trial')}{stops}; {who}; seed {found.seed}"
 
 
 def list_training_facts(found: DefectionAudit | Frontier) -> Iterator[tuple[str, str]]:
-    """Return the facts of runs: what they are of, with what they were made, how long it took."""
+    """Return the facts of runs: the federation, the versions, and how long it took."""
     took = (format_duration(s, hedge=True) for s in (found.run_seconds, found.seconds))
     yield "Federation", f"sha256 {found.source}"
     yield "Runs made with", "; ".join(found.versions)
@@ -549,11 +514,12 @@ def list_training_facts(found: DefectionAudit | Frontier) -> Iterator[tuple[str,
 
 
 def plot_defection(audit: DefectionAudit, ax: Axes | None = None) -> Axes:
-    """Draw how often an agent that gives less is satisfied all the same, by algorithm.
+    """Draw how often a defector still reaches its goal, by algorithm.
 
-    The line is a random agent, with its 95 % intervals; the dashed one the agent worst off.
+    The line is a random agent, with its 95 % intervals. The dashed line is the agent for which
+    defection fails most often.
 
-    audit: what was found.
+    audit: the audit.
     ax: where to draw.
     """
     from fedaccord.federation.defection.chart import defection_chart

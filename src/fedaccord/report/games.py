@@ -12,6 +12,13 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.report.games_chances import (
+    describe_chances,
+    list_chance,
+    list_prospects,
+    show_proposal,
+)
 from fedaccord.report.model import (
     FEW,
     Column,
@@ -60,8 +67,10 @@ STATUS_TONES: Mapping[Status, Tone] = {
 def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows of a solved game: who gives what, what is proved, and why."""
     main = found.main_concept
+    doubts = found.checks[main].doubts if main in found.checks else ()
+    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in doubts)
     yield list_solved(found).table("terminal")
-    yield list_totals(found.solutions).table("terminal")
+    yield list_totals(found.solutions, found.checks).table("terminal")
     for name, solution in found.solutions.items():
         yield from describe_solution(solution, found.checks.get(name))
     for name, price in found.prices.items():
@@ -82,19 +91,25 @@ def show_solution(solution: Solution) -> Iterator[str | Mark | Table]:
 
 def show_check(found: Check) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows of a check: the verdict, agent by agent, and why."""
-    yield Mark(found.sentence(), TONES[found.stable])
-    yield list_needs(found).table("terminal")
+    if found.prospects is None:
+        yield Mark(found.sentence(), TONES[found.stable])
+        yield list_needs(found).table("terminal")
+    else:
+        yield from show_proposal(found, found.prospects)
+        yield ""
     yield from explain_agents(found)
 
 
 def describe_solution(solution: Solution, found: Check | None) -> Iterator[str]:
-    """Say what the check makes of a solution, or why there is nothing to check.
+    """Return what the check makes of a solution, or why there is nothing to check.
 
     solution: what the solver claims.
     found: the check of its allocation, if it has one.
     """
     if found is not None:
         yield f"{solution.concept}: {found.sentence()}"
+        if found.prospects is not None:
+            yield f"{solution.concept}: {describe_chances(found.prospects)}."
         # The verdict stops at what it finds first; this concept is about envy all the same.
         if solution.concept == "envy-free" and found.stable is Answer.FALSE:
             yield f"{solution.concept}: {ENVY[found.envy_free]}"
@@ -110,7 +125,7 @@ def format_price(price: Interval) -> str:
 
 
 def describe_price(name: str, price: Interval) -> str:
-    """Say what an interval tells of a price, with its note."""
+    """Return what an interval tells of a price, with its note."""
     note = getattr(price, "note", "")
     value = format_range(price.lower, price.upper, format_number)
     return f"{name}: {value}" + (f" ({note})" if note else "")
@@ -151,7 +166,12 @@ def _amounts(game: Game, head: str, values: Vector, rest: Indices | None = None)
 
 def _frame(game: Game) -> Iterator[Column]:
     """Return the columns of what else a game says of its agents, such as limits if it has any."""
-    yield _numbers("requirement", game.requirements, "page")
+    if isinstance(game, MeasuredGame):
+        yield _numbers("goal", game.goals, "page")
+        if game.margins.any():
+            yield _numbers("target", np.round(game.goals + game.margins, 3), "page")
+    else:
+        yield _numbers("requirement", game.requirements, "page")
     if np.isfinite(game.limits).any():
         yield _numbers("limit", game.limits, "page")
     if game.minimums.any():
@@ -161,7 +181,7 @@ def _frame(game: Game) -> Iterator[Column]:
 
 
 def list_allocations(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Records:
-    """List who gives what under each concept, beside what each would need alone.
+    """List who gives what under each concept, and what each would need alone.
 
     game: what was solved.
     solutions: the solutions by concept.
@@ -209,8 +229,14 @@ def list_solved(found: SolvedGame) -> Records:
     return list_allocations(found.game, found.solutions, found.main_concept)
 
 
-def list_totals(solutions: Mapping[str, Solution]) -> Records:
-    """List each concept's total, what is proved of it, and how it was found."""
+def list_totals(
+    solutions: Mapping[str, Solution], checks: Mapping[str, Check] | None = None
+) -> Records:
+    """List each concept's total, what is proved of it, how it was found, and how sure it is.
+
+    solutions: by concept.
+    checks: by concept; of a measured game they know how likely all agents reach their goals.
+    """
     found = list(solutions.items())
     priced = any(has_costs(solution.game) for solution in solutions.values())
 
@@ -218,6 +244,15 @@ def list_totals(solutions: Mapping[str, Solution]) -> Records:
         """Return a bound, or the total if they differ by rounding alone: they should read alike."""
         total, value = found[n][1].total, getattr(found[n][1].bounds, end)
         return keep_finite(total if abs(value - total) <= 1e-12 * abs(total) else value)
+
+    sure = {
+        name: check.everyone.value
+        for name, check in (checks or {}).items()
+        if check.everyone is not None
+    }
+
+    def everyone(n: int) -> float | None:
+        return sure.get(found[n][0])
 
     def status(n: int) -> Mark:
         return Mark(found[n][1].status.key, STATUS_TONES[found[n][1].status])
@@ -227,6 +262,7 @@ def list_totals(solutions: Mapping[str, Solution]) -> Records:
         (
             Column("plan", lambda n: found[n][0], short="concept"),
             Column("total cost" if priced else "total", lambda n: keep_finite(found[n][1].total)),
+            *([list_chance("P(all)", everyone)] if sure else []),
             Column("at least", lambda n: bound(n, "lower")),
             Column("at most", lambda n: bound(n, "upper")),
             Column("status", status),
@@ -238,6 +274,8 @@ def list_totals(solutions: Mapping[str, Solution]) -> Records:
 
 def list_needs(found: Check) -> Records:
     """List what each gives, needs and reaches; of many agents, the furthest off."""
+    if found.prospects is not None:
+        return list_prospects(found, found.prospects)
     game = found.game
     envied = dict(reversed(found.envy))
     off = np.maximum(np.where(np.isfinite(found.short), found.short, np.inf), found.spare)
@@ -270,7 +308,7 @@ def _needs_columns(found: Check) -> Iterator[Column]:
     yield _numbers("needs", found.needed)
     yield _numbers("short", found.short)
     yield _numbers("spare", found.spare)
-    yield _numbers("alone", found.alone)
+    yield _numbers("alone", np.where(found.empty_handed, np.nan, found.alone))
 
 
 def tabulate_needs(found: Check, agents: Indices, caption: str) -> Table:
@@ -288,7 +326,7 @@ def tabulate_needs(found: Check, agents: Indices, caption: str) -> Table:
 
 
 def list_game_facts(game: Game) -> Iterator[tuple[str, str]]:
-    """Say what game it is, and whether anything in it is drawn at random."""
+    """Return what game it is, and whether anything in it is drawn at random."""
     kind = "whole numbers of samples" if game.is_integer else "real numbers of samples"
     yield "Game", f"{game.model}, {count(game.size, 'agent')}, {kind}"
     limited = int(np.isfinite(game.limits).sum())
@@ -301,18 +339,20 @@ def list_game_facts(game: Game) -> Iterator[tuple[str, str]]:
     if any(frame):
         yield "Limits and costs", ", ".join(filter(None, frame))
     estimated = getattr(game, "estimated", "")
-    if estimated:
+    if getattr(game, "chances", None) is not None:
+        yield "Seed", "that of the fit to pilots, by which its resamples were drawn"
+    elif estimated:
         yield "Seed", f"{estimated.rstrip('.')}, seed {getattr(game, 'seed', 0)}"
     else:
         yield "Seed", "none: nothing here is drawn at random"
 
 
 def list_check_facts(found: Check | None) -> Iterator[tuple[str, str]]:
-    """Say how finely plans were checked."""
+    """Return how finely plans were checked."""
     if found is not None:
         fine = (
             "decided exactly"
             if found.tolerance == 0
             else f"what is below {found.tolerance:g} of the largest contribution counts as nothing"
         )
-        yield "Checked by", f"the check, which trusts no solver; {fine}"
+        yield "Checked", f"independently of the solver; {fine}"

@@ -63,6 +63,9 @@ COLOURS = {
     "optimal": style.OPTIMAL,
     "stable": style.STABLE,
     "envy-free": style.ENVY_FREE,
+    "alone, as sure": style.ALONE,
+    "plan": style.STABLE,
+    "proposal": style.OPTIMAL,
 }
 MARKERS = dict(zip(COLOURS, ("", *style.MARKERS), strict=False))
 
@@ -101,7 +104,7 @@ def label_rows(ax: Axes, names: Iterable[str]) -> None:
 
 
 def legend_beside_names(ax: Axes) -> None:
-    """Put the legend above the axes, in as many columns as fit beside the names of the rows."""
+    """Put the legend above the axes, in as many columns as fit next to the names of the rows."""
     names = max((width_of(label.get_text()) for label in ax.get_yticklabels()), default=0.0)
     labels = ax.get_legend_handles_labels()[1]
     widest = max((HANDLE + width_of(label, style.SMALL) for label in labels), default=1.0)
@@ -191,9 +194,10 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
         finite = np.where(np.isfinite(values), values, 0.0)
         bars = ax.barh(at, finite, 0.9 * width, color=_colour(name, n))
         bars.set_label(_total_label(name, values))
-        for y, value in zip(at.tolist(), values.tolist(), strict=True):
+        for y, value, limit in zip(at.tolist(), values.tolist(), game.limits.tolist(), strict=True):
             if not np.isfinite(value):
-                write_beside(ax, 0.0, y, "alone no amount suffices", fontsize=TINY)
+                none = "alone no amount suffices" if limit else "no samples of its own"
+                write_beside(ax, 0.0, y, none, fontsize=TINY)
             elif game.size <= THICK:
                 write_beside(ax, value, y, format_amount(value), fontsize=TINY)
     label_rows(ax, (game.name(i) for i in range(game.size)))
@@ -375,7 +379,7 @@ def plot_prices(prices: Mapping[str, Mapping[int, Interval]], ax: Axes | None = 
 
 
 def _write_prices(ax: Axes, prices: Mapping[str, Mapping[int, Interval]], size: int) -> None:
-    """Write the prices of one game beside their points, none over another, and the root of k."""
+    """Write the prices of one game next to their points, none over another, and the root of k."""
     ax.plot(size, size**0.5, "o", color=style.REFERENCE, markersize=5)
     said = [(size**0.5, f"√k = {format_amount(size**0.5)}")]
     for series in prices.values():

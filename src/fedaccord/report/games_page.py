@@ -22,6 +22,7 @@ from fedaccord.report.games import (
     list_totals,
     tabulate_needs,
 )
+from fedaccord.report.games_chances import describe_chances, judge_tone
 from fedaccord.report.games_figures import collect_burdens, picture_burdens, picture_prices
 from fedaccord.report.games_verdicts import (
     answer_questions,
@@ -30,9 +31,20 @@ from fedaccord.report.games_verdicts import (
     is_off,
     judge_plan,
     judge_solutions,
+    name_plan,
 )
-from fedaccord.report.model import Listing, Page, Part, Section, Table, list_run_facts, rank
+from fedaccord.report.model import (
+    Listing,
+    Mark,
+    Page,
+    Part,
+    Section,
+    list_run_facts,
+    rank,
+    tabulate_questions,
+)
 from fedaccord.report.overlap import explain_no_overlap, picture_overlap
+from fedaccord.report.proposal_page import list_proposal_facts, list_sections
 from fedaccord.wording import capitalize_first, count, format_amount
 
 # Up to this many agents each have a sentence; of more, those TOLD who give most.
@@ -40,7 +52,7 @@ SENTENCES = 36
 TOLD = 12
 DEFECTION = (
     "A plan holds if nobody could give less while the others keep to it and still reach its "
-    "requirement. That is asked of every agent by code that trusts no solver."
+    "requirement. Every agent is checked independently of the solver."
 )
 ENVIES = (
     "An agent envies another if it gives more, and would still reach its requirement after "
@@ -74,9 +86,10 @@ def solve_page(
     chosen = choose_concept(solutions)
     methods = (f"{c} by {s.method} in {s.seconds:.2g} s" for c, s in solutions.items())
     sections = [
+        _answers_section(checks.get(chosen), chosen),
         _allocations_section(game, solutions, chosen),
         _reasons_section(checks.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
-        _proofs_section(solutions),
+        _proofs_section(solutions, checks),
         _checks_section(
             "Who would give less, and by how much", DEFECTION, checks, Check.sentence, _spare_parts
         ),
@@ -113,7 +126,7 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
     ]
     parts.append(picture_burdens(game, collect_burdens(game, solutions)))
     if game.size > ROWS:
-        parts.append(f"The table lists the {SHOWN:,} agents who give most. {REST}")
+        parts.append(f"The table lists the {SHOWN:,} agents that give most. {REST}")
     parts.append(list_allocations(game, solutions, chosen).table("page"))
     return Section("Who gives how much", tuple(parts))
 
@@ -135,7 +148,18 @@ def _reasons_section(found: Check | None, heading: str) -> Section | None:
     return Section(heading, (rest, sentences))
 
 
-def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
+def _answers_section(found: Check | None, chosen: str) -> Section | None:
+    """Answer the three questions of the plan that the page is about, with what is doubted."""
+    if found is None:
+        return None
+    doubts = (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
+    parts: list[Part] = [*doubts, tabulate_questions(answer_questions(found))]
+    if found.prospects is not None:
+        parts.append(f"{capitalize_first(describe_chances(found.prospects))}.")
+    return Section(f"The {name_plan(chosen)} in three answers", tuple(parts))
+
+
+def _proofs_section(solutions: Mapping[str, Solution], checks: Mapping[str, Check]) -> Section:
     said: dict[str, list[str]] = {}
     for concept, solution in solutions.items():
         words = " ".join(filter(None, (solution.status.value, solution.note)))
@@ -144,10 +168,11 @@ def _proofs_section(solutions: Mapping[str, Solution]) -> Section:
         "The least total of any plan of its kind lies between the two bounds; where they "
         "agree, the plan is proved to be the cheapest."
     )
+    if any(found.prospects is not None for found in checks.values()):
+        intro += " P(all) is the probability that all agents reach their goals in one run."
     told = (f"{capitalize_first(', '.join(who))}: {words}" for words, who in said.items())
-    return Section(
-        "What is proved", (intro, list_totals(solutions).table("page"), Listing(tuple(told)))
-    )
+    totals = list_totals(solutions, checks).table("page")
+    return Section("What is proved", (intro, totals, Listing(tuple(told))))
 
 
 def _checks_section(
@@ -189,9 +214,12 @@ def _envy_parts(found: Check, plan: str) -> Iterator[Part]:
         yield tabulate_envy(found)
 
 
+def _doubt_envy(found: Check) -> Answer:
+    return Answer.BORDERLINE if found.borderline else Answer.TRUE
+
+
 def _envy_sentence(found: Check) -> str:
-    doubt = Answer.BORDERLINE if found.borderline else Answer.TRUE
-    who = f"{describe_envy(found)}." if found.envy else ENVY[doubt]
+    who = f"{describe_envy(found)}." if found.envy else ENVY[_doubt_envy(found)]
     if found.feasible is Answer.FALSE:
         who += " But somebody is short of its requirement, so the plan does not count as envy-free."
     return who
@@ -242,24 +270,50 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
     command: what was typed.
     files: facts about the files that were read.
     """
-    game = found.game
+    game, prospects = found.game, found.prospects
     verdict, tone = judge_plan(found)
-    heads, answers = ("question", "answer", "so the plan is"), tuple(answer_questions(found))
-    sections = (
-        Section("What was asked", (Table("The three questions", heads, answers),)),
-        Section("What each gives and needs", tuple(_check_parts(found))),
+    facts: list[tuple[str, str]] = []
+    if prospects is None:
+        sections = [
+            Section("What was asked", (tabulate_questions(answer_questions(found)),)),
+            Section("What each gives and needs", tuple(_check_parts(found))),
+        ]
+    else:
+        verdict, tone = found.verdict, judge_tone(found)
+        sections = list_sections(found, prospects)
+        facts = list(list_proposal_facts(found, prospects))
+    rest = (
         _reasons_section(found, "Agent by agent"),
-        Section("Who envies whom", (_envy_sentence(found), *_envy_parts(found, "checked"))),
+        Section("Who envies whom", tuple(_judge_envy(found))),
         _overlap_section(game),
     )
     return Page(
-        title=f"A plan checked: {count(game.size, 'agent')}",
+        title=f"A proposal checked: {count(game.size, 'agent')}",
         verdict=verdict,
         tone=tone,
-        sections=tuple(section for section in sections if section is not None),
-        facts=(*files, *list_game_facts(game), *list_check_facts(found), *list_run_facts()),
+        sections=(*sections, *(section for section in rest if section is not None)),
+        facts=(
+            *files,
+            *facts,
+            *list_game_facts(game),
+            *list_check_facts(found),
+            *list_run_facts(),
+        ),
         command=command,
     )
+
+
+def _judge_envy(found: Check) -> Iterator[Part]:
+    """Say and show who envies whom; of a proposal with the plan's safety margins."""
+    judged = found.judged
+    yield ENVIES
+    if judged is not found:
+        yield "Here an agent must also keep the plan's safety margin after the two changed places."
+    if judged is found:
+        yield _envy_sentence(found)
+    else:
+        yield f"{describe_envy(judged)}." if judged.envy else ENVY[_doubt_envy(judged)]
+    yield from _envy_parts(judged, "checked")
 
 
 def _check_parts(found: Check) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""The verdicts on pages of games: what came of solving or checking, and because of whom."""
+"""The verdicts on pages of games: what came of solving or checking, and which agents decide it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
 from fedaccord.report.games import TONES, has_costs
+from fedaccord.report.games_chances import describe_chances
 from fedaccord.report.model import Mark, Tone, rank
 from fedaccord.wording import (
     count,
@@ -65,7 +66,7 @@ def is_off(found: Check, amounts: Vector) -> np.ndarray[tuple[int], np.dtype[np.
 
 
 def mark_off(found: Check, agent: int) -> Mark:
-    """Say how far an agent is from what it needs."""
+    """Return how far an agent is from what it needs."""
     allowed = found.tolerance * found.scale
     if found.short[agent] > allowed:
         if not np.isfinite(found.short[agent]):
@@ -110,6 +111,7 @@ def judge_solutions(
         f"The {name_plan(concept)} {asked}{alone}",
         f"{idle:,} of {agents} {pluralize(idle, 'gives', 'give')} nothing" if idle else "",
         _describe_stability(concept, found),
+        "" if found.prospects is None else describe_chances(found.prospects),
     ]
     if solution.status is not Status.OPTIMAL:
         clauses.append(_describe_unproved(solution))
@@ -128,7 +130,7 @@ def judge_tone(found: Check, *, good: bool = True) -> Tone:
 
 
 def _describe_doubt(concept: str, solution: Solution) -> str:
-    """Say what is not known, or not to be had, of a plan that the verdict is not about."""
+    """Return what is not known, or not to be had, of a plan that the verdict is not about."""
     name = name_plan(concept)
     if solution.contributions is None:
         if solution.status is Status.NONE_EXISTS:
@@ -185,7 +187,7 @@ def _describe_stability(concept: str, found: Check) -> str:
 
 
 def _describe_unproved(solution: Solution) -> str:
-    """Say what is not proved of a plan's total."""
+    """Return what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
         near = f"such plans come as near to {count_samples(low)} in all as you like"
@@ -229,7 +231,7 @@ def _describe_instead(solutions: Mapping[str, Solution]) -> str:
 
 
 def judge_plan(found: Check) -> tuple[str, Tone]:
-    """Say in a sentence whether a plan holds, or because of whom not; and whether that is good."""
+    """Return in a sentence whether a plan holds, or which agents break it; and its tone."""
     if found.stable is Answer.TRUE:
         envy = {
             Answer.TRUE: "and nobody envies anybody",
@@ -295,11 +297,11 @@ def _describe_cuts(found: Check) -> str:
 def answer_questions(found: Check) -> Iterator[tuple[str, Mark, str]]:
     """Return the three questions of a check, their answers with who it is, and the verdicts."""
     bounded = bool(np.isfinite(found.game.limits).any() or found.game.minimums.any())
-    reach = f"Does everybody reach its requirement{', within limits and minimums' * bounded}?"
+    reach = f"Do all agents reach their requirements{', within limits and minimums' * bounded}?"
     for question, mark, answer, name in (
         (reach, _answer_reach(found), found.feasible, "feasible"),
-        ("Could anybody give less?", _answer_less(found), found.stable, "stable"),
-        ("Does anybody envy another?", _answer_envy(found), found.envy_free, "envy-free"),
+        ("Could an agent give less?", _answer_less(found), found.stable, "stable"),
+        ("Does an agent envy another?", _answer_envy(found), found.envy_free, "envy-free"),
     ):
         verdicts = {Answer.TRUE: name, Answer.FALSE: f"not {name}"}
         yield question, mark, verdicts.get(answer, WORDS[answer])

@@ -20,19 +20,22 @@ from fedaccord._io.files import replacing
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.model import (
+    Card,
     Cell,
+    Fold,
     Listing,
     Mark,
     Page,
     Part,
     Picture,
+    Probability,
     Section,
     Table,
     Tone,
     is_number,
 )
 from fedaccord.report.terminal import plain
-from fedaccord.wording import NOTHING, format_places
+from fedaccord.wording import NOTHING, format_places, format_short_probability
 
 jinja2 = imported("jinja2")
 
@@ -155,7 +158,8 @@ def _show(cell: Cell, places: int) -> Shown:
         return Shown(cell.text, tone=cell.tone)
     if not is_number(cell):
         return Shown(str(cell))
-    text = format_places(cell, places)
+    is_chance = isinstance(cell, Probability)
+    text = format_short_probability(cell) if is_chance else format_places(cell, places)
     # The page's script reads infinities as they are shown.
     plain = not math.isfinite(cell) or _read(text) == float(cell)
     return Shown(text, key="" if plain else f"{float(cell):.12g}")
@@ -276,6 +280,11 @@ class _Builder:
             return {"kind": "table", **self.table(part)}
         if isinstance(part, Listing):
             return {"kind": "listing", "entries": part.items}
+        if isinstance(part, Card):
+            return {"kind": "card", "title": part.title, "entries": part.entries}
+        if isinstance(part, Fold):
+            inner = [self.part(inside, level) for inside in part.parts]
+            return {"kind": "fold", "summary": part.summary, "parts": inner}
         if isinstance(part, Mark):
             return {"kind": "verdict", "text": part.text, "tone": part.tone}
         return {"kind": "paragraph", "text": part}
@@ -323,6 +332,7 @@ class _Builder:
 def page_html(page: Page) -> str:
     """Return a page as one HTML text that needs nothing else."""
     builder = _Builder()
+    head = [builder.part(part, 2) for part in page.head]
     sections = [builder.section(section) for section in page.sections]
     css, script = _css(builder.classes), _packaged("page.js")
     hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, script)]
@@ -333,6 +343,7 @@ def page_html(page: Page) -> str:
     )
     text: str = _template().render(
         page=page,
+        head=head,
         sections=sections,
         outline=_outline(page.sections, sections),
         last=LAST,

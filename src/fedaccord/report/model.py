@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, TypeVar
 
 from fedaccord._io.files import replace_file
 from fedaccord.errors import InputError
-from fedaccord.wording import format_interval, format_number
+from fedaccord.wording import format_interval, format_number, format_short_probability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,12 @@ class Estimated:
     value: float | None
     low: float | None = None
     high: float | None = None
+
+
+class Probability(float):
+    """A number that a page writes as a probability, as terminals do: > 0.99 and never 1.00."""
+
+    __slots__ = ()
 
 
 Cell: TypeAlias = "str | float | int | Mark | None"
@@ -100,7 +106,7 @@ class Column:
     short: its head on a terminal, where that is another.
     ends: the heads of the ends of intervals on a page; on a terminal they stand in brackets.
     write: how a terminal writes its numbers.
-    trim: how a page, and its CSV, rounds its numbers.
+    trim: how a page, and its CSV, rounds its numbers; probabilities are written as on terminals.
     coloured: whether a terminal shows the tones of its marks.
     """
 
@@ -134,7 +140,9 @@ class Column:
         return self._trim(value), self._trim(cell.low), self._trim(high)
 
     def _trim(self, cell: Cell) -> Cell:
-        return self.trim(cell) if isinstance(cell, float) else cell
+        if not isinstance(cell, float):
+            return cell
+        return Probability(cell) if self.write is format_short_probability else self.trim(cell)
 
     def _write(self, cell: Cell | Estimated) -> Cell:
         if isinstance(cell, Estimated):
@@ -274,6 +282,25 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Card:
+    """What one reader takes away: a title, and texts under words of their own.
+
+    On paper a card is half a sheet and never broken.
+    """
+
+    title: str
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that only readers who ask for them see; on paper they are there."""
+
+    summary: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of a page under a heading.
 
@@ -285,7 +312,16 @@ class Section:
     parts: tuple[Part, ...]
 
 
-Part: TypeAlias = "str | Mark | Table | Picture | Listing | Section"
+Part: TypeAlias = "str | Mark | Table | Picture | Listing | Card | Fold | Section"
+
+
+def tabulate_questions(answers: Iterable[tuple[str, Mark, str]], what: str = "plan") -> Table:
+    """Return the table at the head of a page: each question, its answer, and what follows.
+
+    answers: to each question, with the word for what the plan then is.
+    what: a plan, or a proposal.
+    """
+    return Table("The three questions", ("question", "answer", f"so the {what} is"), tuple(answers))
 
 
 @dataclass(frozen=True)
@@ -296,6 +332,7 @@ class Page:
     verdict: the answer, in one sentence.
     tone: whether that is good news.
     sections: the rest.
+    head: what stands right below the verdict, before the contents.
     facts: method, versions, seeds: what one needs to know to trust or repeat it, by name.
     command: what to type to make it again, in one line or several.
     """
@@ -306,6 +343,7 @@ class Page:
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = ()
     command: str = ""
+    head: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         names = [picture.name for picture in self.pictures()]
@@ -328,7 +366,7 @@ class Page:
 
     def pictures(self) -> list[Picture]:
         """List the pictures, in order."""
-        return [part for section in self.sections for part in _pictures(section)]
+        return [part for section in self.sections for part in _pictures(section.parts)]
 
     def save_pictures(self, folder: str | Path) -> list[Path]:
         """Write every picture as SVG, PNG and CSV into a folder; return the files."""
@@ -337,13 +375,13 @@ class Page:
         return [path for picture in self.pictures() for path in save_picture(picture, Path(folder))]
 
 
-def _pictures(section: Section) -> list[Picture]:
+def _pictures(parts: Sequence[Part]) -> list[Picture]:
     found: list[Picture] = []
-    for part in section.parts:
+    for part in parts:
         if isinstance(part, Picture):
             found.append(part)
-        elif isinstance(part, Section):
-            found.extend(_pictures(part))
+        elif isinstance(part, Section | Fold):
+            found.extend(_pictures(part.parts))
     return found
 
 
@@ -375,7 +413,7 @@ def joined(
     taken: set[str] = set()
     sections = tuple(
         _rename_pictures(
-            Section(page.title, (Mark(page.verdict, page.tone), *page.sections)), taken
+            Section(page.title, (Mark(page.verdict, page.tone), *page.head, *page.sections)), taken
         )
         for page in pages
     )
@@ -402,14 +440,17 @@ def _join_facts(pages: Sequence[Page], names: Sequence[str]) -> tuple[tuple[str,
     return (*own, *shared.items())
 
 
-def _rename_pictures(section: Section, taken: set[str]) -> Section:
+_Group = TypeVar("_Group", bound=Section | Fold)
+
+
+def _rename_pictures(group: _Group, taken: set[str]) -> _Group:
     parts: list[Part] = []
-    for part in section.parts:
-        if isinstance(part, Section):
+    for part in group.parts:
+        if isinstance(part, Section | Fold):
             part = _rename_pictures(part, taken)
         elif isinstance(part, Picture):
             names = (part.name if n == 1 else f"{part.name}-{n}" for n in count(1))
             part = replace(part, name=next(name for name in names if name not in taken))
             taken.add(part.name)
         parts.append(part)
-    return Section(section.heading, tuple(parts))
+    return replace(group, parts=tuple(parts))

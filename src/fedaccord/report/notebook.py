@@ -15,7 +15,8 @@ from fedaccord.wording import NOTHING
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
     from fedaccord.equilibria.result import Price
-    from fedaccord.federation.defection.curves import DefectionAudit, Proportion
+    from fedaccord.federation.defection.curves import DefectionAudit
+    from fedaccord.federation.defection.intervals import Proportion
     from fedaccord.frontier.result import Frontier
     from fedaccord.measurement.fit import Measurement
 
@@ -149,8 +150,8 @@ def list_curves(audit: DefectionAudit) -> Records:
         (
             Column("algorithm", lambda n: points[n][0].algorithm),
             Column("contribution", lambda n: points[n][1].level),
-            _share("defector", lambda n: audit.defector_share(points[n][1].at_end)),
-            _share("all others", lambda n: points[n][1].at_end.others),
+            _share("defector", lambda n: audit.defector_share(points[n][1].judged)),
+            _share("all others", lambda n: points[n][1].judged.others),
         ),
         range(len(points)),
     )

@@ -58,7 +58,7 @@ LIGHT = 0.66
 SWEEPS = 8
 
 SHARED = "part of the row's points that the column has too"
-WORTH = "a sample of the column's, in samples of the row's own"
+WORTH = "what one sample of the column's agent is worth to the row's agent"
 ADDS = "what the first sample of the column adds to the row's accuracy"
 
 
@@ -82,10 +82,17 @@ class Pairs:
 
     values: a row for each agent, in order.
     what: what the numbers are.
+    columns: the agents that have a column; all where left out.
     """
 
     values: Matrix
     what: str
+    columns: tuple[int, ...] | None = None
+
+    @property
+    def givers(self) -> list[int]:
+        """The agents that have a column."""
+        return list(range(len(self.values)) if self.columns is None else self.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +141,12 @@ def find_overlap(game: Game) -> Overlap | None:
         if len(groups.sizes) <= GROUPS:
             return groups
     values, what = _pairs(game, distributions)
-    return Pairs(values, what) if game.size <= NAMED else _blocks(values, what)
+    if game.size > NAMED:
+        return _blocks(values, what)
+    # Samples that an agent does not have are worth nothing to anybody.
+    givers = np.flatnonzero(game.limits > 0) if what == WORTH else np.arange(game.size)
+    some = 0 < len(givers) < game.size
+    return Pairs(values, what, tuple(givers.tolist()) if some else None)
 
 
 def explain_no_overlap(game: Game) -> str:
@@ -350,21 +362,21 @@ def _sort_by_mean_place(ties: Any, others: Indices) -> Indices:
 
 
 def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
-    size = len(found.values)
-    names = [game.name(agent) for agent in range(size)]
-    label_rows(ax, names)
+    size, givers = len(found.values), found.givers
+    label_rows(ax, [game.name(agent) for agent in range(size)])
     longest = SHORT_NAME if is_narrow(ax) else LONGEST_COLUMN
-    shown = cut_names(names, longest)
-    upright = max(map(len, shown)) * size > (24 if is_narrow(ax) else 60)
-    ax.set_xticks(range(size), shown, rotation=90 if upright else 0, parse_math=False)
+    shown = cut_names([game.name(agent) for agent in givers], longest)
+    upright = max(map(len, shown)) * len(givers) > (24 if is_narrow(ax) else 60)
+    values = found.values[:, givers]
+    ax.set_xticks(range(len(givers)), shown, rotation=90 if upright else 0, parse_math=False)
     ax.xaxis.tick_top()
     if size <= (NARROW_WRITTEN if is_narrow(ax) else WRITTEN):
-        _write_cells(ax, found.values)
+        _write_cells(ax, values)
         ax.set_xlabel(_wrap(ax, found.what))
     else:
-        _draw_cells(ax, found.values)
-        _draw_key(ax, _ends(found.values), found.what)
-    _square(ax, size)
+        _draw_cells(ax, values)
+        _draw_key(ax, _ends(values), found.what)
+    _square(ax, size, len(givers))
 
 
 def _ends(values: Matrix) -> tuple[float, float]:
@@ -394,8 +406,8 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     ax.set_aspect("equal")
 
 
-def _square(ax: Axes, size: int) -> None:
-    ax.set_xlim(-0.5, size - 0.5)
+def _square(ax: Axes, size: int, columns: int | None = None) -> None:
+    ax.set_xlim(-0.5, (size if columns is None else columns) - 0.5)
     ax.set_ylim(size - 0.5, -0.5)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -522,7 +534,8 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
     if isinstance(found, Pairs | Blocks) and "points" not in found.what:
         title = "Whose samples help whom"
     if isinstance(found, Pairs):
-        alt = f"A matrix of {agents} by {agents}: {found.what}. {_describe_strongest(game, found)}"
+        others = count(len(found.givers), "agent")
+        alt = f"A matrix of {agents} by {others}: {found.what}. {_describe_strongest(game, found)}"
         return title, alt, ""
     if isinstance(found, Blocks):
         middle = int(np.median(found.others))
@@ -544,6 +557,7 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
 def _describe_strongest(game: Game, found: Pairs) -> str:
     apart = np.array(found.values)
     np.fill_diagonal(apart, -1.0)
+    apart[:, np.setdiff1d(np.arange(len(apart)), found.givers)] = -1.0
     row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
     if apart[row, column] <= 0:
         return "Nobody's samples help anybody else."
@@ -562,8 +576,9 @@ def _overlap_data(game: Game, found: Overlap) -> Table:
         rows = tuple((game.name(i), *parts[i]) for i in everyone)
         return Table("How likely an agent's sample is in each group of points", columns, rows)
     if isinstance(found, Pairs):
-        rows = tuple((game.name(i), *found.values[i].tolist()) for i in everyone)
-        return Table(capitalize_first(found.what), ("agent", *map(game.name, everyone)), rows)
+        givers = found.givers
+        rows = tuple((game.name(i), *found.values[i, givers].tolist()) for i in everyone)
+        return Table(capitalize_first(found.what), ("agent", *map(game.name, givers)), rows)
     if isinstance(found, Blocks):
         shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
         two = ("agent", "others it shares with")

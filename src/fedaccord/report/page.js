@@ -143,6 +143,7 @@
           target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
         if (scrolls) target.tabIndex = 0;
         else target.removeAttribute("tabindex");
+        target.parentElement.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1);
       }
     });
     regions.forEach((region) => seen.observe(region));

@@ -1,4 +1,4 @@
-"""The paper's claims and what came of them, for a terminal and as a page."""
+"""The paper's claims with their verdicts, for a terminal and as a page."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def claims_table(claims: Mapping[str, Claim]) -> Grid:
 
 
 def row_line(row: Row) -> str:
-    """Say in a line what came of one claim."""
+    """Return the verdict on a claim in a line."""
     return f"{row.claim.id}: {row.finding.verdict.value} ({format_duration(row.seconds)})"
 
 
 def rows_table(found: Reproduction) -> Grid:
-    """Lay out what came of the claims that were checked: the verdict, then what was measured."""
+    """List the checked claims: the verdict, then what was measured."""
     grid = Grid.grid(padding=(0, 2, 1, 0))
     grid.add_column(max_width=len(Verdict.CORRECTED.value))
     for row in found.rows.values():
@@ -64,7 +64,7 @@ def rows_table(found: Reproduction) -> Grid:
 def reproduction_page(found: Reproduction, *, command: str = "") -> Page:
     """Make a page of the paper's claims: a table of verdicts, then each claim with its evidence.
 
-    found: what came of the checks.
+    found: the checked claims.
     command: what was typed.
     """
     run = [row for row in found.rows.values() if not _is_left_out(row)]
@@ -98,21 +98,22 @@ def _tone(found: Reproduction) -> Tone:
 
 def _introduction(found: Reproduction, run: Sequence[Row]) -> Iterator[str]:
     yield (
-        "Every claim of the paper that software can check is a row. A claim holds as printed, or "
-        "holds with a correction: as printed there is a counter-example, or the numbers came out "
-        "otherwise, and the row says how the claim must read. Or it fails: the measurement says "
-        "otherwise, or cannot tell. Theorems after the fourth are counted without the one that is "
-        "about the convex program CP 1; a copy that counts it has numbers higher by one."
+        "Every claim of the paper that software can check is a row. A claim holds as printed, "
+        "holds with a correction, or fails. With a correction: the printed claim has a "
+        "counter-example or other numbers, and the row says how the claim must read. It fails if "
+        "the measurement contradicts it or does not decide it. Theorems after the fourth are "
+        "counted without the one about the convex program CP 1; copies that count it have numbers "
+        "higher by one."
     )
     if any(row.claim.part == EXPERIMENT for row in run):
         yield (
             "The experiment was run on EMNIST."
             if found.full
             else "The experiment was run in small on scikit-learn's handwritten digits, which are "
-            "not the paper's data: its rows tell directions, and refute none of its percentages."
+            "not the paper's data. So its rows show directions and refute none of the percentages."
         )
     if len(run) < len(found.rows):
-        yield f"{len(found.rows) - len(run)} more were not asked for and are not listed."
+        yield f"{len(found.rows) - len(run)} more claims were not checked and are not listed."
 
 
 def _overview(run: Sequence[Row]) -> Table:
@@ -126,7 +127,7 @@ def _overview(run: Sequence[Row]) -> Table:
 
 
 def _is_left_out(row: Row) -> bool:
-    """Tell a row that was not asked for from one that could not be run."""
+    """Return whether a row was left out on purpose, as opposed to one that could not be run."""
     return row.finding.measured == NOT_YET
 
 

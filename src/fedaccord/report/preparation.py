@@ -1,4 +1,4 @@
-"""What comes before a federation: how hard points are, pre-training, the search of settings."""
+"""What comes before federated training: hard and easy samples, pre-training, hyperparameters."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from fedaccord.federation.data.pretraining import Bands, PretrainedWeights, Scores
     from fedaccord.federation.data.search import Draw
 
-# What a score is, by the method it was found with.
+# What a score is, by the method that found it.
 SCORES = {
-    "loss": "the loss under a network that learnt from others",
-    "trials": "the mean number of batches until networks that learn from it are good",
+    "loss": "its loss under a network trained on other samples",
+    "trials": "the mean number of batches until networks that learn from it are good enough",
 }
 BINS = 40
 # Scores that reach this many times their median need a logarithmic axis to be seen.
@@ -52,7 +52,7 @@ def list_pairs(head: str, pairs: Mapping[str, Any]) -> Table:
 
 
 def _list_provenance(known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return what is known of how numbers came about, a fact for each name."""
+    """Return the settings and results behind the numbers, a fact for each name."""
     for name, value in known.items():
         if name in ("versions", "pool") or value is None:
             continue
@@ -70,7 +70,7 @@ def _mark_accuracy(value: float) -> Cell:
 
 
 def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str = "") -> Page:
-    """Make a page of how hard points are.
+    """Make a page of how hard samples are.
 
     scores: the scores.
     bands: which parts of the scores are hard and easy.
@@ -80,19 +80,19 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
     score = SCORES.get(str(scores.provenance.get("method")), "the score")
     pools = {} if bands is None else dict(zip(("hard", "easy"), bands.pools(scores), strict=True))
     verdict = (
-        f"{summary['points']:,} points have scores from {summary['least']:.3g} to "
-        f"{summary['most']:.3g}, {summary['mean']:.3g} on average."
+        f"The scores of {summary['points']:,} samples go from {summary['least']:.3g} to "
+        f"{summary['most']:.3g}; the mean is {summary['mean']:.3g}."
     )
     doubt = _doubt_scores(scores)
     return Page(
-        title="How hard the points are",
+        title="How hard the samples are",
         verdict=" ".join(filter(None, (_describe_bands(scores, pools), verdict, doubt))),
         tone="unsure" if doubt else "plain",
         sections=(
             Section(
                 "Scores",
                 (
-                    f"A point's score is {score}: the higher, the harder.",
+                    f"The score of a sample is {score}. A higher score means a harder sample.",
                     _picture_difficulty(scores, bands),
                     _list_scores(scores, pools),
                 ),
@@ -100,7 +100,7 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
         ),
         facts=(
             *_list_provenance(scores.provenance),
-            ("Points scored", f"sha256 {scores.pool}"),
+            ("Scored samples", f"sha256 {scores.pool}"),
             *list_run_facts(),
         ),
         command=command,
@@ -108,30 +108,30 @@ def difficulty_page(scores: Scores, bands: Bands | None = None, *, command: str 
 
 
 def _describe_bands(scores: Scores, pools: Mapping[str, Any]) -> str:
-    """Say how many points count as hard and how many as easy, and how far apart those are."""
+    """Return how many samples count as hard and as easy, and how far apart they are."""
     if not pools:
         return ""
     known = int((~np.isnan(scores.values)).sum())
     parts = [f"{format_percent(len(own) / known)} count as {name}" for name, own in pools.items()]
     means = [f"{scores.values[own].mean():.3g}" for own in pools.values()]
     return (
-        f"Of the points {' and '.join(parts)}: the hard ones score {means[0]} on average, the easy "
-        f"ones {means[1]}."
+        f"Of all samples, {' and '.join(parts)}. The mean score is {means[0]} for hard samples and "
+        f"{means[1]} for easy ones."
     )
 
 
 def _doubt_scores(scores: Scores) -> str:
-    """Say what makes the scores less certain than they look, if anything does."""
+    """Return what makes the scores less certain than they look, if anything does."""
     known = scores.provenance
     if known.get("good_enough") is False:
         return (
-            "This is not certain: the network that gives the losses reached an accuracy of "
-            f"{known['accuracy']:.3f}, less than the {known['until']:g} it was to reach."
+            "Doubt: the network behind the losses reached an accuracy of "
+            f"{known['accuracy']:.3f}, less than the target of {known['until']:g}."
         )
     if known.get("capped"):
         return (
-            f"This is not certain: {known['capped']:,} of {known['trials']:,} trials ended without "
-            "being good."
+            f"Doubt: {known['capped']:,} of {known['trials']:,} trials ended before the network "
+            "was good enough."
         )
     return ""
 
@@ -146,11 +146,11 @@ def _picture_difficulty(scores: Scores, bands: Bands | None) -> Picture:
     peak = int(counts.argmax())
     return Picture(
         name="difficulty",
-        title="How many points are how hard",
+        title="How many samples have which difficulty",
         alt=f"A histogram of {len(values):,} scores; most, {counts[peak]:,}, lie between "
         f"{edges[peak]:.3g} and {edges[peak + 1]:.3g}.",
         draw=lambda ax: plot_difficulty(scores, bands, ax),
-        data=Table("Points by score", ("score from", "to", "points"), rows),
+        data=Table("Samples by score", ("score from", "to", "samples"), rows),
         narrow=NARROW,
     )
 
@@ -162,15 +162,15 @@ def _list_scores(scores: Scores, pools: Mapping[str, Any]) -> Table:
         own = scores.values[places]
         numbers = (own.mean(), own.std(), own.min(), own.max())
         rows.append((name, len(places), *(float(f"{number:.4g}") for number in numbers)))
-    heads = ("points", "how many", "mean", "standard deviation", "least", "most")
-    return Table("Scores of all points, and of the bands", heads, tuple(rows))
+    heads = ("samples", "number", "mean", "standard deviation", "least", "most")
+    return Table("Scores of all samples, and of the hard and the easy ones", heads, tuple(rows))
 
 
 def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how many points have which score, and which of them are the hard and the easy ones.
+    """Draw how many samples have which score, with the hard and the easy ones.
 
-    scores: the scores; points without one are left out.
-    bands: which parts of the scores are hard and easy; none are shown where left out.
+    scores: the scores; samples without one are left out.
+    bands: which parts of the scores are hard and easy; None shows none.
     ax: where to draw.
     """
     from fedaccord.report.drawing import finish, new_axes, set_axes, styled
@@ -178,15 +178,15 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
     ax = new_axes() if ax is None else ax
     known = scores.values[~np.isnan(scores.values)]
     if not len(known):
-        raise InputError("no point has a score yet; run more trials")
+        raise InputError("no sample has a score yet; run more trials")
     edges, logarithmic = choose_bins(known)
-    parts = {"other points": known}
+    parts = {"other samples": known}
     if bands is not None:
         hard, easy = bands.pools(scores)
         rest = np.setdiff1d(np.flatnonzero(~np.isnan(scores.values)), np.union1d(hard, easy))
-        places = {"easy points": easy, "hard points": hard, "neither": rest}
+        places = {"easy samples": easy, "hard samples": hard, "neither": rest}
         parts = {name: scores.values[place] for name, place in places.items() if len(place)}
-    colours = {"easy points": style.SERIES[0], "hard points": style.SERIES[1]}
+    colours = {"easy samples": style.SERIES[0], "hard samples": style.SERIES[1]}
     with styled():
         ax.hist(
             list(parts.values()),
@@ -200,8 +200,8 @@ def plot_difficulty(scores: Scores, bands: Bands | None = None, ax: Axes | None 
             ax.set_xscale("log")
             ax.xaxis.set_minor_formatter(lambda value, _: "")
         score = SCORES.get(str(scores.provenance.get("method")), "the score")
-        words = f"difficulty, {score}: the further right, the harder"
-        set_axes(ax, x=words, top="points", legend=bands is not None)
+        words = f"difficulty of a sample: {score}"
+        set_axes(ax, x=words, top="samples", legend=bands is not None)
     return finish(ax)
 
 
@@ -221,30 +221,30 @@ def choose_bins(known: Vector) -> tuple[Vector, bool]:
 def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
     """Make a page of pre-training.
 
-    weights: what it gave.
+    weights: the weights that it ended with.
     command: what was typed.
     """
     from fedaccord.report.drawing import picture_of
 
     known = weights.provenance
     batches = count(weights.batches, "batch", "batches")
-    verdict = f"After {batches} on {known['points']:,} points "
+    verdict = f"After {batches} on {known['points']:,} samples, "
     if not weights.record:
-        verdict += "the network's accuracy is not known: there are no points to measure it on."
+        verdict += "the network's accuracy is not known: there are no samples to measure it on."
     else:
         verdict += f"the network's accuracy on the validation pool is {weights.accuracy:.3f}."
     until = known.get("until")
     missed = until is not None and not weights.accuracy >= until
     if missed:
-        verdict += f" It was to reach {until:g}, and did not: give it more batches."
+        verdict += f" That is below the target of {until:g}: use more batches."
     elif weights.record:
-        verdict += " Every federation of this config starts from it."
+        verdict += " Every federation of this config starts from these weights."
     rows = tuple((batches, _mark_accuracy(round(found, 3))) for batches, found in weights.record)
     parts: list[Part] = [Table("Accuracy by batches", ("after batches", "accuracy"), rows)]
     if len(weights.record) > 1:
         parts.insert(0, picture_of(_chart_pretraining(weights)))
     return Page(
-        title="What the network knows before any federation",
+        title="What the network knows before federated training",
         verdict=verdict,
         tone="unsure" if missed else "plain",
         sections=(Section("Pre-training", tuple(parts)),),
@@ -254,7 +254,7 @@ def pretrain_page(weights: PretrainedWeights, *, command: str = "") -> Page:
 
 
 def _chart_pretraining(weights: PretrainedWeights) -> Chart:
-    """Chart the accuracy by batches of pre-training, wherever it was looked at."""
+    """Chart the accuracy by batches of pre-training, at each evaluation."""
     line = Line(
         "accuracy",
         tuple(float(batches) for batches, _ in weights.record),
@@ -266,7 +266,7 @@ def _chart_pretraining(weights: PretrainedWeights) -> Chart:
         title="Accuracy of the network by batches of pre-training",
         x="batches of pre-training",
         y="accuracy on the validation pool",
-        alt=f"Accuracy by batches: {said or 'it was not measured'}.",
+        alt=f"Accuracy by batches: {said or 'not measured'}.",
         lines=(line,),
         percent=True,
         goal=weights.provenance.get("until"),
@@ -274,9 +274,9 @@ def _chart_pretraining(weights: PretrainedWeights) -> Chart:
 
 
 def plot_pretraining(weights: PretrainedWeights, ax: Axes | None = None) -> Axes:
-    """Draw the accuracy by batches of pre-training, and the accuracy that was to be reached.
+    """Draw the accuracy by batches of pre-training, with the target.
 
-    weights: what pre-training gave.
+    weights: the weights that pre-training ended with.
     ax: where to draw.
     """
     from fedaccord.report.drawing import plot_chart
@@ -288,13 +288,13 @@ def plot_pretraining(weights: PretrainedWeights, ax: Axes | None = None) -> Axes
 
 
 def list_search(draws: Sequence[Draw], rate: Callable[[float], Cell] = "{:.2e}".format) -> Records:
-    """List what a search tried, the best first.
+    """List the choices of a search, the best first.
 
-    draws: what was tried.
-    rate: how learning rates are written; they are orders apart.
+    draws: the choices.
+    rate: writes a learning rate; learning rates are orders of magnitude apart.
     """
     return Records(
-        "What was tried, the best first",
+        "Choices tried, the best first",
         (
             Column("learning rate", lambda n: rate(draws[n].learning_rate)),
             Column("batch size", lambda n: draws[n].batch_size, write=str),
@@ -315,8 +315,8 @@ def list_search(draws: Sequence[Draw], rate: Callable[[float], Cell] = "{:.2e}".
 def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str = "") -> Page:
     """Make a page of a search of hyperparameters.
 
-    draws: what was tried, the best first.
-    seed: of the search; not told where left out.
+    draws: the choices, the best first.
+    seed: of the search; None leaves it out of the facts.
     command: what was typed.
     """
     from fedaccord.report.drawing import NARROW
@@ -324,11 +324,11 @@ def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str 
     diverged = sum(bool(np.isnan(draw.accuracy)) for draw in draws)
     best, choices = draws[0], count(len(draws), "choice")
     if diverged == len(draws):
-        verdict = f"All of {choices} diverged: try smaller learning rates."
+        verdict = f"All of {choices} diverged. Use smaller learning rates."
     else:
         verdict = (
-            f"Use a learning rate of {best.learning_rate:.2g} with batches of {best.batch_size:,}, "
-            f"the best of {choices}: its accuracy on the validation pool is {best.accuracy:.3f}."
+            f"Use a learning rate of {best.learning_rate:.2g} with batches of {best.batch_size:,}: "
+            f"the best of {choices}. Its accuracy on the validation pool is {best.accuracy:.3f}."
         )
     picture = Picture(
         name="search",
@@ -339,10 +339,10 @@ def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str 
         narrow=NARROW,
     )
     return Page(
-        title="Which learning rate and batch size",
+        title="Which learning rate and batch size to use",
         verdict=verdict,
         tone="bad" if diverged == len(draws) else "plain",
-        sections=(Section("What was tried", (picture, list_search(draws).table("page"))),),
+        sections=(Section("Choices tried", (picture, list_search(draws).table("page"))),),
         facts=(*(() if seed is None else (("Seed", str(seed)),)), *list_run_facts()),
         command=command,
     )
@@ -351,7 +351,7 @@ def search_page(draws: Sequence[Draw], *, seed: int | None = None, command: str 
 def plot_search(draws: Sequence[Draw], ax: Axes | None = None) -> Axes:
     """Draw the accuracy by learning rate, with a marker for each batch size.
 
-    draws: what was tried; those that diverged stand at the bottom.
+    draws: the choices; those that diverged are at the bottom.
     ax: where to draw.
     """
     from fedaccord.report.drawing import finish, new_axes, set_axes, styled

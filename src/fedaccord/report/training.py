@@ -1,4 +1,4 @@
-"""A run of training: who is satisfied, for a terminal and as a page with figures."""
+"""A training run: which agents reach their goals, for a terminal and as a page with figures."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ MOST_LINES = 8
 
 
 def show_run(history: History, algorithm: str) -> tuple[Table, Mark]:
-    """Return what a terminal shows of a run: how each agent fared, and who is satisfied."""
+    """Return what a terminal shows of a run: a row for each agent, and the verdict."""
     return list_agents(history).table("terminal"), describe_run(history, algorithm)
 
 
 def list_agents(history: History) -> Records:
-    """List how each agent fared; of many, those furthest from their goals first."""
+    """List what each agent reached; of many, those furthest from their goals first."""
     final, drawn = history.final, history.samples.sum(axis=0)
     short = np.nan_to_num(history.requirements - final, nan=1.0)
     many = len(short) > MANY
@@ -54,12 +54,11 @@ def list_agents(history: History) -> Records:
     reached = {True: Mark("yes", "good"), False: Mark("no", "bad")}
 
     def counts(head: str, values: NDArray[Any]) -> Column:
-        *words, last = head.split()
         return Column(
             head,
             lambda i: int(values[i]),
             sums=(int(values.sum()),),
-            short=f"{' '.join(words)}\n{last}",
+            short="\n".join(head.rsplit(maxsplit=1)),
             write="{:,}".format,
         )
 
@@ -73,16 +72,21 @@ def list_agents(history: History) -> Records:
                 lambda i: None if np.isnan(final[i]) else float(final[i]),
                 trim=partial(round, ndigits=3),
             ),
-            Column("reached", lambda i: reached[bool(history.satisfied[i])], coloured=True),
+            Column(
+                "goal reached",
+                lambda i: reached[bool(history.satisfied[i])],
+                short="goal\nreached",
+                coloured=True,
+            ),
             Column(
                 "first in round",
                 lambda i: int(history.first_passage[i]) or None,
                 short="first in\nround",
                 write="{:,}".format,
             ),
-            counts("points brought", history.contributions),
+            counts("samples given", history.contributions),
             counts("of them used", history.unique[-1]),
-            counts("samples drawn", drawn),
+            counts("draws", drawn),
         ),
         page=order,
         terminal=shown,
@@ -90,30 +94,29 @@ def list_agents(history: History) -> Records:
 
 
 def describe_run(history: History, algorithm: str) -> Mark:
-    """Say who is satisfied after a run, and by how much the others are not."""
+    """Return which agents reach their goals after a run, and by how much the others miss."""
     agents, rounds = len(history.clients), len(history.samples)
     satisfied = int(history.satisfied.sum())
     after = f"After {count(rounds, 'round')} of {algorithm}"
     if history.diverged:
-        who = (
-            f"only {satisfied:,} of {agents:,} agents, who had left before,"
-            if satisfied
-            else "nobody"
-        )
+        who = "no agent reaches its goal"
+        if satisfied:
+            reach = "reach their goals" if satisfied > 1 else "reaches its goal"
+            who = f"only {satisfied:,} of {agents:,} agents, which left before, {reach}"
         text = (
-            f"{algorithm} diverged in round {rounds:,}: a loss was not a number, and {who} "
-            f"{'are' if satisfied > 1 else 'is'} satisfied. Try a smaller learning rate."
+            f"{algorithm} diverged in round {rounds:,}: a loss was not a number, so {who}. "
+            "Use a smaller learning rate."
         )
     elif satisfied == agents:
-        text = f"{after} everybody is satisfied."
+        text = f"{after}, all agents reach their goals."
     else:
         missed = _describe_missed(history)
-        text = f"{after} {satisfied:,} of {agents:,} agents are satisfied; {missed}."
+        text = f"{after}, {satisfied:,} of {agents:,} agents reach their goals. Missed: {missed}."
     return Mark(text, "good" if satisfied == agents else "bad")
 
 
 def _describe_missed(history: History) -> str:
-    """Name the agents that miss their goals, with what they have and what they lack."""
+    """Name the agents that miss their goals, with their accuracies and what they lack."""
     missed = np.flatnonzero(~history.satisfied).tolist()
     lack = {}
     for i in missed:
@@ -121,18 +124,16 @@ def _describe_missed(history: History) -> str:
         lack[i] = f"short by {short:.1g}"
         if short >= 0.0005:
             lack[i] = f"{accuracy:.3f}, short by {short:.3f}"
-    if len(missed) == 1:
-        return f"{history.clients[missed[0]]} is not ({lack[missed[0]]})"
     names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:3])
     more = f" and {len(missed) - 3:,} more" if len(missed) > 3 else ""
-    return f"{names}{more} are not"
+    return f"{names}{more}"
 
 
 # The page.
 
 
 def train_page(history: History, name: str, *, command: str = "") -> Page:
-    """Make a page of a run of training.
+    """Make a page of a training run.
 
     history: what happened.
     name: of the algorithm.
@@ -146,24 +147,25 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
         chart = picture_of(training_chart(history))
         picture.append(replace(chart, draw=lambda ax: plot_training(history, ax)))
     looked = history.algorithm.get("evaluate_every", 1)
-    every = "every round" if looked == 1 else f"one round in {looked:,}, and the last,"
+    every = "every round" if looked == 1 else f"every {looked:,} rounds, and after the last"
     one_run = (
-        f'For "first in round" {every} counts. '
-        "This is one run: with another seed an agent close to its goal may end on its other side. "
-        "How often it does, and whether it could bring less, is what 'fedaccord audit' tells."
+        f'"First in round" is the first evaluation at which an agent reached its goal. Evaluations '
+        f"take place after {every}. This is one run: with another seed, an agent close to its goal "
+        "may end on the other side. 'fedaccord audit' shows how often it does, and whether it can "
+        "give less."
     )
     return Page(
-        title=f"Who is satisfied after training with {name}",
+        title=f"Which agents reach their goals after training with {name}",
         verdict=verdict.text,
         tone=verdict.tone,
         sections=(
             Section("Accuracy and goal", (*picture, list_agents(history).table("page"))),
-            Section("What was drawn", tuple(_show_draws(history))),
+            Section("Which samples were used", tuple(_show_draws(history))),
             Section("How to read this", (SATISFIED, one_run)),
         ),
         facts=(
             ("Algorithm", format_settings(history.algorithm)),
-            ("Seed of the run", f"{history.seed}"),
+            ("Random seed", f"{history.seed}"),
             ("Training took", format_duration(history.seconds, hedge=True)),
             *list_run_facts(),
         ),
@@ -176,15 +178,15 @@ def _show_draws(history: History) -> Iterator[Part]:
 
     used, brought = int(history.unique[-1].sum()), int(history.contributions.sum())
     yield (
-        f"The agents brought {brought:,} points; {used:,} of them were used, "
-        f"in {int(history.samples.sum()):,} draws."
+        f"The agents gave {brought:,} samples. Training used {used:,} of them, in "
+        f"{int(history.samples.sum()):,} draws. A draw is one use of a sample."
     )
-    # Where all draw alike, a line for each would be one line.
+    # If all draw alike, their lines would cover each other.
     drawn = history.samples[:, history.contributions > 0]
     if (drawn != drawn[:, :1]).any():
         yield picture_of(draws_chart(history))
     else:
-        yield "All agents that brought points drew alike."
+        yield "All agents that gave samples have the same number of draws."
 
 
 # Figures.
@@ -213,7 +215,7 @@ def plot_training(history: History, ax: Axes | None = None) -> Axes:
 
 
 def plot_draws(history: History, ax: Axes | None = None) -> Axes:
-    """Draw how many samples each client has drawn by each round.
+    """Draw how many draws each client has made by each round.
 
     history: the run.
     ax: where to draw.
@@ -224,10 +226,10 @@ def plot_draws(history: History, ax: Axes | None = None) -> Axes:
 
 
 def training_chart(history: History) -> Chart:
-    """Chart how accurate the model is for each client, round by round, with the goal.
+    """Chart the accuracy for each client, round by round, with the goal.
 
-    Of many clients there are the median with quartiles, the best, the worst, and the one that
-    ends furthest below its goal. Where goals differ, accuracy is counted from each client's own.
+    With many clients the chart has the median with quartiles, the best, the worst, and the one
+    that ends furthest below its goal. If goals differ, accuracy is counted from each client's own.
     Rounds without an evaluation have no point.
     """
     goals = np.unique(history.requirements)
@@ -239,12 +241,12 @@ def training_chart(history: History) -> Chart:
         where = "closest to" if history.satisfied[worst] else "furthest below"
         own = _draw_line(f"{where} its goal: {history.clients[worst]}", heights[:, worst])
         lines = [*_draw_spread(heights, most="the most accurate", least="the least accurate"), own]
-    y = "accuracy on the own validation points"
+    y = "accuracy on the agent's own validation samples"
     return Chart(
         name="training",
         title="Accuracy round by round, and the goal",
         x="round of training",
-        y=y if same else f"{y}, percentage points above the own goal",
+        y=y if same else f"{y}, percentage points above its goal",
         alt=_describe_training(history),
         lines=tuple(lines),
         percent=same,
@@ -264,7 +266,7 @@ def _draw_each(history: History, heights: Vector) -> list[Line]:
 
 def _draw_spread(heights: Vector, *, most: str, least: str) -> list[Line]:
     """Return the median with quartiles, and the extremes, of each round (a row of heights)."""
-    # An algorithm may look at some clients more often: only rounds in which all were looked at.
+    # An algorithm may evaluate some clients more often: only rounds in which all were evaluated.
     common = heights.copy()
     common[np.isnan(heights).any(axis=1)] = np.nan
     low, middle, high = np.quantile(common, (0.25, 0.5, 0.75), axis=1)
@@ -283,31 +285,34 @@ def _draw_line(name: str, heights: Vector, *, of: str = "") -> Line:
 
 
 def draws_chart(history: History) -> Chart:
-    """Chart how many samples each client has drawn by each round: whom the algorithm asks most."""
+    """Chart how many draws each client has made by each round."""
     drawn = np.cumsum(history.samples, axis=0).astype(np.float64)
     lines = _draw_each(history, drawn)
     if len(history.clients) > MOST_LINES:
-        lines = _draw_spread(drawn, most="who draws most", least="who draws least")
+        lines = _draw_spread(
+            drawn, most="the agent with the most draws", least="the agent with the fewest"
+        )
     totals, names = drawn[-1], history.clients
     most, least = int(totals.argmax()), int(totals.argmin())
     return Chart(
         name="draws",
-        title="Samples drawn up to each round",
+        title="Draws up to each round",
         x="round of training",
-        y="samples drawn so far",
+        y="draws so far",
         alt=(
-            f"By the last round {names[most]} has drawn {totals[most]:,.0f} samples, the most, and "
-            f"{names[least]} {totals[least]:,.0f}, the fewest; all together {totals.sum():,.0f}."
+            f"By the last round {names[most]} has the most draws, {totals[most]:,.0f}. "
+            f"{names[least]} has the fewest, {totals[least]:,.0f}. All agents together have "
+            f"{totals.sum():,.0f}."
         ),
         lines=tuple(lines),
     )
 
 
 def _describe_training(history: History) -> str:
-    """Say where the accuracies end, and how many reach the goal."""
+    """Return where the accuracies end, and how many agents reach their goals."""
     final = history.final
     if np.isnan(final).all():
-        return "Training diverged: there is no accuracy at its end."
+        return "Training diverged, so there is no accuracy at the end."
     count, reached = len(history.clients), int(history.satisfied.sum())
     goals = history.requirements
     goal = f"{goals[0]:g}" if len(np.unique(goals)) == 1 else f"{goals.min():g} to {goals.max():g}"
@@ -316,4 +321,4 @@ def _describe_training(history: History) -> str:
     else:
         pairs = zip(history.clients, final, strict=True)
         ends = "At the end " + ", ".join(f"{name} has {value:.3f}" for name, value in pairs)
-    return f"{ends}; the goal is {goal}, and {reached:,} of {count:,} reach it."
+    return f"{ends}. The goal is {goal}; {reached:,} of {count:,} agents reach it."

@@ -1,0 +1,299 @@
+"""A proposal to agents of a measured game: how sure it is, who could give less, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.check import Answer, Check
+from fedaccord.games.chances import Prospects
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.report.model import (
+    Column,
+    Mark,
+    Place,
+    Records,
+    Table,
+    Tone,
+    choose_rows,
+    keep_finite,
+    name_rows,
+    tabulate_questions,
+)
+from fedaccord.report.terminal import shorten_name
+from fedaccord.wording import (
+    count_samples,
+    format_accuracy,
+    format_difference,
+    format_part,
+    format_probability,
+    format_samples,
+    format_short_probability,
+    join_with_and,
+)
+
+# The most agents that a sentence names.
+NAMES = 3
+# Up to this many agents a page lists all; of more, those least likely to reach their goals.
+ROWS = 500
+JUDGED = {
+    "true": "A goal counts as reached when the true accuracy of the model reaches it.",
+    "measured": "A goal counts as reached when one measurement reaches it.",
+}
+
+
+def judge_tone(found: Check) -> Tone:
+    """Return good where the proposal holds, unsure where it is merely not stable."""
+    if found.answers["sure"] is not Answer.TRUE:
+        return "bad"
+    return "good" if found.holds is Answer.TRUE else "unsure"
+
+
+def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of a proposal: how sure it is, by agent, and the plan."""
+    yield Mark(found.verdict, judge_tone(found))
+    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
+    yield list_prospects(found, prospects).table("terminal")
+    yield describe_total(found, prospects)
+    yield describe_average(found)
+    yield " ".join(list_symbols(found, prospects).values())
+
+
+def describe_chances(prospects: Prospects) -> str:
+    """Return how likely all agents reach their goals."""
+    value = format_probability(prospects.everyone.value)
+    return f"all agents reach their goals with probability {value}"
+
+
+def describe_total(found: Check, prospects: Prospects) -> str:
+    """Return what all agents give, compared with the plan, and how sure the probability is."""
+    total = float(found.contributions.sum())
+    compared = ""
+    if found.plan is not None:
+        more = total - float(found.plan.contributions.sum())
+        than = f"{format_samples(abs(more))} {'more' if more > 0 else 'fewer'} than the plan"
+        compared = f", {than if more else 'as many as the plan'}"
+    everyone = prospects.everyone
+    if everyone.low is None or everyone.high is None:
+        return f"The proposal asks for {count_samples(total)} in all{compared}."
+    low, high = map(format_probability, (everyone.low, everyone.high))
+    return (
+        f"The proposal asks for {count_samples(total)} in all{compared}. The 95 % interval of the "
+        f"probability that all agents reach their goals is {low} to {high}."
+    )
+
+
+def describe_average(found: Check) -> str:
+    """Return what the check finds of the goals themselves, without a safety margin."""
+    short, spare = found.short > 0, found.spare > 0
+    reach = "every agent reaches its goal"
+    if short.any():
+        names = _name_first(found, np.where(np.isfinite(found.short), found.short, np.inf))
+        reach = f"{names} {'falls' if short.sum() == 1 else 'fall'} short of the goal"
+    less = "no agent could give less"
+    if spare.any():
+        worst = int(np.argmax(found.spare))
+        others = f", and {int(spare.sum()) - 1:,} more could too" if spare.sum() > 1 else ""
+        amount = format_samples(found.spare[worst])
+        less = f"{found.game.name(worst)} could give {amount} less{others}"
+    margin = found.with_margin is not None and not found.could_give_less.any() and spare.any()
+    why = " That room is the safety margin." if margin else ""
+    basis = "With its safety margin" if found.has_margins else "On average, with no safety margin"
+    return f"{basis}, {reach}; {less}; {_envy(found)}.{why}"
+
+
+def _envy(found: Check) -> str:
+    envious = len({i for i, _ in found.envy})
+    if envious:
+        return "1 agent envies another" if envious == 1 else f"{envious:,} agents envy another"
+    return "no agent envies another"
+
+
+def _name_first(found: Check, amounts: Vector) -> str:
+    """Name the agents with the largest amounts, and count the others."""
+    order = [i for i in np.argsort(-amounts, kind="stable").tolist() if amounts[i] > 0]
+    named = [found.game.name(i) for i in order[:NAMES]]
+    rest = len(order) - len(named)
+    return join_with_and([*named, f"{rest:,} more"] if rest else named)
+
+
+def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") -> dict[str, str]:
+    """Explain each column of the table, by its head."""
+    symbols = {
+        "P(goal)": f"P(goal): the probability that an agent reaches its goal in one run; in the "
+        f"last row, that all do. {JUDGED[prospects.chances.judged]}",
+    }
+    if place == "terminal":
+        level = format_part(max(prospects.defection))
+        symbols["P at"] = f"P at {level}: the same if it alone gives {level} of its contribution."
+    basis = "its goal and safety margin" if found.has_margins else "its goal on average"
+    often = basis if found.has_margins else "its goal in about half of all runs"
+    needs = f"Needs: samples with which the agent reaches {often}, if the others give as proposed."
+    alone = f"to reach {basis}" if found.with_margin is None else "to be as sure as in the plan"
+    none = "; an agent that has no samples cannot go alone" if found.empty_handed.any() else ""
+    return {
+        **symbols,
+        "needs": needs,
+        "alone": f"Alone: what it would need on its own {alone}{none}.",
+        **_explain_spare(found, place),
+    }
+
+
+def _explain_spare(found: Check, place: Place) -> dict[str, str]:
+    if place == "terminal":
+        return {}
+    keep = (
+        "keep its safety margin" if found.with_margin is not None else "reach its goal on average"
+    )
+    less = f"Could give less by: how many fewer samples it could give and still {keep}"
+    return {"less": f"{less}. A single sample, or 1 % of its share, counts as rounding."}
+
+
+def _pick(values: Vector) -> Callable[[int], float | None]:
+    return lambda agent: keep_finite(values[agent])
+
+
+_Samples = partial(Column, write=format_samples)
+# A column of probabilities.
+list_chance = partial(Column, write=format_short_probability)
+
+
+def list_alone(found: Check) -> Vector:
+    """Return what each would need alone, NaN of agents without samples of their own."""
+    return np.where(found.empty_handed, np.nan, found.judged.alone)
+
+
+def list_prospects(found: Check, prospects: Prospects) -> Records:
+    """List what each gives, how sure it is of its goal, what it needs, and whom it envies."""
+    game, given, judged = found.game, found.contributions, found.judged
+    envied = dict(reversed(judged.envy))
+    weights = -prospects.satisfied
+    alone = list_alone(found)
+
+    def envies(agent: int) -> str | None:
+        return shorten_name(game.name(envied[agent])) if agent in envied else None
+
+    def cut(level: float, agent: int) -> float | None:
+        return float(prospects.defection[level][agent]) if given[agent] else None
+
+    terminal = choose_rows(weights)
+    rest = game.size - len(terminal)
+    return Records(
+        "What each gives, and how sure it is to reach its goal",
+        (
+            *name_rows(
+                game.name,
+                terminal=(f"and {rest:,} more; all" if rest else "all",),
+                page=("all",),
+            ),
+            *_list_goals(game),
+            _Samples("gives", _pick(given), sums=(float(given.sum()),)),
+            *_list_plan(found),
+            list_chance("P(goal)", _pick(prospects.satisfied), sums=(prospects.everyone.value,)),
+            *(
+                list_chance(f"P at {format_part(level)}", partial(cut, level), where="terminal")
+                for level in prospects.defection
+            ),
+            _Samples(
+                "needs" if found.has_margins else "needs on average",
+                _pick(found.needed),
+                short="needs",
+            ),
+            _Samples(
+                "alone, as sure" if found.with_margin is not None else "alone",
+                _pick(alone),
+                sums=(keep_finite(alone.sum()),),
+                short="alone",
+            ),
+            _Samples("could give less by", _pick(found.could_give_less), where="page"),
+            *([Column("envies", envies)] if envied else []),
+        ),
+        choose_rows(weights, most=ROWS, few=ROWS),
+        terminal,
+    )
+
+
+def _list_goals(game: object) -> Iterator[Column]:
+    if isinstance(game, MeasuredGame):
+        yield Column("goal", _pick(game.goals), write=format_accuracy, where="page")
+
+
+def _list_plan(found: Check) -> Iterator[Column]:
+    """Return the columns that compare the proposal with the plan."""
+    if found.plan is None:
+        return
+    planned = found.plan.contributions
+    more = found.contributions - planned
+    yield _Samples("plan", _pick(planned), sums=(float(planned.sum()),))
+    yield Column(
+        "more than the plan",
+        _pick(more),
+        sums=(float(more.sum()),),
+        short="± plan",
+        write=format_difference,
+    )
+    yield list_chance(
+        "P(goal), plan",
+        _pick(found.plan.satisfied),
+        sums=(found.plan.everyone.value,),
+        where="page",
+    )
+
+
+# The three questions at the head of a page.
+
+
+def ask_three(found: Check, prospects: Prospects) -> Table:
+    """Return the three questions, with the plan's safety margin where there is a plan."""
+    margin = " and keep the plan's safety margin" if found.with_margin is not None else ""
+    rows = (
+        ("Do all agents reach their goals?", _answer_goals(found, prospects), "sure"),
+        (f"Could an agent give less{margin}?", _answer_less(found), "stable"),
+        ("Does an agent envy another?", _answer_envy(found), "envy-free"),
+    )
+    answers = ((question, mark, _name_answer(found, name)) for question, mark, name in rows)
+    return tabulate_questions(answers, "proposal")
+
+
+def _name_answer(found: Check, name: str) -> str:
+    words = {"sure": ("sure enough", "not sure enough")}.get(name, (name, f"not {name}"))
+    answer = found.answers[name]
+    if answer is Answer.BORDERLINE:
+        return "too close to call"
+    return words[answer is Answer.FALSE]
+
+
+def _answer_goals(found: Check, prospects: Prospects) -> Mark:
+    sure = found.answers["sure"] is Answer.TRUE
+    value, asked = (
+        format_probability(prospects.everyone.value),
+        format_probability(found.probability),
+    )
+    weakest = prospects.weakest
+    name, least = found.game.name(weakest), format_probability(prospects.satisfied[weakest])
+    said = f"with probability {value}; required: {asked}; weakest: {name}, {least}"
+    return Mark(said, "good" if sure else "bad")
+
+
+def _answer_less(found: Check) -> Mark:
+    spare = found.could_give_less
+    if not spare.any():
+        return Mark("no", "good")
+    order = np.argsort(-spare, kind="stable")[:3]
+    said = ", ".join(
+        f"{found.game.name(i)} by {format_samples(spare[i])}" for i in order.tolist() if spare[i]
+    )
+    return Mark(f"yes: {said}", "bad")
+
+
+def _answer_envy(found: Check) -> Mark:
+    from fedaccord.report.games_verdicts import describe_envy
+
+    if found.judged.envy:
+        return Mark(f"yes: {describe_envy(found.judged)}", "bad")
+    return (
+        Mark("no", "good") if not found.judged.borderline else Mark("too close to call", "unsure")
+    )

@@ -1,0 +1,210 @@
+"""What agents do that keep the samples they withhold, in sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.result import Solution
+from fedaccord.games.base import Game
+from fedaccord.games.kept import KeptData
+from fedaccord.planning.kept import KeptPlan
+from fedaccord.report.games import list_solution
+from fedaccord.report.model import (
+    Column,
+    Mark,
+    Records,
+    Section,
+    Table,
+    choose_rows,
+    keep_finite,
+)
+from fedaccord.wording import (
+    count,
+    format_number,
+    format_part,
+    format_samples,
+    format_short_probability,
+    join_with_and,
+    pluralize,
+)
+
+# The most agents that a sentence names.
+NAMED = 6
+# What the numbers of a game of agents that keep data mean.
+NEEDS = (
+    "Agents keep the samples that they do not give, and learn from them. All needs are what is "
+    "left to need beyond that."
+)
+REMEDY = (
+    "Sharing pays for such an agent only if the rules make it pay: models that are earned by "
+    "delivering samples, or payments for samples."
+)
+
+
+def describe_kept(game: Game, kept: KeptData) -> Iterator[str]:
+    """Say which agents gain nothing, or little, by giving a sample that they could keep.
+
+    game: whose agents they are.
+    kept: what their kept samples are worth.
+    """
+    if len(kept.keepers):
+        names = _name(game, kept.keepers.tolist())
+        one = len(kept.keepers) == 1
+        yield (
+            f"{names} {'gains' if one else 'gain'} nothing by sharing (kept worth 1): "
+            f"{'it gives' if one else 'they give'} as little as {'it' if one else 'they'} may, "
+            "whatever the others give."
+        )
+    if len(kept.reluctant):
+        names, least = _name(game, kept.reluctant.tolist()), kept.worth[kept.reluctant].min()
+        gain = pluralize(len(kept.reluctant), "gains", "gain")
+        yield (
+            f"{names} hardly {gain} by sharing (kept worth {least:.3g} or more): a shared sample "
+            f"adds at most {format_part(1 - least)} of a sample to what its owner has."
+        )
+    if len(kept.keepers) or len(kept.reluctant):
+        yield REMEDY
+
+
+def _name(game: Game, agents: list[int]) -> str:
+    names = [game.name(agent) for agent in agents[:NAMED]]
+    if len(agents) > NAMED:
+        names.append(count(len(agents) - NAMED, "more agent"))
+    return join_with_and(names)
+
+
+def describe_rest(game: Game, kept: KeptData, rest: Solution) -> Iterator[str | Mark | Table]:
+    """Say what the others do if the agents that give nothing are left short, and by how much.
+
+    game: of agents that keep data, with everybody's requirement.
+    kept: what their kept samples are worth.
+    rest: the stable plan of the game in which those agents want nothing.
+    """
+    names = _name(game, kept.keepers.tolist())
+    verb = pluralize(len(kept.keepers), "keeps its", "keep their")
+    if rest.contributions is None:
+        yield f"Without the requirements of agents that share nothing: {rest.status.value}"
+        return
+    yield Mark(f"If {names} {verb} data and the others settle without it:", "unsure")
+    yield list_solution(rest).table("terminal")
+    for agent, missing in find_missing(game, kept, rest.contributions).items():
+        if missing > 0:
+            yield (
+                f"{game.name(agent)} then falls short by {format_number(missing)}, and nothing "
+                "that it could give would change that: only the others' samples help it."
+            )
+
+
+def find_missing(game: Game, kept: KeptData, given: Vector) -> dict[int, float]:
+    """Return by how much each agent that gives nothing misses its requirement.
+
+    game: of agents that keep data.
+    kept: what their kept samples are worth.
+    given: what all agents give.
+    """
+    slack = game.utilities(given) - game.requirements
+    return {agent: max(-float(slack[agent]), 0.0) for agent in kept.keepers.tolist()}
+
+
+def kept_record(game: Game, kept: KeptData, rest: Solution | None) -> dict[str, Any]:
+    """Return what is known of kept data for machines; null stands for infinity.
+
+    game: of agents that keep data.
+    kept: what their kept samples are worth.
+    rest: the stable plan without the requirements of agents that give nothing, if it was sought.
+    """
+    result: dict[str, Any] = {
+        "worth": kept.worth.tolist(),
+        "holdings": [keep_finite(held) for held in kept.holdings],
+        "gains_nothing": kept.keepers.tolist(),
+        "gains_little": kept.reluctant.tolist(),
+    }
+    if rest is not None and rest.contributions is not None:
+        missing = find_missing(game, kept, rest.contributions)
+        result["rest"] = {
+            "contributions": rest.contributions.tolist(),
+            "missing": {game.name(agent): amount for agent, amount in missing.items()},
+        }
+    return result
+
+
+# A plan, and what agents would do that keep what they withhold.
+
+
+def write_kept_verdict(found: KeptPlan) -> str:
+    """Return in a sentence whether a plan holds for agents that keep what they withhold."""
+    less = found.given - found.responses
+    if not len(found.defectors):
+        return "The plan holds even if agents keep what they withhold."
+    most, others = int(less.argmax()), len(found.defectors) - 1
+    gives = f"{format_samples(found.responses[most])} of {format_samples(found.given[most])}"
+    too = f"; {count(others, 'other')} would give less too" if others else ""
+    return (
+        "The plan does not hold if agents keep what they withhold: "
+        f"{found.plan.name(most)} would give {gives}{too}."
+    )
+
+
+def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
+    """Say what agents gain by sharing, and which plan is stable if all keep what they withhold."""
+    yield from describe_kept(found.game, found.kept)
+    planned, stable = format_samples(found.given.sum()), found.stable.contributions
+    if stable is not None:
+        yield (
+            "If all agents keep what they withhold, the cheapest stable plan takes "
+            f"{format_samples(stable.sum())} samples; this plan takes {planned}."
+        )
+        return
+    yield f"If all agents keep what they withhold: {found.stable.status.value}"
+    if found.rest is None or found.rest.contributions is None:
+        return
+    missing = find_missing(found.game, found.kept, found.rest.contributions)
+    short = [agent for agent, amount in missing.items() if amount > 0]
+    miss = pluralize(len(short), "misses its target", "miss their targets")
+    give = pluralize(len(short), "it gives", "they give")
+    total = found.rest.contributions.sum()
+    settle = f"The others then settle at {format_samples(total)} samples"
+    settle = settle if total > 0 else "Then no agent shares anything"
+    yield f"{settle}, and {_name(found.game, short)} {miss}, whatever {give}."
+
+
+def list_kept_plan(found: KeptPlan) -> Records:
+    """List what the plan asks of each agent, and what it would give if it kept the rest."""
+    plan, kept = found.plan, found.kept
+    columns = [
+        Column("agent", plan.name),
+        Column("plan", lambda i: float(found.given[i]), write=format_samples),
+        Column("holds", lambda i: keep_finite(kept.holdings[i]), write=format_samples),
+        Column("kept worth", lambda i: float(kept.worth[i])),
+        Column("would give", lambda i: float(found.responses[i]), write=format_samples),
+    ]
+    if found.reached is not None and found.level is not None:
+        reached = found.reached
+        columns.append(
+            Column(
+                f"P at {format_part(found.level)}",
+                lambda i: float(reached[i]) if found.given[i] > 0 else None,
+                write=format_short_probability,
+            )
+        )
+    caption = "What each would give if it kept the rest of its samples"
+    return Records(caption, tuple(columns), choose_rows(found.given))
+
+
+def show_kept_plan(found: KeptPlan) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of a plan for agents that keep what they withhold."""
+    yield ""
+    yield Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
+    yield list_kept_plan(found).table("terminal")
+    yield from describe_kept_plan(found)
+
+
+def make_kept_section(found: KeptPlan) -> Section:
+    """Return the section of a plan's page on agents that keep what they withhold."""
+    verdict = Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
+    table = list_kept_plan(found).table("page")
+    return Section(
+        "If agents keep what they withhold", (verdict, table, *describe_kept_plan(found))
+    )

@@ -1,0 +1,207 @@
+"""What `solve` and `plan` print of agents that keep the samples they withhold."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import assert_refused, run, write
+
+from fedaccord.games.kept import KeptData, keep_data
+from fedaccord.games.linear import LinearGame
+from fedaccord.planning.kept import KeptPlan, plan_for_kept_data
+from fedaccord.planning.plan import make_plan
+from fedaccord.report.kept import (
+    REMEDY,
+    describe_kept,
+    describe_kept_plan,
+    find_missing,
+    make_kept_section,
+    show_kept_plan,
+    write_kept_verdict,
+)
+
+GAME = {
+    "model": "linear",
+    "requirements": [80, 70],
+    "benefits": [[1, 0.5], [0.5, 1]],
+    "agents": ["City", "Rural"],
+    "limits": [100, 100],
+}
+
+
+@pytest.fixture
+def game(tmp_path: Path) -> Path:
+    return write(tmp_path / "game.json", GAME)
+
+
+def solve(game: Path, *options: str) -> dict:
+    return json.loads(run("solve", game, "--concept", "stable", "--json", *options).stdout)
+
+
+def test_a_kept_worth_of_nothing_changes_no_plan(game: Path) -> None:
+    plain, kept = solve(game), solve(game, "--kept-worth", "0")
+    assert kept["solutions"]["stable"]["contributions"] == [60, 40]
+    assert "kept" not in plain
+    assert kept["kept"] == {
+        "worth": [0, 0],
+        "holdings": [100, 100],
+        "gains_nothing": [],
+        "gains_little": [],
+    }
+    assert "Agents keep the samples" in run("solve", game, "--kept-worth", "0").stdout
+
+
+def test_plans_are_those_of_agents_that_keep_data(game: Path) -> None:
+    found = solve(game, "--kept-worth", "0.25")
+    # 3/4 a + b/2 = 80 - 25 and a/2 + 3/4 b = 70 - 25.
+    assert found["solutions"]["stable"]["contributions"] == pytest.approx([60, 20])
+    some = solve(game, "--kept-worth", "Rural=0.25")
+    # a + b/2 = 80 and a/2 + 3/4 b = 45.
+    assert some["solutions"]["stable"]["contributions"] == pytest.approx([75, 10])
+
+
+def test_an_agent_that_gains_nothing_is_named_with_what_would_help(game: Path) -> None:
+    result = run("solve", game, "--concept", "stable", "--kept-worth", "City=1")
+    assert result.code == 0
+    assert "City gains nothing by sharing (kept worth 1)" in result.stdout
+    assert "earned by delivering samples, or payments" in result.stdout
+    assert "falls short" not in result.stdout
+
+
+def test_the_others_settle_without_an_agent_that_falls_short(game: Path) -> None:
+    options = ("--kept-worth", "City=1", "--holdings", "City=40")
+    result = run("solve", game, "--concept", "stable", *options)
+    assert "If City keeps its data and the others settle without it:" in result.stdout
+    assert "City then falls short by 5, and nothing that it could give" in result.stdout
+    found = solve(game, *options)
+    assert found["solutions"]["stable"]["status"] == "none-exists"
+    assert found["kept"]["rest"] == {"contributions": [0, 70], "missing": {"City": 5}}
+
+
+def test_holdings_can_be_a_table_with_exceptions(game: Path, tmp_path: Path) -> None:
+    table = tmp_path / "held.csv"
+    table.write_text("hospital,samples\nRural,90\nCity,70\n")
+    held = ("--kept-worth", "0.5", "--holdings", str(table))
+    assert solve(game, *held)["kept"]["holdings"] == [70, 90]
+    assert solve(game, *held, "--holdings", "Rural=95")["kept"]["holdings"] == [70, 95]
+    assert solve(game, "--kept-worth", "0.5", "--holdings", "80")["kept"]["holdings"] == [80, 80]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--holdings", "5"], "--holdings needs --kept-worth"),
+        (["--kept-worth", "2"], "the kept worth of City must be a number from 0 to 1; got 2"),
+        (["--kept-worth", "Citi=1"], "Citi is not among the agents; did you mean City?"),
+        (["--kept-worth", "much"], '--kept-worth "much" must be a number, or read NAME=X'),
+        (["--kept-worth", "1", "--holdings", "City=x"], '--holdings "City=x" must be a number'),
+        (["--kept-worth", "1", "--holdings", "none.csv"], "none.csv"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(game: Path, options: list[str], said: str) -> None:
+    assert_refused(run("solve", game, *options), said)
+
+
+def test_other_games_and_games_without_limits_are_refused(tmp_path: Path) -> None:
+    cover = {"model": "coverage", "requirements": [0.8], "distributions": [[1.0]], "limits": [9]}
+    path = write(tmp_path / "cover.json", cover)
+    assert_refused(run("solve", path, "--kept-worth", "1"), "needs a linear or measured game")
+    open_game = {key: value for key, value in GAME.items() if key != "limits"}
+    path = write(tmp_path / "open.json", open_game)
+    assert_refused(run("solve", path, "--kept-worth", "0.5"), "how many samples it holds")
+
+
+def test_sentences_name_agents_that_hardly_gain() -> None:
+    game = LinearGame(np.eye(3), [8, 6, 5], agents=["City", "Rural", "Coast"], limits=[9, 9, 9])
+    said = list(describe_kept(game, KeptData.read(game, [0.95, 0.5, 0])))
+    assert said[0] == (
+        "City hardly gains by sharing (kept worth 0.95 or more): a shared sample adds at most 5 % "
+        "of a sample to what its owner has."
+    )
+    assert said[1] == REMEDY
+    both = list(describe_kept(game, KeptData.read(game, [1, 1, 0.2])))
+    assert both[0].startswith("City and Rural gain nothing by sharing (kept worth 1): they give")
+    many = LinearGame(np.eye(9), np.ones(9), limits=np.full(9, 2))
+    assert "agent 5 and 3 more agents gain nothing" in " ".join(
+        describe_kept(many, KeptData.read(many, 1))
+    )
+    assert list(describe_kept(game, KeptData.read(game, 0.5))) == []
+
+
+def test_what_is_missing_is_told_from_what_the_others_supply() -> None:
+    game = LinearGame([[1, 0.5], [0.5, 1]], [80, 70], limits=[100, 100])
+    kept = KeptData.read(game, [1, 0], [40, 100])
+    changed = keep_data(game, kept.worth, kept.holdings)
+    assert find_missing(changed, kept, np.array([0.0, 70])) == {0: 5}
+    assert find_missing(changed, kept, np.array([0.0, 80])) == {0: 0}
+
+
+# Plans.
+
+
+def planned(worth, holdings=None) -> KeptPlan:
+    game = LinearGame([[1, 0.5], [0.5, 1]], [80, 70], agents=["City", "Rural"], limits=[100, 100])
+    plan = make_plan(game)
+    found = plan_for_kept_data(plan, worth, holdings)
+    assert found is not None
+    return found
+
+
+def test_the_verdict_names_the_agent_that_would_give_least() -> None:
+    assert write_kept_verdict(planned(0)) == (
+        "The plan holds even if agents keep what they withhold."
+    )
+    assert write_kept_verdict(planned([0.5, 0])) == (
+        "The plan does not hold if agents keep what they withhold: City would give 20 of 60."
+    )
+    assert write_kept_verdict(planned([0.1, 0.5])) == (
+        "The plan does not hold if agents keep what they withhold: Rural would give 0 of 40; 1 "
+        "other would give less too."
+    )
+
+
+def test_what_is_stable_then_is_said() -> None:
+    assert list(describe_kept_plan(planned(0.25))) == [
+        "If all agents keep what they withhold, the cheapest stable plan takes 80 samples; this "
+        "plan takes 100."
+    ]
+    short = list(describe_kept_plan(planned([1, 0], [40, 100])))
+    assert short[-1] == (
+        "The others then settle at 70 samples, and City misses its target, whatever it gives."
+    )
+    none = list(describe_kept_plan(planned(1, 70)))
+    assert (
+        none[-1] == "Then no agent shares anything, and City misses its target, whatever it gives."
+    )
+
+
+def test_terminals_and_pages_show_the_same_table() -> None:
+    found = planned([0.5, 1])
+    _, verdict, table, *said = show_kept_plan(found)
+    section = make_kept_section(found)
+    assert section.parts[0] == verdict
+    assert [row[0] for row in section.parts[1].rows] == ["City", "Rural"]
+    assert [row[-1] for row in section.parts[1].rows] == [20, 0]
+    assert [row[-1] for row in table.rows] == ["20", "0"]
+    assert list(section.parts[2:]) == said
+    assert said[0].startswith("Rural gains nothing by sharing (kept worth 1)")
+
+
+def test_the_command_plan_says_what_agents_would_do(game: Path, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    result = run("plan", game, "--kept-worth", "0.5", "--report", page)
+    assert result.code == 0
+    assert "City would give 20 of 60; 1 other would give less too." in result.stdout
+    assert "If agents keep what they withhold" in page.read_text()
+    data = json.loads(run("plan", game, "--kept-worth", "City=0.5", "--json").stdout)
+    assert data["kept"]["would_give"] == [20, 40]
+    assert data["kept"]["worth"] == [0.5, 0]
+    assert "kept" not in json.loads(run("plan", game, "--json").stdout)
+    assert "withhold" not in run("plan", game).stdout
+
+
+def test_the_command_plan_refuses_kept_data_of_unknown_amount(tmp_path: Path) -> None:
+    open_game = {key: value for key, value in GAME.items() if key != "limits"}
+    path = write(tmp_path / "open.json", open_game)
+    assert_refused(run("plan", path, "--kept-worth", "0.5"), "how many samples it holds")

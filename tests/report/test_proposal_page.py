@@ -1,0 +1,160 @@
+"""The page and the tables of a proposal to agents of a measured game."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_hospitals import CURVES, pilots
+
+from fedaccord import check, fit_curves, make_plan
+from fedaccord.errors import InputError
+from fedaccord.games.linear import LinearGame
+from fedaccord.report import check_page, plot_levels
+from fedaccord.report.games_chances import (
+    ask_three,
+    describe_average,
+    describe_total,
+    list_prospects,
+    list_symbols,
+)
+from fedaccord.report.model import Listing, Mark, Table
+
+NAMES = ("North", "South")
+MEASURED = fit_curves(
+    pilots(
+        names=NAMES,
+        goals=[0.8, 0.8],
+        curves=CURVES[:2],
+        benefits=np.array([[1.0, 0.4], [0.3, 1.0]]),
+        repeats=1,
+    ),
+    resamples=40,
+)
+PLAN = make_plan(MEASURED)
+GIVEN = np.array(PLAN.contributions)
+
+
+def proposal(*factors, plan=PLAN):
+    return check(MEASURED, np.round(GIVEN * factors), plan=plan)
+
+
+def column(table, head):
+    """Return the cells of a column by the name of its row, those of the sums too."""
+    place = table.columns.index(head)
+    return {row[0]: row[place] for row in (*table.rows, *table.footer) if len(row) > place}
+
+
+@pytest.mark.parametrize(
+    ("factors", "tone", "answers"),
+    [
+        ((1.0, 1.0), "good", ("sure enough", "stable")),
+        ((1.6, 1.6), "unsure", ("sure enough", "not stable")),
+        ((0.5, 0.5), "bad", ("not sure enough", "stable")),
+    ],
+)
+def test_the_three_answers_are_at_the_head(factors, tone, answers):
+    found = proposal(*factors)
+    page = check_page(found)
+    assert page.tone == tone and page.verdict == found.verdict
+    table = next(part for part in page.sections[0].parts if isinstance(part, Table))
+    envied = bool(check(PLAN.game, found.contributions).envy)
+    expected = (*answers, "not envy-free" if envied else "envy-free")
+    assert tuple(row[2] for row in table.rows) == expected
+    assert [row[1].tone for row in table.rows] == [
+        "bad" if answer.startswith("not ") else "good" for answer in expected
+    ]
+
+
+def test_doubts_stand_between_the_verdict_and_the_answers():
+    few = fit_curves(pilots(repeats=1, limit=600.0), resamples=10)
+    parts = check_page(check(few, np.full(4, 100.0))).sections[0].parts
+    marks = [part for part in parts if isinstance(part, Mark)]
+    assert [mark.text for mark in marks] == [f"Doubt: {d.sentence}" for d in few.doubts] != []
+    assert isinstance(parts[len(marks)], Table)
+
+
+def test_the_table_compares_with_the_plan():
+    found = proposal(1.5, 0.9)
+    table = list_prospects(found, found.prospects).table("page")
+    assert column(table, "gives")["all"] == found.contributions.sum()
+    assert column(table, "plan") == {"North": GIVEN[0], "South": GIVEN[1], "all": GIVEN.sum()}
+    differences = column(table, "more than the plan")
+    assert differences["North"] == np.round(1.5 * GIVEN[0]) - GIVEN[0]
+    assert column(table, "P(goal), plan")["all"] == PLAN.everyone.value
+    assert column(table, "alone, as sure")["South"] == np.ceil(PLAN.game.alone[1] - 1e-9)
+
+
+def test_an_agent_without_samples_has_no_need_alone_and_adds_to_no_total():
+    game = check(MEASURED, GIVEN).game.replace(limits=[np.inf, 0.0])
+    found = check(game, [3 * GIVEN.sum(), 0.0])
+    for place in ("terminal", "page"):
+        shown = column(list_prospects(found, found.prospects).table(place), "alone")
+        assert shown["South"] in ("-", None) and shown["all"] in ("-", None)
+        assert shown["North"] not in ("-", None)
+    assert found.explain("South").endswith("It has no samples of its own")
+    assert "Alone it would need" in found.explain("North")
+
+
+def test_every_symbol_of_the_table_is_explained():
+    found = proposal(1.0, 1.0)
+    for place in ("terminal", "page"):
+        heads = list_prospects(found, found.prospects).table(place).columns
+        said = " ".join(list_symbols(found, found.prospects, place).values()).lower()
+        known = {"agent", "goal", "gives", "plan", "± plan", "more than the plan", "envies"}
+        for head in set(heads) - known:
+            start = head.lower().split(",")[0].removesuffix(" on average")
+            assert start in said or start.startswith("p at"), head
+
+
+def test_the_total_says_how_many_more_or_fewer():
+    more, same = proposal(1.5, 1.0), proposal(1.0, 1.0)
+    assert f"{np.round(1.5 * GIVEN[0]) - GIVEN[0]:,.0f} more than the plan" in describe_total(
+        more, more.prospects
+    )
+    assert "as many as the plan" in describe_total(same, same.prospects)
+
+
+def test_room_on_average_is_the_margin_only_if_the_plan_leaves_none():
+    assert "That room is the safety margin." in describe_average(proposal(1.0, 1.0))
+    assert "That room is the safety margin." not in describe_average(proposal(1.6, 1.6))
+    assert "fall short of the goal" in describe_average(proposal(0.1, 0.1))
+
+
+def test_without_a_plan_the_answers_are_on_average():
+    found = proposal(1.0, 1.0, plan=None)
+    rows = ask_three(found, found.prospects).rows
+    assert rows[1][0] == "Could an agent give less?" and rows[1][1].text.startswith("yes")
+    assert "plan" not in list_prospects(found, found.prospects).table("terminal").columns
+
+
+def test_a_page_explains_and_draws():
+    page = check_page(proposal(1.2, 0.8))
+    assert {picture.name for picture in page.pictures()} >= {"allocations", "levels"}
+    assert any(isinstance(part, Listing) for section in page.sections for part in section.parts)
+    assert "<svg" in page.html()
+
+
+def test_the_figure_shows_every_level():
+    ax = plot_levels(proposal(1.0, 1.0))
+    labels = ax.get_legend_handles_labels()[1]
+    assert labels == ["all of it", "75 %", "50 %", "25 %"]
+    assert ax._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_figure_of_probabilities_needs_some():
+    with pytest.raises(InputError, match="knows of no probabilities"):
+        plot_levels(check(LinearGame([[1]], [1]), [1]))
+
+
+def test_a_proposal_of_nothing_has_a_page():
+    text = check_page(proposal(0.0, 0.0)).html()
+    assert "No agent gives anything" in text
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.tuples(st.integers(0, 3_000), st.integers(0, 3_000)))
+def test_any_proposal_can_be_shown(contributions):
+    found = check(MEASURED, np.array(contributions, dtype=float), plan=PLAN)
+    shown = found._repr_html_()
+    assert "nan" not in shown and "inf" not in shown.replace("information", "")
+    assert "-0<" not in shown and "−0<" not in shown
