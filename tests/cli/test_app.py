@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -521,7 +522,8 @@ def test_what_takes_long_shows_progress_on_a_terminal_and_only_there(
     with pipe.open("w") as end:
         # The game is held back until there is something to see, so this ends only if there is.
         seen = b""
-        while b"checking the plan" not in seen:
+        while b"reading " not in seen:
+            assert select.select([terminal], [], [], 60)[0], "nothing was shown for a minute"
             seen += os.read(terminal, 1024)
         json.dump(TWO_HOSPITALS, end)
     out, _ = process.communicate(timeout=60)
@@ -533,3 +535,18 @@ def test_what_takes_long_shows_progress_on_a_terminal_and_only_there(
 def test_the_same_input_gives_the_same_output(game: Path, plan: Path) -> None:
     first, second = (run_process("check", game, plan) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("solve",), "The game file."),
+        (("audit",), "The federation's config."),
+        (("catalog",), "Name of a game."),
+        (("flower", "init"), "Folder to create."),
+    ],
+)
+def test_the_help_says_what_arguments_are(command: tuple[str, ...], words: str) -> None:
+    shown = " ".join(run(*command, "--help").stdout.split())
+    arguments = shown.partition("Arguments")[2].partition("Options")[0]
+    assert words in arguments

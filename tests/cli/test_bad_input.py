@@ -366,7 +366,7 @@ def test_an_allocation_at_fault_is_refused_in_one_sentence(fault: str, tmp_path:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", ("contribution",)),
+        ("", ("is empty",)),
         ("agent,amount\nsite A,1\n", ("contribution",)),
         ("agent,contribution\nsite A,1\nsite B\n", ("line 3",)),
         ("contribution,agent\n1,site A\n2\n", ("line 3",)),
@@ -549,7 +549,7 @@ def test_an_array_whose_header_claims_more_than_it_holds_is_refused(tmp_path: Pa
         (("solve", "GAME", "--save", "/nowhere/a.json"), ("/nowhere",)),
         (("solve", "GAME", "--save", "plan.txt"), (".csv",)),
         (("solve", "GAME", "--save", "GAME"), ("overwrite",)),
-        (("check", "GAME"), ("ALLOCATION",)),
+        (("check", "GAME"), ("PROPOSAL",)),
         (("check", "GAME", "GAME", "--require", ""), ("feasible",)),
         (("check", "GAME", "GAME", "--require", "feasible,kind"), ("kind",)),
         (("check", "GAME", "PLAN", "--tolerance", "-1"), ("tolerance",)),

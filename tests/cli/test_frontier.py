@@ -68,7 +68,7 @@ def test_a_comparison_as_json_has_both_protocols_of_every_algorithm(tiny: Path) 
     assert pledged["P2"]["total_samples"] == 20
     assert pledged["goals"]["samples"]["value"] == pytest.approx(20 / 64)
     assert found["contenders"]["FedAvg"]["P2"]["contributions"] == [32, 32]
-    assert found["provenance"].endswith("trials 0 to 1 of seed 0, which chose nothing.")
+    assert found["provenance"].endswith("trials 0 to 1 of seed 0, which no plan was made on.")
     assert result.stderr == (
         "fedaccord: P1 of 2 algorithms: up to 10 runs.\n"
         "fedaccord: P2 of 2 algorithms: up to 13 runs.\n"
@@ -85,7 +85,7 @@ def test_a_comparison_in_words_has_tables_and_a_verdict_for_each_algorithm(tiny:
     assert ["all", "there", "are", "32", "32", "64"] in rows
     assert any(row[:2] == ["PLEDGED", "plan.csv"] for row in rows)
     for name in ("FedAvg", "PLEDGED"):
-        assert any(line.startswith(f"{name} reaches ") for line in result.stdout.splitlines())
+        assert any(line.startswith(f"{name} meets ") for line in result.stdout.splitlines())
     assert "P2, a contributor" in result.stdout and "P1, a random agent" in result.stdout
 
 
@@ -124,8 +124,8 @@ def test_a_page_is_written(tiny: Path) -> None:
     result = run("frontier", tiny, "--workers", 1, "--trials", 1, "--report", "page.html")
     assert result.code == 0 and "the page is in page.html" in result.stderr
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "Which algorithm satisfies all" in page
-    assert "PLEDGED reaches" in page and page.count("<svg") >= 2
+    assert "Which algorithm lets all agents reach their goals" in page
+    assert "PLEDGED meets" in page and page.count("<svg") >= 2
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_page_is_written(tiny: Path) -> None:
         (("--plan", "PLEDGED"), ("--plan", "NAME=PLAN")),
         (("--plan", "MW-FED=own"), ("MW-FED", "FedAvg, PLEDGED")),
         (("--plan", "PLEDGED=sough"), ("PLEDGED", "sought", "no file sough")),
-        (("--plan", "PLEDGED=much.csv"), ("north", "33 points, and it has 32")),
+        (("--plan", "PLEDGED=much.csv"), ("north", "33 samples, but north has 32")),
         (("--algorithm", "PLEDGE"), ("'PLEDGE'", "did you mean PLEDGED")),
         (("--defectors", "all"), ("--defectors",)),
         (("--seed", "-1"), ("--seed",)),

@@ -73,7 +73,7 @@ def test_a_plan_from_pilots_is_told_saved_and_found_stable(table, tmp_path):
     for name, amount in zip(given.agents, given.contributions, strict=True):
         assert f"{name} gives {f'{amount:,.0f}' if amount else 'nothing'}" in result.stdout
     checked = run("check", game, plan)
-    assert checked.code == 0 and checked.stdout.startswith("Feasible and stable")
+    assert checked.code == 0 and "(the plan: 0.95)" in checked.stdout
     solved = run("solve", game, "--concept", "stable", "--json")
     assert json.loads(solved.stdout)["solutions"]["stable"]["contributions"] is not None
 
@@ -111,7 +111,7 @@ def test_a_plan_from_histograms_says_what_it_assumes(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     result = run("plan", path)
     assert result.code == 0 and "ASSUMED" in result.stdout
-    assert "no training at all" in result.stdout
+    assert "rests on no training" in result.stdout
     assert "P(goal)" not in result.stdout
     loud = run("plan", write(tmp_path / "bare.csv", "agent,a,b\nX,5,9\nY,9,5\n"))
     assert loud.code == 0 and loud.stdout.count("ASSUMED") == 2
@@ -133,19 +133,31 @@ def test_a_game_is_planned_for_as_it_is(tmp_path):
 
 
 def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
-    plan = tmp_path / "plan.csv"
+    plan = write(tmp_path / "plan.csv", "the plan of last year")
     result = run("plan", table, "--goal", "University=0.97", "--save", plan)
     assert result.code == 1
-    assert result.stdout.startswith("There is no plan. University wants an accuracy of 0.97")
-    assert "out of reach" in result.stdout and not plan.exists()
-    assert result.stdout.count("University wants an accuracy of 0.97") == 1
-    assert "nothing was saved" in result.stderr
+    assert result.stdout.startswith("There is no plan. University cannot reach its goal of 0.97")
+    assert "out of reach" in result.stdout
+    assert plan.read_text() == "the plan of last year"
+    assert result.stdout.count("University cannot reach its goal of 0.97") == 1
+    assert f"there is no plan, so {plan} was not written" in result.stderr
 
 
 def test_a_probability_that_cannot_be_had_ends_with_one(tmp_path):
     path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
     result = run("plan", path, "--probability", "0.999")
     assert result.code == 1 and "The nearest plan reaches" in result.stdout
+
+
+def test_a_plan_that_misses_the_requested_probability_is_saved_only_when_asked_for(tmp_path):
+    path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
+    plan = write(tmp_path / "plan.csv", "the plan of last year")
+    result = run("plan", path, "--probability", "0.999", "--save", plan)
+    assert result.code == 1 and plan.read_text() == "the plan of last year"
+    assert f"the plan misses the requested probability of 0.999, so {plan}" in result.stderr
+    had = result.stderr.split("ask for --probability ")[1].split()[0]
+    again = run("plan", path, "--probability", had, "--save", plan)
+    assert again.code == 0 and "last year" not in plan.read_text()
 
 
 def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
@@ -161,15 +173,16 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is neither a table of pilots"),
-        ("\n\n", "is neither a table of pilots"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
         ("who,size\nA,3\n", "is neither a table of pilots"),
         ("pilot,agent,contribution,accuracy\n", "nothing below"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
         ("pilot,agent,contribution,accuracy\n1,A,5,0.5\n", "A has no goal"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A is 1"),
-        ("pilot,agent,contribution,accuracy,goal\n1,A,5,,0.5\n", "no accuracy in any pilot"),
+        ("pilot,agent,contribution,accuracy,goal\n1,A,5,,0.5\n", "has an accuracy yet"),
+        ("pilot,agent,contribution,accuracy,goal\n1,A,5,failed,0.5\n", "no accuracy in any pilot"),
     ],
 )
 def test_files_at_fault_are_refused_in_a_sentence(tmp_path, text, words):
@@ -240,8 +253,8 @@ def test_no_pilot_is_trained_for_options_at_fault(tmp_path, options, words):
 
 def test_options_that_mean_nothing_to_histograms_are_refused(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
-    assert_refused(run("plan", path, "--goal", "0.8"), "say nothing of accuracies")
-    assert_refused(run("plan", path, "--histograms", path), "goes with pilots")
+    assert_refused(run("plan", path, "--goal", "0.8"), "have no accuracies")
+    assert_refused(run("plan", path, "--histograms", path), "goes with a table of pilots")
     assert_refused(run("plan", path, "--save-pilots", tmp_path / "p.csv"), "no pilots")
 
 
@@ -265,7 +278,7 @@ def test_one_agent_and_limits_of_nothing_are_answered(tmp_path):
     run("plan", alone, "--save-game", save_game)
     game = json.loads(save_game.read_text())
     result = run("plan", write(save_game, json.dumps({**game, "limits": [0]})))
-    assert result.code == 1 and "There is no plan. A wants" in result.stdout
+    assert result.code == 1 and "There is no plan. A cannot reach its goal" in result.stdout
 
 
 def test_many_agents_of_histograms_are_planned_for(tmp_path):
@@ -362,7 +375,7 @@ def test_a_hospital_without_cases_goes_from_histograms_to_a_plan_that_holds(tmp_
     result = run("plan", write(path, text), "--save", plan, "--save-game", game)
     assert result.code == 0
     assert "Agents without samples (Empty)" in result.stdout
-    assert "1 count in" in result.stdout and "5 for <11" in result.stderr
+    assert "1 count in" in result.stdout and '"<11" was read as 5' in result.stderr
     assert "'Hospital' is read as agent" in result.stderr
     assert json.loads(game.read_text())["limits"] == [None, None, 0]
     found = run("check", game, plan)
@@ -392,7 +405,7 @@ def test_files_that_were_swapped_get_the_command_that_takes_them(tmp_path):
         (("check", game, histograms), "'fedaccord plan"),
         (("check", game, pilots), "is a table of pilots"),
         (("check", game, game), "'fedaccord solve"),
-        (("check", offer, game), "is a table, and JSON is needed here"),
+        (("check", offer, game), "is a table of contributions: give the pilots or the game first"),
         (("solve", histograms), "'fedaccord plan"),
         (("plan", game, "--sheet", "1"), "--sheet names a sheet of a workbook"),
         (("check", game, offer, "--sheet", "1"), "has no sheets"),

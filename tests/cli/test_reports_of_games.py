@@ -81,7 +81,8 @@ def test_the_page_tells_which_files_it_is_about(
     about = [f"game.json, SHA-256 {hashlib.sha256(game.read_bytes()).hexdigest()}"]
     assert dict(kept[0].facts)["Game file"] == about[0]
     about += [f"plan.json, SHA-256 {hashlib.sha256(plan.read_bytes()).hexdigest()}"]
-    assert [kept[1].facts[n] for n in (0, 1)] == [("Game file", about[0]), ("Plan file", about[1])]
+    titles = ("Checked against", "Proposal")
+    assert list(kept[1].facts[:2]) == list(zip(titles, about, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_without_matplotlib_the_extra_is_named(game: Path, tmp_path: Path) -> No
     source = Path(__file__).parents[2] / "src"
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])}
     result = run_process("solve", game, "--report", tmp_path / "r.html", env=environment)
-    assert_refused(result, "matplotlib is needed", "pip install 'fedaccord[report]'")
+    assert_refused(result, "this needs matplotlib", "pip install 'fedaccord[report]'")
 
 
 def test_an_old_page_survives_a_fault_in_drawing(
@@ -179,3 +180,44 @@ def test_an_old_page_survives_a_fault_in_drawing(
     assert result.code == 2 and "too little memory" in result.stderr
     assert report.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+# The user's own title and words.
+
+WORDING = ("--title", "For the board", "--agent-word", "country/countries", "--sample-word", "case")
+
+
+@pytest.mark.parametrize("command", ["solve", "check"])
+def test_pages_and_tables_have_the_users_title_and_words(
+    game: Path, tmp_path: Path, kept: list[Page], command: str
+) -> None:
+    given = [game] if command == "solve" else [game, write(tmp_path / "plan.json", STABLE)]
+    done = run(command, *given, *WORDING, "--report", tmp_path / "p.html")
+    plain = run(command, *given)
+    assert done.stdout.startswith("For the board\n")
+    assert re.search(r"^ country +", done.stdout, re.M)
+    assert re.search(r"^ agent +", plain.stdout, re.M)
+    assert not re.search(r"\b(agents?|samples?)\b", done.stdout)
+    assert kept[0].title == "For the board"
+    assert "2 countries" in dict(kept[0].facts)["Game"]
+    # Machines read the same as ever, how long it took aside.
+    own, usual = (run(command, *given, "--json", *some).stdout for some in (WORDING, ()))
+    assert re.sub(r'"seconds": .*', "", own) == re.sub(r'"seconds": .*', "", usual)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--agent-word", "", "--agent-word is empty"),
+        ("--agent-word", "country/", "--agent-word is empty"),
+        ("--sample-word", " ", "--sample-word is empty"),
+        ("--sample-word", "c" * 31, "--sample-word has 31 letters; use at most 30"),
+        ("--agent-word", "a/b/c", "such as country/countries"),
+        ("--agent-word", "<b>", "must be a word"),
+        ("--title", "", "--title is empty"),
+        ("--title", "t" * 151, "--title has 151 letters; use at most 150"),
+        ("--title", "two\nlines", "--title must be one line"),
+    ],
+)
+def test_words_that_are_none_are_refused(game: Path, option: str, value: str, said: str) -> None:
+    assert_refused(run("solve", game, option, value), said)

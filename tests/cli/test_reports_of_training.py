@@ -20,10 +20,10 @@ COMMANDS = {
 }
 # What stands on each page, and nowhere else.
 WORDS = {
-    "train": "Who is satisfied after training with FedAvg",
-    "audit": "Could anybody give less?",
-    "difficulty": "How hard the points are",
-    "pretrain": "What the network knows before any federation",
+    "train": "Which agents reach their goals after training with FedAvg",
+    "audit": "Can an agent give less and still reach its goal?",
+    "difficulty": "How hard the samples are",
+    "pretrain": "What the network knows before federated training",
     "search": "Which learning rate and batch size",
 }
 
@@ -67,7 +67,7 @@ def test_the_exit_code_is_that_of_the_answer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = write(tmp_path / "high.toml", tiny_audit(trials=1, names=NAMES, requirement=1.0))
     assert run("train", config, "--report", "page.html").code == 1
-    assert "0 of 2 agents are satisfied" in page()
+    assert "0 of 2 agents reach their goals" in page()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -121,7 +121,7 @@ def test_nobody_need_listen_for_the_page_to_be_written(tiny):
     result = run_process("train", tiny, "--json", "--report", "page.html", stdout=write_end)
     os.close(write_end)
     assert result.code == 141
-    assert "everybody is satisfied" in page()
+    assert "all agents reach their goals" in page()
 
 
 def test_kept_runs_make_the_same_page_again(tiny, monkeypatch):
@@ -134,5 +134,5 @@ def test_kept_runs_make_the_same_page_again(tiny, monkeypatch):
     def verdict(path):
         return page(path).partition('class="word"')[2].partition("</div>")[0]
 
-    assert "A random agent that brings 50\u00a0%" in verdict("a.html")
+    assert "as little as 50\u00a0%" in verdict("a.html")
     assert verdict("a.html") == verdict("b.html")

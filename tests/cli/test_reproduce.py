@@ -137,7 +137,7 @@ def test_a_page_of_some_rows_lists_them_and_does_not_speak_of_the_experiment(kno
     run("reproduce", "--only", "sound")
     page = Path("reproduction/reproduction.html").read_text()
     assert "Measured sound" in page
-    assert "2 more were not asked for" in page
+    assert "2 more claims were not checked" in page
     assert "That bent is" not in page and "handwritten digits" not in page
     assert "All is well" not in page
     run("reproduce", "--only", "trained")
@@ -158,7 +158,7 @@ def test_without_the_extra_there_is_a_result_and_no_page(known, monkeypatch):
     monkeypatch.setattr(sys.modules["fedaccord.cli.app"], "imported", missing)
     result = run("reproduce")
     assert result.code == 0
-    assert "no page can be written: matplotlib is needed for this" in result.stderr
+    assert "no page can be written: this needs matplotlib" in result.stderr
     assert not Path("reproduction/reproduction.html").exists()
     assert_refused(run("reproduce", "--report", "a.html"), "fedaccord[report]")
 

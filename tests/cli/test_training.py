@@ -53,14 +53,15 @@ def test_training_tells_who_is_satisfied(tiny: Path) -> None:
     # 32 points, drawn 8 at a time in 4 rounds.
     assert north[-3:] == ["32", "32", "32"]
     assert ["all", "64", "64", "64"] in rows
-    assert "After 4 rounds of FedAvg everybody is satisfied." in result.stdout
+    assert "After 4 rounds of FedAvg, all agents reach their goals." in result.stdout
 
 
 def test_the_exit_code_says_when_somebody_is_not_satisfied(tiny: Path) -> None:
     result = run("train", changed(tiny, "requirement = 0.15", "requirement = [0.15, 1]"))
     assert result.code == 1
     assert re.search(
-        r"1 of 2 agents are satisfied; south is not \(0\.\d+, short by 0\.\d+\)\.", result.stdout
+        r"1 of 2 agents reach their goals. Missed: south \(0\.\d+, short by 0\.\d+\)\.",
+        result.stdout,
     )
 
 
@@ -123,7 +124,7 @@ def test_training_that_diverges_says_so(tiny: Path) -> None:
     result = run("train", changed(tiny, "learning_rate = 0.01", "learning_rate = 1e30"))
     assert result.code == 1
     assert "FedAvg diverged in round" in result.stdout
-    assert "Try a smaller learning rate." in result.stdout
+    assert "Use a smaller learning rate." in result.stdout
 
 
 def test_an_agent_that_lacks_a_class_is_no_fault(tiny: Path) -> None:
@@ -165,16 +166,16 @@ def test_an_audit_in_words_has_tables_and_a_sentence_per_algorithm(tiny: Path) -
     result = run("audit", tiny, "--workers", 1)
     assert (result.code, result.stderr) == (0, ALL_MADE)
     first, second, *others = result.stdout.splitlines()
-    assert first.startswith("Share of 3 trials in which the agent that cut reached its goal")
-    assert "(accuracy 0.15 on its own validation points)" in first
-    assert second.endswith("The others bring everything.")
+    assert first.startswith("How often a defector reaches its goal (accuracy 0.15) at the end")
+    assert first.endswith("share of 3 trials [95 % interval].")
+    assert second.endswith("Models are judged on the agents' own validation samples.")
     rows = [line.split() for line in others]
-    assert ["a", "random", "agent", "brings", "FedAvg", "MW-FED"] in rows
+    assert ["a", "random", "agent", "gives", "FedAvg", "MW-FED"] in rows
     assert [row[:2] for row in rows].count(["50", "%"]) == 3
-    assert "everybody satisfied at 100 %" in result.stdout
+    assert "all reach their goals at 100 %" in result.stdout
     for name in ("FedAvg", "MW-FED"):
-        sentence = rf"Under {name} a random agent reaches its goal in \d+ % of runs with all of "
-        sentence += r"its data and in \d+ % with 50 % of it \(\d+ to \d+ %, 3 trials x 2 agents\)"
+        sentence = rf"Under {name}, a random agent that gives 50 % of its data reaches its goal in "
+        sentence += r"\d+ % of runs \(95 % interval \d+ to \d+ %, 3 trials of 2 agents\)"
         assert re.search(sentence, result.stdout)
 
 
@@ -254,8 +255,8 @@ def test_a_plan_is_what_the_second_protocol_prescribes(tiny: Path) -> None:
     # Everybody in full, and the south with half of it.
     assert result.stderr.startswith(f"fedaccord: {3 * 2} runs to make.\n")
     assert ["asked", "-", "20"] in [line.split() for line in result.stdout.splitlines()]
-    assert "a random contributor brings" in result.stdout
-    assert "with all that is asked of it and in" in result.stdout
+    assert "a random contributor gives" in result.stdout
+    assert "of what the plan asks of it reaches its goal in" in result.stdout
     found = json.loads(run("audit", tiny, *options, "--json").stdout)
     assert found["protocol"] == "P2"
     assert found["algorithms"]["FedAvg"]["contributions"] == [0, 20]
@@ -505,5 +506,5 @@ def test_the_built_in_federation_needs_no_config_and_leaves_no_file(
     monkeypatch.chdir(tmp_path)
     result = run("train")
     assert (result.code, result.stderr) == (0, "")
-    assert "After 40 rounds of FedAvg everybody is satisfied." in result.stdout
+    assert "After 40 rounds of FedAvg, all agents reach their goals." in result.stdout
     assert list(tmp_path.iterdir()) == []

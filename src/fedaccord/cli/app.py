@@ -6,6 +6,7 @@ Ctrl-C. Each fault is one sentence on standard error.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import os
@@ -14,15 +15,17 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 
 import click
 import typer
 from typer.core import TyperGroup
+from typer.models import ArgumentInfo
 
 from fedaccord._io.files import json_text
 from fedaccord._lazy import EXTRAS, imported
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
+from fedaccord.report.model import Mark, Table
 from fedaccord.report.terminal import (
     OutputError,
     complain,
@@ -33,23 +36,26 @@ from fedaccord.report.terminal import (
     progress,
     writing,
 )
+from fedaccord.wording import Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from fedaccord.report.model import Mark, Page, Table
+    from fedaccord.report.model import Page
 
 # The order in the help: games, plans, training, Flower, the paper.
 ORDER = (
     *("solve", "check", "catalog"),
-    "plan",
+    *("template", "pilots", "plan"),
     *("audit", "frontier", "train", "difficulty", "pretrain", "search"),
     "flower",
     "reproduce",
 )
 
+# What a terminal shows in the words of its user; anything else is drawn already.
+Shown = str | Mark | Table
 FAULT = 2
 INTERRUPTED = 130
 # What a shell reports for a program that writes to a closed pipe.
@@ -60,12 +66,31 @@ class Interrupted(Exception):
     """Ctrl-C during work of which something is kept; the text is a sentence that says what."""
 
 
+def _restore_help(command: click.Command) -> None:
+    """Set the help of a command's arguments again: click 8.5 empties what typer has set."""
+    for part in getattr(command, "commands", {}).values():
+        _restore_help(part)
+    hints = get_type_hints(command.callback, include_extras=True) if command.callback else {}
+    for argument in command.params:
+        if isinstance(argument, click.Argument) and getattr(argument, "help", None) is None:
+            notes = getattr(hints.get(argument.name or ""), "__metadata__", ())
+            found = (note.help for note in notes if isinstance(note, ArgumentInfo))
+            argument.help = next(found, None)
+
+
 class Commands(TyperGroup):
     """The commands, with every fault in one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the help."""
         return sorted(super().list_commands(ctx), key=ORDER.index)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name, with the help of its arguments."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _restore_help(command)
+        return command
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
@@ -136,7 +161,7 @@ def _fedaccord(
         ),
     ] = False,
 ) -> None:
-    """Plan how much data each member of a federation should give, and check who could give less.
+    """Plan how much data each member should give; check whether any member could give less.
 
     Exit codes: 0 success, 1 the answer is no
     (check: the plan fails; plan: no plan exists; train: an agent misses its goal),
@@ -153,6 +178,18 @@ def main() -> NoReturn:
 # What happens to a result.
 
 
+@dataclasses.dataclass(frozen=True)
+class Wording:
+    """What a page is called, and what it calls agents and samples.
+
+    title: in place of the page's own; None to keep that.
+    words: in place of agent and sample.
+    """
+
+    title: str | None = None
+    words: Words = dataclasses.field(default_factory=Words)
+
+
 def present(
     *,
     record: Callable[[], Mapping[str, Any]],
@@ -161,8 +198,10 @@ def present(
     report: str | None = None,
     as_json: bool = False,
     success: bool = True,
+    wording: Wording | None = None,
+    names: Iterable[str] | None = None,
 ) -> int:
-    """Write a result's page where one was asked for, print the result, return the exit code.
+    """Write a result's page if the user wants one, print the result, return the exit code.
 
     record: makes the record that JSON has.
     parts: lays the result out for the terminal.
@@ -170,19 +209,43 @@ def present(
     report: the page's file; None for no page.
     as_json: whether JSON is printed, not tables.
     success: whether the answer is yes.
+    wording: the title and the words that page and tables are to have; JSON keeps its own.
+    names: of the agents, which no word changes; None where they have none.
     """
+    wording = wording or Wording()
     # Files first: whoever reads the output may stop in the middle of it.
     if page is not None:
-        write_page(report, page)
+        write_page(report, lambda: _reword(page(), wording, names))
     if as_json:
         emit_text(json_text(record()))
-    else:
-        emit(*parts())
+        return 0 if success else 1
+    if wording.title is not None:
+        emit(wording.title)
+    emit(*_reword_parts(parts(), wording, names))
     return 0 if success else 1
 
 
+def _reword(page: Page, wording: Wording, names: Iterable[str] | None) -> Page:
+    if wording.words != Words():
+        from fedaccord.report.renaming import Renaming
+
+        page = Renaming(wording.words, tuple(names or ())).page(page)
+    return page if wording.title is None else dataclasses.replace(page, title=wording.title)
+
+
+def _reword_parts(
+    parts: Iterable[RenderableType | Mark | Table], wording: Wording, names: Iterable[str] | None
+) -> Iterable[RenderableType | Mark | Table]:
+    if wording.words == Words():
+        return parts
+    from fedaccord.report.renaming import Renaming
+
+    renaming = Renaming(wording.words, tuple(names or ()))
+    return (renaming.line(part) if isinstance(part, Shown) else part for part in parts)
+
+
 def write_page(report: str | None, page: Callable[[], Page]) -> None:
-    """Write a page where one was asked for, and say where it is.
+    """Write a page if the user wants one, and print where it is.
 
     report: the file's name; None for no page.
     page: makes the page.
@@ -215,7 +278,7 @@ def describe_files(report: str | None, files: Mapping[str, str | None]) -> list[
 
 
 def complain_of(notes: Iterable[str]) -> None:
-    """Say what is to be known about how a file was read."""
+    """Print notes about how a file was read."""
     for note in notes:
         complain(note)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.app import app, check_folder, check_report, command_line, complain_of, present
+from fedaccord.cli.app import (
+    Wording,
+    app,
+    check_folder,
+    check_report,
+    command_line,
+    complain_of,
+    present,
+)
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -20,6 +28,7 @@ from fedaccord.cli.options import (
     Results,
     Workers,
     add_options,
+    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,
@@ -45,8 +54,10 @@ Names = Annotated[
 
 
 @app.command("audit")
+@add_wording
 @add_options(AuditOptions, first=("levels", "trials"))
 def audit_defection(
+    wording: Wording,
     options: dict[str, Any],
     config_file: ConfigFile = None,
     algorithm: Names = None,
@@ -90,6 +101,8 @@ def audit_defection(
         page=lambda: audit_page(found, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
+        names=source.names,
     )
     complain_of_versions(found.versions)
     complain(news.describe_end(found.reused))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.app import app, check_folder, check_report, command_line, present
+from fedaccord.cli.app import Wording, app, check_folder, check_report, command_line, present
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -18,6 +18,7 @@ from fedaccord.cli.options import (
     Results,
     Workers,
     add_options,
+    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,
@@ -56,8 +57,10 @@ Plans = Annotated[
 
 
 @app.command("frontier")
+@add_wording
 @add_options(FrontierOptions, first=("levels", "trials", "pilots", "seeking"))
 def frontier(
+    wording: Wording,
     options: dict[str, Any],
     config_file: ConfigFile = None,
     algorithm: Names = None,
@@ -104,6 +107,8 @@ def frontier(
         page=lambda: pages.frontier_page(found, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
+        names=source.names,
     )
     complain_of_versions(found.versions)
     complain(describe_kept(count_kept(results), results))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import tomllib
 from contextlib import contextmanager
 from importlib import resources
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fedaccord._checks import check_known, check_workers, cores
-from fedaccord.cli.app import Interrupted
+from fedaccord.cli.app import Interrupted, Wording
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, show_count
-from fedaccord.wording import count, pluralize
+from fedaccord.wording import Words, count, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,6 +57,19 @@ ReportFile = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE.html", help="Write an HTML page to this file."),
 ]
+
+Title = Annotated[
+    str | None, typer.Option("--title", metavar="TEXT", help="Title of the page and the tables.")
+]
+AgentWord = Annotated[
+    str,
+    typer.Option(metavar="WORD", help="What to call an agent: hospital, or country/countries."),
+]
+SampleWord = Annotated[
+    str, typer.Option(metavar="WORD", help="What to call a sample: case, or biopsy/biopsies.")
+]
+# The most letters of a word and of a title.
+LONGEST_WORD, LONGEST_TITLE = 30, 150
 
 # Where runs are made, and what keeps them.
 
@@ -125,8 +139,11 @@ def add_options(section: type[Any], *, first: Sequence[str] = ()) -> Callable[..
 def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
     # The annotation, or its name where annotations are postponed: int or "int | None".
     name = str(getattr(field.type, "__name__", field.type)).partition(" ")[0]
-    kind = {"int": int, "float": float}.get(name, str)
-    option = typer.Option(metavar=field.metadata["metavar"], help=field.metadata["help"])
+    kind = {"int": int, "float": float, "bool": bool}.get(name, str)
+    # A switch has no --no- form: a config that turns it on is there to be changed.
+    named = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
+    known = {key: field.metadata[key] for key in ("metavar", "help")}
+    option = typer.Option(*named, **known)
     hint = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(
         field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=hint
@@ -145,6 +162,74 @@ def _read_numbers(text: str | None, option: str) -> list[float] | None:
         ) from None
 
 
+# The words of a page.
+
+
+def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with the options --title, --agent-word and --sample-word.
+
+    The command gets them as `wording`, and hands that to `present`.
+    """
+
+    @functools.wraps(command)
+    def call(**given: Any) -> Any:
+        title, agent, sample = (given.pop(name) for name in ours)
+        return command(**given, wording=read_wording(title, agent, sample))
+
+    ours = {"title": (Title, None), "agent_word": (AgentWord, "agent")}
+    ours["sample_word"] = (SampleWord, "sample")
+    hints = get_type_hints(command, include_extras=True)
+    shown = [
+        parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != "wording"
+    ]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    shown += [
+        inspect.Parameter(name, kind, default=usual, annotation=hint)
+        for name, (hint, usual) in ours.items()
+    ]
+    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return call
+
+
+def read_wording(title: str | None, agent: str = "agent", sample: str = "sample") -> Wording:
+    """Return the user's words, or raise an InputError.
+
+    title: of the page; None for its own.
+    agent, sample: hospital, or with its plural, country/countries.
+    """
+    if title is not None:
+        _check_words(title, "--title", LONGEST_TITLE)
+    (one, many), (case, cases) = (
+        _read_word(text, option)
+        for text, option in ((agent, "--agent-word"), (sample, "--sample-word"))
+    )
+    return Wording(title, Words(one, case, many, cases))
+
+
+def _read_word(text: str, option: str) -> tuple[str, str]:
+    one, sign, many = (part.strip() for part in text.partition("/"))
+    for part in (one, many) if sign else (one,):
+        _check_words(part, option, LONGEST_WORD)
+        if not re.fullmatch(r"[^\W\d_][\w' -]*", part):
+            raise InputError(
+                f'{option} "{text}" must be a word, such as hospital, or a word and its plural, '
+                "such as country/countries"
+            )
+    return one, many
+
+
+def _check_words(text: str, option: str, longest: int) -> None:
+    if not text.strip():
+        raise InputError(f"{option} is empty; give a text, or leave the option out")
+    if len(text) > longest:
+        raise InputError(f"{option} has {len(text)} letters; use at most {longest}")
+    if not text.isprintable():
+        raise InputError(f"{option} must be one line without control characters")
+
+
 # The config, and what is made of it.
 
 
@@ -158,10 +243,10 @@ def read_config(path: str | None) -> Config:
 def choose_algorithms(
     config: Config, names: Sequence[str] | None, *, path: str | None
 ) -> Mapping[str, Algorithm]:
-    """Return the algorithms that were asked for: of the config, or with its [training].
+    """Return the chosen algorithms: of the config, or with its [training].
 
     config: the config.
-    names: what was asked for; all of the config's where left out.
+    names: the user's choice; all of the config's where left out.
     path: where the config is from, None for the built-in one.
     """
     from fedaccord.federation.algorithms import ALGORITHMS
@@ -209,7 +294,7 @@ def build_source(config: Config, seed: int, *, results: str, cache: str | None) 
     config: read from a file, or the built-in one.
     seed: of its deals.
     results: the file that keeps runs.
-    cache: the folder for scores and weights; beside the results where it is None.
+    cache: the folder for scores and weights; that of the results where it is None.
     """
     return prepare_building(config, cache or Path(results).parent / CACHE).source(seed)
 
@@ -223,7 +308,7 @@ def choose_engine(
     """Return what makes the engine, and its workers, or raise an InputError.
 
     name: of the engine.
-    workers: how many runs at a time, as it was asked for.
+    workers: how many runs at a time, by the user's choice.
     address: of a Ray cluster.
     """
     from fedaccord.federation.runs.engines import ENGINES

@@ -1,16 +1,16 @@
-"""The command plan: who gives how much, so that nobody could give less."""
+"""The command plan: how much each agent gives, so that all reach their goals."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord._checks import fill_in
 from fedaccord.cli.app import (
+    Wording,
     app,
     check_destination,
     check_folder,
@@ -21,6 +21,7 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
+from fedaccord.cli.kept import KeptWorths, read_kept
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -31,6 +32,7 @@ from fedaccord.cli.options import (
     Results,
     SheetName,
     Workers,
+    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,
@@ -39,20 +41,27 @@ from fedaccord.cli.options import (
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
+from fedaccord.planning.basis import (
+    Kind,
+    Source,
+    Wanted,
+    read_histograms,
+    read_linear_game,
+    read_pilots,
+)
 from fedaccord.report.terminal import complain, interruptible, progress, show_count
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fedaccord._io.table import Rows
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
+    from fedaccord.planning.kept import KeptPlan
     from fedaccord.planning.result import Plan
-    from fedaccord.report.model import Page
-
-Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
+    from fedaccord.report.model import Mark, Page, Table
 
 # What files that are saved may end in.
 SUFFIXES = {
@@ -65,19 +74,28 @@ Subject = Annotated[
     typer.Argument(
         metavar="FILE",
         help="CONFIG.toml (a federation), PILOT.csv, HISTOGRAMS.csv or GAME.json. Default: the "
-        "federation of handwritten digits.",
+        "built-in handwritten-digits federation.",
     ),
 ]
 Goals = Annotated[
     list[str] | None,
-    typer.Option(metavar="X|NAME=X", help="The accuracy wanted, by all or by one; may repeat."),
+    typer.Option(
+        metavar="X|NAME=X",
+        help="Accuracy that all agents want, or one by name. Repeatable.",
+    ),
 ]
 Needs = Annotated[
     list[str] | None,
-    typer.Option(metavar="N|NAME=N", help="For histograms: samples needed alone; may repeat."),
+    typer.Option(
+        metavar="N|NAME=N", help="For histograms: samples an agent needs alone. Repeatable."
+    ),
 ]
 Probability = Annotated[
-    float, typer.Option(metavar="P", help="That all reach their goals in one run.")
+    float,
+    typer.Option(
+        metavar="P",
+        help="Probability that all agents reach their goals.",
+    ),
 ]
 Judgement = Annotated[
     str,
@@ -87,132 +105,44 @@ Judgement = Annotated[
     ),
 ]
 Preference = Annotated[
-    str, typer.Option(help="total: the cheapest equilibrium. firm: where a cut is felt most.")
+    str,
+    typer.Option(help="total: the cheapest stable plan. firm: defectors lose most."),
 ]
 HistogramsFile = Annotated[
     str | None,
-    typer.Option(metavar="HISTOGRAMS.csv", help="Beside pilots, for what those leave open."),
+    typer.Option(metavar="HISTOGRAMS.csv", help="Label counts that fill gaps in the pilots."),
 ]
 AlgorithmName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Of a federation: what trains. Default: its first."),
+    typer.Option(metavar="NAME", help="For a federation: its algorithm. Default: its first."),
 ]
 Budget = Annotated[
-    int | None, typer.Option(metavar="N", help="Of a federation: how many pilots to train.")
+    int | None, typer.Option(metavar="N", help="For a federation: the number of pilots to train.")
 ]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="The most time for each solver.")]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="Time limit for each solver.")]
 Save = Annotated[
     str | None,
     typer.Option(metavar="PLAN.(json|csv|xlsx)", help="Write the plan for check, train and audit."),
 ]
 SaveGame = Annotated[
-    str | None, typer.Option(metavar="GAME.json", help="Write the game that was planned for.")
+    str | None, typer.Option(metavar="GAME.json", help="Write the game of the plan.")
 ]
 SavePilots = Annotated[
     str | None, typer.Option(metavar="PILOT.csv", help="Write the table of pilots.")
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Of pilots and resamples.")]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Numbers asked for on the command line: one for all, some by name, or both.
-
-    everyone: for all who are not named; None where only names were given.
-    named: by name.
-    """
-
-    everyone: float | None
-    named: Mapping[str, float]
-
-    @classmethod
-    def read(cls, given: Sequence[str] | None, option: str) -> Wanted | None:
-        """Read X, or NAME=X as often as there are names; None where nothing was given.
-
-        given: the texts.
-        option: that they were given with, for messages.
-        """
-        if not given:
-            return None
-        everyone: float | None = None
-        named: dict[str, float] = {}
-        for text in given:
-            name, sign, value = (part.strip() for part in text.rpartition("="))
-            number = _read_number(value if name or not sign else "", text, option)
-            if not sign and everyone is not None:
-                raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
-            if sign and name in named:
-                raise InputError(f"{option} names {name} twice; give it once")
-            if sign:
-                named[name] = number
-            else:
-                everyone = number
-        return cls(everyone, named)
-
-    def among(self, agents: Sequence[str], otherwise: Sequence[float]) -> list[float]:
-        """Return a number for each of some agents.
-
-        agents: their names.
-        otherwise: what each has where nothing was asked for it.
-        """
-        usual = otherwise if self.everyone is None else [self.everyone] * len(agents)
-        return list(fill_in(self.named, agents, usual, "the agents").tolist())
-
-
-def _read_number(value: str, text: str, option: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=0.8')
-    return number
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file to plan from, read at most once: it may be a pipe.
-
-    kind: what it is.
-    path: where it is; None for the built-in federation.
-    rows: of a table of pilots or histograms.
-    """
-
-    kind: Kind
-    path: str | None
-    rows: Rows | None = None
-
-    @classmethod
-    def read(cls, path: str | None, sheet: str | None = None) -> Source:
-        """Read a file and find what it is; the built-in federation where there is none."""
-        if sheet is not None and (path is None or path.endswith((".toml", ".json"))):
-            raise InputError("--sheet names a sheet of a workbook, an .xlsx file; leave it out")
-        if path is None or path.endswith(".toml"):
-            return cls("config", path)
-        if path.endswith(".json"):
-            return cls("game", path)
-        from fedaccord._io.table import HISTOGRAMS, PILOTS, PROPOSAL, read_rows
-
-        rows = read_rows(path, sheet=sheet)
-        if rows.kind is PILOTS:
-            return cls("pilots", path, rows)
-        if rows.kind is HISTOGRAMS:
-            return cls("histograms", path, rows)
-        if rows.kind is PROPOSAL:
-            raise InputError(
-                f"{path} is {PROPOSAL.title}, and plans are made from pilots or label histograms: "
-                f"{PROPOSAL.use.format(path=path)}"
-            )
-        raise InputError(
-            f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
-            "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
-            ".toml, a game in .json"
-        )
+WithReserve = Annotated[
+    bool,
+    typer.Option(
+        "--reserve",
+        help="Also plan reserves: samples that agents keep ready in case another does not deliver.",
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
 
 
 @dataclass(frozen=True)
 class Training:
-    """How pilots of a federation are to be made, as it was asked for.
+    """How to make pilots of a federation, by the user's options.
 
     algorithm: its name; the config's first where left out.
     budget: how many pilots.
@@ -242,7 +172,9 @@ class Training:
 
 
 @app.command()
+@add_wording
 def plan(
+    wording: Wording,
     subject: Subject = None,
     goal: Goals = None,
     probability: Probability = 0.95,
@@ -251,6 +183,8 @@ def plan(
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
     need: Needs = None,
+    kept_worth: KeptWorths = None,
+    reserve: WithReserve = False,
     algorithm: AlgorithmName = None,
     budget: Budget = None,
     time_limit: TimeLimit = 60.0,
@@ -266,15 +200,15 @@ def plan(
     as_json: AsJson = False,
     report: ReportFile = None,
 ) -> int:
-    """Plan who gives how much, so that nobody could give less and all reach their goals.
+    """Plan how much each agent gives, so that all agents reach their goals and none gives too much.
 
-    FILE is a CONFIG.toml (a federation; by default that of handwritten digits), a PILOT.csv, a
-    HISTOGRAMS.csv or a GAME.json. Of a federation it first trains pilots, and keeps every finished
-    one: the same command goes on where it was stopped. Exits 0 with a plan that has the
-    probability asked for, 1 when there is none: a goal is out of reach, or the probability is.
+    FILE is a CONFIG.toml (a federation; default: the built-in handwritten-digits federation), a
+    PILOT.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first trains pilots.
+    Every finished pilot is stored, so the same command continues after an interruption. Exits 1 if
+    no plan reaches the requested probability.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
-    _check_wanted(probability, judged, prefer, time_limit)
+    check_wanted(probability, judged, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
@@ -300,36 +234,76 @@ def plan(
             time_limit=time_limit,
             assumed=assumed,
         )
+    found = found.with_reserve() if reserve else found
+    kept = _plan_for_kept_data(found, kept_worth, time_limit)
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
-    return _show(found, files, report=report, as_json=as_json)
+    return _show(found, kept, files, wording, report=report, as_json=as_json)
 
 
-def _show(found: Plan, files: list[tuple[str, str]], *, report: str | None, as_json: bool) -> int:
-    """Write the plan's page where one was asked for, print the plan, return the exit code."""
+def _plan_for_kept_data(
+    found: Plan, kept_worth: Sequence[str] | None, time_limit: float
+) -> KeptPlan | None:
+    """Return the plan for agents that keep what they withhold, if the user wants it."""
+    if not kept_worth:
+        return None
+    from fedaccord.planning.kept import plan_for_kept_data
+
+    kept = read_kept(found.game, kept_worth)
+    with progress("planning for kept data"), interruptible():
+        return plan_for_kept_data(found, kept.worth, kept.holdings, time_limit=time_limit)
+
+
+def _show(
+    found: Plan,
+    kept: KeptPlan | None,
+    files: list[tuple[str, str]],
+    wording: Wording,
+    *,
+    report: str | None,
+    as_json: bool,
+) -> int:
+    """Write the plan's page if the user wants one, print the plan, return the exit code."""
     from fedaccord.report.plan import show_plan
 
     def make_page() -> Page:
         from fedaccord.report.plan_page import plan_page
 
-        return plan_page(found, command=command_line(), files=files)
+        page = plan_page(found, command=command_line(), files=files)
+        if kept is None:
+            return page
+        from fedaccord.report.kept import make_kept_section
+
+        return replace(page, sections=(*page.sections, make_kept_section(kept)))
 
     return present(
-        record=found.to_dict,
-        parts=lambda: show_plan(found),
+        record=lambda: {**found.to_dict(), **({} if kept is None else {"kept": kept.to_dict()})},
+        parts=lambda: (*show_plan(found), *_show_kept(kept)),
         page=make_page,
         report=report,
         as_json=as_json,
+        wording=wording,
+        names=found.game.agents,
         success=found.outcome.key == "planned",
     )
 
 
-def _check_wanted(probability: float, judged: str, prefer: str, time_limit: float) -> None:
-    """Refuse what no plan can be asked for before any pilot is trained for it."""
+def _show_kept(kept: KeptPlan | None) -> Iterable[str | Mark | Table]:
+    if kept is None:
+        return ()
+    from fedaccord.report.kept import show_kept_plan
+
+    return show_kept_plan(kept)
+
+
+def check_wanted(
+    probability: float, judged: str, prefer: str = "total", time_limit: float = 60.0
+) -> None:
+    """Refuse options that no plan can have before any pilot is trained."""
     if not 0 < probability < 1:
         raise InputError(
-            f"--probability must be above 0 and below 1, as 0.95; got {probability:g}: no number "
-            "of samples makes anything certain"
+            f"--probability must be above 0 and below 1, such as 0.95; got {probability:g}: no "
+            "number of samples makes a goal certain"
         )
     if judged not in ("true", "measured"):
         raise InputError(f'--judged must be "true" or "measured"; got {judged!r}')
@@ -365,20 +339,20 @@ def _check_fit(
     if kind != "config" and (stray := training.find_stray()):
         raise InputError(f"{stray} is for a federation, a CONFIG.toml; leave it out")
     if kind != "histograms" and needs is not None:
-        raise InputError("--need is for label histograms; pilots tell what is needed: leave it out")
+        raise InputError("--need is for label histograms; pilots measure the needs: leave it out")
     if kind == "histograms" and goals is not None:
         raise InputError(
-            "label histograms say nothing of accuracies: give --need, how many samples each would "
-            "need alone, or a table of pilots with --histograms"
+            "label histograms have no accuracies: give --need, the samples that each agent needs "
+            "alone, or a table of pilots with --histograms"
         )
     if kind not in ("config", "pilots") and histograms is not None:
-        raise InputError("--histograms goes with pilots; here it would be the FILE itself")
+        raise InputError("--histograms goes with a table of pilots; leave it out")
     if kind not in ("config", "pilots") and save_pilots is not None:
         raise InputError("--save-pilots has nothing to write: there are no pilots")
 
 
 def _choose_seed(source: Source, seed: int | None) -> int:
-    """Return the seed that was asked for, or the config's, or 0."""
+    """Return the user's seed, or the config's, or 0."""
     if source.kind == "config":
         chosen: int = override(read_config(source.path).audit, seed=seed).seed
         return chosen
@@ -398,7 +372,7 @@ def _find_basis(
     training: Training,
     seed: int,
 ) -> tuple[Measurement | LinearGame, tuple[str, ...]]:
-    """Return what there is to plan from, and sentences on what was assumed."""
+    """Return what to plan from, and sentences on what was assumed."""
     prior = None
     if histograms is not None:
         from fedaccord.measurement.histograms import Histograms
@@ -406,77 +380,30 @@ def _find_basis(
         prior = Histograms.load(histograms)
         complain_of(prior.notes)
     if source.rows is not None and source.kind == "histograms":
-        return _read_histograms(source.rows, needs)
+        return read_histograms(source.rows, needs, note=complain_of)
     if source.rows is not None:
-        return _fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
+        return fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
     if source.kind == "game" and source.path is not None:
-        return _read_game(source.path, goals), ()
+        return read_linear_game(source.path, goals), ()
     return _train_pilots(source.path, goals, training=training, prior=prior, seed=seed), ()
 
 
-def _fit_pilots(
+def fit_pilots(
     rows: Rows, goals: Wanted | None, *, prior: Histograms | None, seed: int
 ) -> Measurement:
-    """Fit curves to a table of pilots.
+    """Fit curves to a table of pilots, showing that it takes a while.
 
     rows: of the table.
     goals: in place of the table's own.
-    prior: label histograms beside it.
+    prior: label histograms, if there are any.
     seed: of the resamples.
     """
     from fedaccord.measurement.fit import fit_curves
-    from fedaccord.measurement.pilots import PilotTable
 
-    table = PilotTable.from_rows(rows)
-    complain_of(table.notes)
-    if goals is not None:
-        table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
-    for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
-        if math.isnan(goal):
-            raise InputError(
-                f"{name} has no goal: add --goal 0.8, or --goal NAME=0.8, or a column goal"
-            )
+    table = read_pilots(rows, goals, note=complain_of)
     hints = None if prior is None else prior.hints_for(table.agents)
     with progress("fitting learning curves"):
         return fit_curves(table, seed=seed, prior=hints)
-
-
-def _read_histograms(rows: Rows, needs: Wanted | None) -> tuple[LinearGame, tuple[str, ...]]:
-    """Make the game that label histograms say, with sentences on what is assumed.
-
-    rows: of the histograms.
-    needs: how many samples each would need alone, in place of the file's.
-    """
-    from fedaccord.measurement.histograms import Histograms
-
-    found = Histograms.from_rows(rows)
-    complain_of(found.notes)
-    asked = None if needs is None else needs.among(found.agents, found.needs.tolist())
-    return found.planning_game(asked)
-
-
-def _read_game(path: str, goals: Wanted | None) -> LinearGame:
-    """Read a linear or a measured game.
-
-    path: of the game.
-    goals: in place of the game's own.
-    """
-    from fedaccord.games.files import read_game
-    from fedaccord.games.linear import LinearGame
-    from fedaccord.games.measured import MeasuredGame
-
-    game = read_game(path)
-    if not isinstance(game, LinearGame):
-        raise InputError(
-            f"{path} is a {game.model} game, and plans are made of linear and measured ones: "
-            "'fedaccord solve' solves it"
-        )
-    if goals is None:
-        return game
-    if not isinstance(game, MeasuredGame):
-        raise InputError("--goal is for accuracies, and this game knows of none; leave it out")
-    names = [game.name(i) for i in range(game.size)]
-    return game.replace(goals=goals.among(names, game.goals.tolist()))
 
 
 def _train_pilots(
@@ -492,7 +419,7 @@ def _train_pilots(
     path: of the config; None for the built-in one.
     goals: in place of the config's own.
     training: how pilots are made.
-    prior: label histograms beside it.
+    prior: label histograms, if there are any.
     seed: of deals, pilots and resamples.
     """
     config = read_config(path)
@@ -532,16 +459,25 @@ def _train_pilots(
 
 
 def _save(plan: Plan, saved: dict[str, str | None]) -> None:
-    """Write what was asked for, and say what there is not to write."""
+    """Write the files that the user wants, and print what cannot be written."""
     if (path := saved["--save-pilots"]) is not None and plan.measurement is not None:
         plan.measurement.table.save(path)
     if (path := saved["--save-game"]) is not None:
-        from fedaccord.games.files import write_game
-
-        # Over whole numbers, so that `check` finds of the plan what it is.
-        write_game(plan.game.replace(strategies="integer") if plan.whole else plan.game, path)
+        plan.save_game(path)
     if (path := saved["--save"]) is not None:
         if plan.contributions is None:
-            complain(f"there is no plan, so nothing was saved to {path}")
+            complain(f"there is no plan, so {path} was not written")
+        elif plan.outcome.key != "planned":
+            complain(_explain_unsaved(plan, path))
         else:
             plan.save(path)
+
+
+def _explain_unsaved(plan: Plan, path: str) -> str:
+    """Say why a plan that misses the requested probability was not written, and how to get it."""
+    from fedaccord.planning.sentences import write_requested
+
+    asked = write_requested(plan)
+    said = f"the plan misses the requested probability of {asked}, so {path} was not written"
+    had = 0.0 if plan.everyone is None else math.floor(100 * plan.everyone.value) / 100
+    return f"{said}; ask for --probability {had:g} to save it anyway" if had > 0 else said

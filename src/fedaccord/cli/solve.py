@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedaccord.cli.app import (
+    Wording,
     app,
     check_destination,
     check_report,
@@ -17,21 +18,28 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
-from fedaccord.cli.options import AsJson, GameFile, ReportFile
+from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
+from fedaccord.cli.options import AsJson, GameFile, ReportFile, add_wording
 from fedaccord.errors import InputError
+from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fedaccord.report.model import Page
+    from fedaccord.equilibria.result import Solution, SolvedGame
+    from fedaccord.games.base import Game
+    from fedaccord.games.kept import KeptData
+    from fedaccord.report.model import Page, Table
 
 
 CONCEPTS = ("optimal", "stable", "envy-free")
 
 
 @app.command()
+@add_wording
 def solve(
+    wording: Wording,
     game_file: GameFile,
     concept: Annotated[
         list[str] | None,
@@ -49,6 +57,8 @@ def solve(
             help="Save the stable plan (or the only plan) as a table for 'check'.",
         ),
     ] = None,
+    kept_worth: KeptWorths = None,
+    holdings: Holdings = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
@@ -60,42 +70,126 @@ def solve(
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.solve import solve_all
     from fedaccord.games.files import read_game
-    from fedaccord.report.games import show_solutions
 
     concepts = _read_concepts(concept)
     check_time_limit(time_limit)
-    if save is not None:
-        if "stable" not in concepts and len(concepts) > 1:
-            raise InputError("--save writes one plan; give one --concept, or include stable")
-        check_destination(save, (".json", ".csv", ".xlsx"), keep=game_file, what="allocation")
-    check_report(report, keep=game_file)
+    _check_files(save, concepts, game_file, report)
     with progress(f"reading {game_file}"):
         game = read_game(game_file)
     files = describe_files(report, {"Game file": game_file})
+    kept = None
+    if kept_worth or holdings:
+        game, kept = _keep_data(game, kept_worth, holdings)
+        files += describe_option(game, kept)
     stage = partial(_show_stage, time_limit)
     found = solve_all(game, concepts=concepts, time_limit=time_limit, stage=stage)
+    shown = _Shown(found) if kept is None else _KeptShown(found, kept, time_limit)
     main = found.solutions[found.main_concept]
     missing = save is not None and main.contributions is None
     if save is not None and not missing:
         main.allocation.save(save)
-
-    def make_page() -> Page:
-        from fedaccord.report.games_page import solve_page
-
-        results = found.solutions, found.checks, found.prices
-        return solve_page(game, *results, command=command_line(), files=files)
-
     code = present(
-        record=found.to_dict,
-        parts=lambda: show_solutions(found),
-        page=make_page,
+        record=shown.make_record,
+        parts=shown.make_parts,
+        page=partial(shown.make_page, files),
         report=report,
         as_json=as_json,
+        wording=wording,
+        names=game.agents,
         success=not missing and all(map(found.is_answered, concepts)),
     )
     if missing:
         complain(f"no {main.concept} plan exists or was found, so nothing was saved to {save}")
     return code
+
+
+def _keep_data(
+    game: Game, kept_worth: Sequence[str] | None, holdings: Sequence[str] | None
+) -> tuple[Game, KeptData]:
+    """Return the game of agents that keep what they withhold, and what they keep."""
+    from fedaccord.games.kept import keep_data
+
+    kept = read_kept(game, kept_worth, holdings)
+    return keep_data(game, kept.worth, kept.holdings), kept
+
+
+def _check_files(
+    save: str | None, concepts: tuple[str, ...], game_file: str, report: str | None
+) -> None:
+    """Refuse files that cannot be written before any time goes into their content."""
+    if save is not None:
+        if "stable" not in concepts and len(concepts) > 1:
+            raise InputError("--save writes one plan; give one --concept, or include stable")
+        check_destination(save, (".json", ".csv", ".xlsx"), keep=game_file, what="allocation")
+    check_report(report, keep=game_file)
+
+
+class _Shown:
+    """What is shown of the plans of a game.
+
+    found: the plans.
+    """
+
+    def __init__(self, found: SolvedGame) -> None:
+        self.found = found
+
+    def make_record(self) -> dict[str, Any]:
+        return self.found.to_dict()
+
+    def make_parts(self) -> Iterator[str | Mark | Table]:
+        from fedaccord.report.games import show_solutions
+
+        yield from show_solutions(self.found)
+
+    def make_page(self, files: list[tuple[str, str]]) -> Page:
+        from fedaccord.report.games_page import solve_page
+
+        found = self.found
+        results = found.solutions, found.checks, found.prices
+        return solve_page(found.game, *results, command=command_line(), files=files)
+
+
+class _KeptShown(_Shown):
+    """The same of agents that keep the samples they withhold.
+
+    kept: what they keep.
+    time_limit: seconds for the plan of the others, where the keepers leave none.
+    """
+
+    def __init__(self, found: SolvedGame, kept: KeptData, time_limit: float) -> None:
+        super().__init__(found)
+        self.kept = kept
+        self.rest = _solve_rest(found, kept, time_limit)
+
+    def make_record(self) -> dict[str, Any]:
+        from fedaccord.report.kept import kept_record
+
+        return {
+            **super().make_record(),
+            "kept": kept_record(self.found.game, self.kept, self.rest),
+        }
+
+    def make_parts(self) -> Iterator[str | Mark | Table]:
+        from fedaccord.report.kept import NEEDS, describe_kept, describe_rest
+
+        game = self.found.game
+        yield NEEDS
+        yield from (Mark(said, "unsure") for said in describe_kept(game, self.kept))
+        yield from super().make_parts()
+        if self.rest is not None:
+            yield from describe_rest(game, self.kept, self.rest)
+
+
+def _solve_rest(found: SolvedGame, kept: KeptData, time_limit: float) -> Solution | None:
+    """Solve without the requirements of agents that share nothing, where they leave no plan."""
+    from fedaccord.equilibria.solve import solve_stable
+    from fedaccord.games.kept import ignore_goals
+
+    stable = found.solutions.get("stable")
+    if stable is None or stable.contributions is not None or not len(kept.keepers):
+        return None
+    with progress(f"finding the stable plan of the others (at most {time_limit:g} s)"):
+        return solve_stable(ignore_goals(found.game, kept.keepers), time_limit=time_limit)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import typer
 from fedaccord._checks import check_whole
 from fedaccord.cli.app import (
     Interrupted,
+    Wording,
     app,
     check_destination,
     check_folder,
@@ -24,6 +25,7 @@ from fedaccord.cli.options import (
     CacheFolder,
     ConfigFile,
     ReportFile,
+    add_wording,
     choose_algorithms,
     prepare_building,
     read_config,
@@ -33,12 +35,15 @@ from fedaccord.federation.config.sections import override
 from fedaccord.report.terminal import progress, show_count
 
 if TYPE_CHECKING:
+    from fedaccord.allocation import Allocation
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.config.sections import DifficultySettings
 
 
 @app.command()
+@add_wording
 def train(
+    wording: Wording,
     config_file: ConfigFile = None,
     algorithm: Annotated[
         str | None,
@@ -69,19 +74,16 @@ def train(
 
     Exits 0 when all agents reach their goals at the last evaluation, 1 otherwise.
     """
-    from fedaccord.allocation import Allocation
-
     config = read_config(config_file)
     chosen = choose_algorithms(config, None if algorithm is None else [algorithm], path=config_file)
     name, settings = next(iter(chosen.items()))
     start = override(config.audit, seed=seed).seed
     check_whole("--trial", trial, least=0)
-    brought = None if contributions is None else Allocation.load(contributions)
-    complain_of(() if brought is None else brought.notes)
+    brought = None if contributions is None else _load_contributions(contributions)
     if save is not None:
         check_destination(save, (".csv",), keep=contributions, what="history")
     check_report(report, keep=config_file)
-    federation = prepare_building(config, cache or CACHE).source(start).deal(trial)
+    source = prepare_building(config, cache or CACHE).source(start)
 
     from fedaccord.federation.training.loop import train as run
     from fedaccord.federation.training.rng import derive_seed
@@ -89,7 +91,7 @@ def train(
     with progress(f"training {settings.rounds:,} rounds of {name}"):
         # The seed that an audit has for this trial, so that a run of one can be looked at.
         own = derive_seed(start, "trial", trial)
-        history = run(federation, settings, contributions=brought, seed=own)
+        history = run(source.deal(trial), settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
     from fedaccord.report import training as pages
@@ -100,12 +102,25 @@ def train(
         page=lambda: pages.train_page(history, name, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
+        names=source.names,
         success=bool(history.satisfied.all()),
     )
 
 
+def _load_contributions(path: str) -> Allocation:
+    """Read what each agent contributes, and pass on what the reader noticed."""
+    from fedaccord.allocation import Allocation
+
+    brought = Allocation.load(path)
+    complain_of(brought.notes)
+    return brought
+
+
 @app.command()
+@add_wording
 def difficulty(
+    wording: Wording,
     config_file: ConfigFile = None,
     method: Annotated[
         str | None,
@@ -156,11 +171,12 @@ def difficulty(
         page=lambda: _pages().difficulty_page(scores, bands, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
     )
 
 
 def _choose_method(config: Config, method: str | None, trials: int | None) -> DifficultySettings:
-    """Return the config's settings, or a method's defaults where another method is asked for."""
+    """Return the config's settings, or a method's defaults if the user chose another method."""
     if trials is not None and method is None:
         method = "trials"
     settings = dataclasses.replace(config.difficulty, scores=None)
@@ -171,7 +187,9 @@ def _choose_method(config: Config, method: str | None, trials: int | None) -> Di
 
 
 @app.command()
+@add_wording
 def pretrain(
+    wording: Wording,
     config_file: ConfigFile = None,
     save: Annotated[
         str | None, typer.Option(metavar="WEIGHTS.npz", help="Write the weights to this file.")
@@ -201,11 +219,14 @@ def pretrain(
         page=lambda: _pages().pretrain_page(weights, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
     )
 
 
 @app.command()
+@add_wording
 def search(
+    wording: Wording,
     config_file: ConfigFile = None,
     draws: Annotated[int, typer.Option(metavar="N", help="Number of random choices to try.")] = 40,
     epochs: Annotated[
@@ -253,6 +274,7 @@ def search(
         page=lambda: _pages().search_page(found, seed=seed, command=command_line()),
         report=report,
         as_json=as_json,
+        wording=wording,
     )
 
 

@@ -1,0 +1,191 @@
+"""The command pilots: which pilots to run first, and which next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord.cli.app import (
+    Wording,
+    app,
+    check_destination,
+    complain_of,
+    present,
+)
+from fedaccord.cli.options import AsJson, SheetName, add_wording
+from fedaccord.cli.plan import (
+    Goals,
+    HistogramsFile,
+    Judgement,
+    Probability,
+    check_wanted,
+    fit_pilots,
+)
+from fedaccord.errors import InputError
+from fedaccord.planning.basis import Wanted
+from fedaccord.report.terminal import complain, emit_text, interruptible, progress
+
+if TYPE_CHECKING:
+    from fedaccord._io.table import Rows
+    from fedaccord.measurement.histograms import Histograms
+    from fedaccord.measurement.to_run import PilotList
+    from fedaccord.planning.next_pilots import NextPilots
+
+Subject = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAMES",
+        help="HISTOGRAMS.csv, a table agent,limit, or City=1200,Rural=800 (name=samples it has). "
+        "For the next pilots: PILOT.csv.",
+    ),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Number of first pilots. Default: 2 k + 5 for k agents."),
+]
+Next = Annotated[
+    int | None,
+    typer.Option(
+        "--next", metavar="N", help="Of PILOT.csv: number of next pilots. Default: 2 k + 5."
+    ),
+]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PILOT.(csv|xlsx)",
+        help="Write the table to fill in to this file. Default: CSV on standard output.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the fit, for next pilots.")]
+
+
+@app.command()
+@add_wording
+def pilots(
+    wording: Wording,
+    subject: Subject,
+    budget: Budget = None,
+    more: Next = None,
+    goal: Goals = None,
+    probability: Probability = 0.95,
+    judged: Judgement = "true",
+    histograms: HistogramsFile = None,
+    sheet: SheetName = None,
+    seed: Seed = 0,
+    save: Save = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write the list of pilots to run as a table to fill in, which 'fedaccord plan' then takes.
+
+    A pilot is a trial training with chosen contributions. Before any pilot, give the agents and
+    how many samples each has. After the first pilots, give PILOT.csv: the command then writes the
+    next pilots, those expected to narrow the plan most, as rows to append to that table.
+    """
+    if save is not None:
+        for read in (subject, histograms):
+            check_destination(save, (".csv", ".xlsx"), keep=read)
+    check_wanted(probability, judged)
+    rows = _read_file(subject, sheet)
+    if rows is None or not _is_pilots(rows):
+        _refuse_strays(more, goal, histograms)
+        chosen = _choose_first(subject, rows, budget)
+        return _show(chosen, None, wording, save=save, as_json=as_json)
+    if budget is not None:
+        raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
+    goals = Wanted.read(goal, "--goal")
+    measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
+
+    from fedaccord.measurement.design import check_budget, whole_design
+    from fedaccord.planning.next_pilots import choose_next_pilots, list_next_pilots
+    from fedaccord.planning.plan import make_plan
+
+    wanted = check_budget(whole_design(measured.table.size) if more is None else more)
+    with progress("choosing pilots"), interruptible():
+        plan = make_plan(
+            measured,
+            probability=probability,
+            judged=judged,  # type: ignore[arg-type]
+            seed=seed,
+        )
+        found = choose_next_pilots(plan, wanted)
+    return _show(list_next_pilots(found, rows), found, wording, save=save, as_json=as_json)
+
+
+def _read_file(subject: str, sheet: str | None) -> Rows | None:
+    """Return the rows of a file; None where agents are named on the command line."""
+    if "=" in subject and not Path(subject).exists():
+        if sheet is not None:
+            raise InputError("--sheet names a sheet of a workbook, an .xlsx file; leave it out")
+        return None
+    if not Path(subject).exists() and not Path(subject).suffix:
+        raise InputError(
+            f'there is no file "{subject}"; agents are named with how many samples each has, as '
+            "City=1200,Rural=800"
+        )
+    from fedaccord._io.table import read_rows
+
+    return read_rows(subject, sheet=sheet)
+
+
+def _is_pilots(rows: Rows) -> bool:
+    from fedaccord._io.kinds import PILOTS
+
+    return rows.kind is PILOTS
+
+
+def _read_histograms(path: str | None) -> Histograms | None:
+    if path is None:
+        return None
+    from fedaccord.measurement.histograms import Histograms
+
+    found = Histograms.load(path)
+    complain_of(found.notes)
+    return found
+
+
+def _refuse_strays(more: int | None, goal: list[str] | None, histograms: str | None) -> None:
+    """Refuse options that mean something for the next pilots only."""
+    given = {"--next": more, "--goal": goal, "--histograms": histograms}
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{option} is for the next pilots, after a PILOT.csv; leave it out, and use "
+                "--budget for the number of first pilots"
+            )
+
+
+def _choose_first(subject: str, rows: Rows | None, budget: int | None) -> PilotList:
+    from fedaccord.measurement.to_run import Members, PilotList
+
+    members = Members.from_text(subject) if rows is None else Members.from_rows(rows)
+    complain_of(members.notes)
+    return PilotList.first(members, budget)
+
+
+def _show(
+    chosen: PilotList,
+    found: NextPilots | None,
+    wording: Wording,
+    *,
+    save: str | None,
+    as_json: bool,
+) -> int:
+    """Write the table to fill in, and say how to run the pilots."""
+    from fedaccord.report.pilots import list_instructions, show_pilots
+
+    if save is not None:
+        chosen.save(save)
+    if save is not None or as_json:
+        return present(
+            record=chosen.to_dict if found is None else found.to_dict,
+            parts=lambda: show_pilots(chosen, found, save or ""),
+            as_json=as_json,
+            wording=wording,
+            names=chosen.members.agents,
+        )
+    emit_text(chosen.to_csv())
+    for sentence in list_instructions(chosen, found):
+        complain(wording.words.rename(sentence, chosen.members.agents))
+    return 0
