@@ -26,14 +26,21 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from scipy.special import ndtr
 
-from fedaccord import LinearGame, PilotTable, fit_curves, make_plan, solve_stable
+from fedaccord import LinearGame, PilotTable, fit_curves, solve_stable
 from fedaccord._checks import Matrix, Vector
 from fedaccord._io.files import replace_file
-from fedaccord.federation.pilots import pilot_design
+from fedaccord.games.chances import Chances
 from fedaccord.games.measured import find_needs
+from fedaccord.measurement.design import pilot_design
 from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.margins import Aim, MarginSearch
 from fedaccord.planning.probabilities import spread, spread_of
-from fedaccord.planning.selection import follow_equilibria
+from fedaccord.planning.selection import (
+    MOST_AGENTS,
+    continue_equilibria,
+    find_equilibria,
+    follow_equilibria,
+)
 
 HERE = Path(__file__).parent
 REPETITIONS = 200
@@ -161,7 +168,7 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
         "need_error": _number(np.median(np.abs(needs / truth.needs - 1))),
         "needs": _share(truth.needs, spread(needs, found.needs())),
     }
-    row.update(keep_promise(truth, found, seed))
+    row.update(keep_promise(truth, found))
     plan = None if found.unreachable else solve_stable(found.game)
     if known.contributions is None or plan is None or plan.contributions is None:
         return {**row, "known": known.contributions is not None, "error": None}
@@ -190,12 +197,28 @@ def repetition(cell: Cell, seed: int, *, resamples: int = 200) -> dict[str, Any]
     }
 
 
-def keep_promise(truth: Truth, found: Measurement, seed: int) -> dict[str, float | None]:
+def keep_promise(truth: Truth, found: Measurement) -> dict[str, float | None]:
     """Compare the probability that a plan promises with the true one; null without a plan."""
-    plan = make_plan(found, probability=PROMISED, seed=seed)
-    if plan.contributions is None or plan.everyone is None:
+    aim = None if found.unreachable else find_aim(found)
+    if aim is None:
         return {"promised": None, "kept": None}
-    return {"promised": plan.everyone.value, "kept": truth.everyone(plan.contributions)}
+    return {"promised": aim.everyone, "kept": truth.everyone(aim.contributions)}
+
+
+def find_aim(found: Measurement) -> Aim | None:
+    """Choose the margin of a plan as the planner does, without prices and comparisons."""
+    chances = Chances.of(found)
+    start = find_equilibria(found.game)
+
+    def aim_at(z: float, game: LinearGame) -> Aim | None:
+        few = game.size <= MOST_AGENTS
+        plans = find_equilibria(game) if few else continue_equilibria(game, start.contributions)
+        if plans is None or not len(plans):
+            return None
+        given = np.ceil(plans.contributions[0] - 1e-6)
+        return Aim(z, game, plans, 0, given, float(chances.everyone(given).mean()))
+
+    return MarginSearch(found.game, found.noise(), aim_at).find(PROMISED)
 
 
 def _share(values: Vector, intervals: Any) -> float:
