@@ -1,6 +1,6 @@
-"""Draw how often a random agent that gives less is satisfied all the same, by algorithm.
+"""Draw how often a defector still reaches its goal, by algorithm.
 
-    python docs/figures/defection.py        writes defection.svg beside this file
+    python docs/figures/defection.py        writes defection.svg next to this file
 
 The numbers are those of experiments/digits/results/audit.json, which `fedaccord audit --json`
 printed. Needs matplotlib (pip install '.[report]').

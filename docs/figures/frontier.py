@@ -19,7 +19,7 @@ SOURCE = RESULTS / "blum2021" / "results" / "frontier.json"
 
 def draw(path, source=SOURCE):
     """Draw the figure to a file."""
-    from fedaccord.report.frontier import plot_frontier
+    from fedaccord.report.frontier_figures import plot_frontier
 
     found = Frontier.from_dict(json.loads(source.read_text(encoding="utf-8")))
     save(plot_frontier, found, source, path)
