@@ -1,10 +1,11 @@
-"""Plan, train, audit: four agents that share handwritten digits.
+"""A plan, a defector, what it gets, and what the others get: four agents with handwritten digits.
 
     make demo        writes game.json, plan.csv and report.html next to this file
 
 A few pilots show what each agent's digits are worth to each other agent. A stable plan with a
-margin says how many digits each agent gives. Then the plan is tested, on partitions that no pilot
-has seen: do all agents reach their goals, and what happens if an agent gives less than it pledged?
+margin says how many digits each agent gives, and a reserve what the others hold ready. Training is
+EARNED: only agents that deliver get the next model. Then one agent defects. What does it get, and
+what do the others get? At last the same is done many times, on partitions that no pilot has seen.
 """
 
 import sys
@@ -17,7 +18,9 @@ from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
+from fedaccord.federation.defection.audit import cut
 from fedaccord.federation.training.rng import derive_seed
+from fedaccord.planning.reserve import hold_reserve
 from fedaccord.report.frontier import frontier_page, list_costs, list_goals
 from fedaccord.report.model import Table, joined
 from fedaccord.report.plan_page import plan_page
@@ -27,7 +30,9 @@ from fedaccord.wording import format_number
 from fedaccord.wording import format_percent as percent
 
 HERE = Path(__file__).parent
-NAME = "PLEDGED"
+NAME = "EARNED"
+# What part of its pledge the defector gives.
+LEVEL = 0.25
 INTRODUCTION = (
     "Four agents have {points} handwritten digits each. Of these, {hard} are hard. All want a "
     "network that reads {goal} of their own digits right. How many digits should each agent give?"
@@ -61,21 +66,55 @@ def sheet_of(plan):
     return Sheet(Table("The plan", heads, tuple(rows), footer=(sums,)))
 
 
-def summed_up(plan, found):
+def sheet_of_defection(plan, honest, defecting, defector):
+    """Return a table of what agents reach if all deliver, and if one of them defects."""
+    rows = []
+    for i, name in enumerate(honest.clients):
+        gave = format_number(defecting.unique[-1][i])
+        reached = [percent(one.final[i]) for one in (honest, defecting)]
+        said = "defects" if i == defector else ""
+        rows.append((name, percent(honest.requirements[i]), reached[0], gave, reached[1], said))
+    heads = ("agent", "goal", "all deliver", "gave then", "one defects", "")
+    return Sheet(Table("One run", heads, tuple(rows)))
+
+
+def tell_defection(plan, honest, defecting, defector):
+    """Return what the defector and the others got in one run, in a sentence each."""
+    name = honest.clients[defector]
+    goals = [("reached", "missed")[not ok] for ok in defecting.satisfied]
+    others = [word for i, word in enumerate(goals) if i != defector]
+    reserve = int(defecting.unique[-1].sum() - defecting.contributions.sum())
+    return (
+        f"{name} gave {percent(LEVEL)} of its pledge. The server sent it no further model, and it "
+        f"{goals[defector]} its goal. The others drew {reserve} digits of their reserve, and "
+        f"{others.count('reached')} of {len(others)} reached theirs."
+    )
+
+
+def summed_up(plan, found, name=NAME):
     """Return a verdict: what the plan asked, and what came of it."""
-    kept = found.contender(NAME)
+    kept = found.contender(name)
     level = found.goals.level
-    cut, others = kept.defector("P2", level, contributors=True), kept.others("P2", level)
+    less, others = kept.defector("P2", level, contributors=True), kept.others("P2", level)
     free = found.contender(found.baseline).defector("P2", level)
     share, _ = found.share(kept)
-    return (
+    said = [
         f"{plan.contributions.sum():,.0f} digits are enough, {percent(share)} of what "
         f"{found.baseline} takes: all agents reached their goals in "
-        f"{percent(kept.all_satisfied.p)} of runs. An agent that gave {percent(level)} of its "
-        f"pledge reached its goal in {percent(cut.p)} of runs, and all the others reached theirs "
-        f"in {percent(others.p)}. Without a plan or pledges, such an agent reached its goal in "
-        f"{percent(free.p)}."
-    )
+        f"{percent(kept.all_satisfied.p)} of runs.",
+        f"An agent that gave {percent(level)} of its pledge reached its goal in {percent(less.p)} "
+        f"of runs, and all the others reached theirs in {percent(others.p)}.",
+        f"Under {found.baseline}, such an agent reached its goal in {percent(free.p)}.",
+    ]
+    if (alone := kept.p2.at(level).kept) is not None:
+        said.append(
+            "If the defector keeps its digits and trains on alone with all of them, it reaches its "
+            f"goal in {percent(alone.contributors.p)}: its own digits are nearly enough."
+            if alone.contributors.p > 0.5
+            else "Training on alone with all of its digits, it reaches its goal in "
+            f"{percent(alone.contributors.p)}."
+        )
+    return " ".join(said)
 
 
 def main(folder=HERE, *, pilots=None, trials=None):
@@ -98,11 +137,19 @@ def main(folder=HERE, *, pilots=None, trials=None):
     write_game(plan.game, folder / "game.json")
     plan.save(folder / "plan.csv")
     emit(sheet_of(plan))
-    emit("3. Training to the plan, on digits that no pilot has seen.")
-    own = {"contributions": plan.allocation, "seed": derive_seed(seed, "trial", 0)}
-    pledged = algorithms[NAME].committed([int(n) for n in plan.contributions])
-    history = train(source.deal(0), pledged, **own)
-    emit("4. The audit: training many times, with one agent giving less than it pledged.")
+    emit(
+        "3. Training to the plan, on digits that no pilot has seen: all deliver, then one defects."
+    )
+    allocation = hold_reserve(plan.game, plan.allocation, cover=algorithms[NAME].cover)
+    asked_of = tuple(int(n) for n in plan.contributions)
+    rule = algorithms[NAME].committed(asked_of).reserving([int(n) for n in allocation.reserve])
+    own, defector = {"seed": derive_seed(seed, "trial", 0)}, int(np.argmax(asked_of))
+    history = train(source.deal(0), rule, contributions=asked_of, **own)
+    less = cut(asked_of, defector, LEVEL)
+    defecting = train(source.deal(0), rule, contributions=less, **own)
+    emit(sheet_of_defection(plan, history, defecting, defector))
+    emit(line(tell_defection(plan, history, defecting, defector)))
+    emit("4. The audit: the same many times, with each agent as the defector in turn.")
     found = compare_algorithms(
         source,
         algorithms,
@@ -110,6 +157,7 @@ def main(folder=HERE, *, pilots=None, trials=None):
         pilots=pilots,
         levels=asked.levels,
         trials=trials or asked.trials,
+        kept_data=asked.kept_data,
         **place,
     )
     pages = {

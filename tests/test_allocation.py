@@ -73,7 +73,7 @@ def test_names_decide_the_order():
     [
         (["a", "a", "b"], "names a twice"),
         (["a", "b", "d"], "no contribution of c"),
-        (["a", "b", "c", "d"], "names d, who is not in the game"),
+        (["a", "b", "c", "d"], "d is not an agent of the game"),
         (["a", "b", "C"], "C is not a member; did you mean c?"),
     ],
 )
@@ -85,11 +85,14 @@ def test_names_that_do_not_match_are_named(agents, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is empty; it must start with a line such as agent,contribution"),
-        ("agent,amount\na,1\n", "no column 'contribution'; .* starts with agent,contribution"),
+        ("", "is empty; save the table again, with its headings and numbers"),
+        (
+            "agent,amount\na,1\n",
+            "no column 'contribution'; its headings are agent, amount; .*: contribution, .*cases,",
+        ),
         (
             "agent,contribution\na,1\nb\n",
-            "line 3 of .* has 1 cells, the first line 2: is the file cut short",
+            "line 3 of .* has 1 cell, the headings 2: fill in the missing cells",
         ),
         ("agent,contribution\na,many\n", 'contribution of a in line 2 of .* reads "many"'),
         (
@@ -99,14 +102,14 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("agent,contribution\na,1.500\n", 'reads "1.500", which can be 1500 or 1.5: write 1500 or'),
         ("agent;contribution\na;1,5\nb;1.5\n", "comma for decimals: write all numbers one way"),
         ("agent,contribution\na,\n", "contribution of a in line 2 of .* is empty: write 0"),
-        ("agent,contribution\na,1\nb,2\na,3\n", "line 4 .* second of a .the first is line 2."),
-        ("agent,contribution\na,1\n A,3\n", "line 3 .* 'A' and line 2 'a': write one name one way"),
+        ("agent,contribution\na,1\nb,2\na,3\n", "line 4 .* repeats a .first in line 2."),
+        ("agent,contribution\na,1\n A,3\n", "line 3 .* 'A' and line 2 'a': use the same spelling"),
         ("agent,contribution\na,1\nb,2\nTotal,4\n", "Total in line 4 .* is 4, .* others is 3"),
         ("pilot,agent,contribution\n1,a,2\n", "table of pilots, .*'fedaccord plan"),
         ("agent,label,count\na,x,2\n", "table of label histograms, .*'fedaccord plan"),
         ('{"model": "linear"}', "is JSON and not a table; a game is taken by 'fedaccord solve'"),
         ("contribution\nx\n", 'the contribution in line 2 of .* reads "x"'),
-        ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* has 3 cells, the first line 2"),
+        ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* has 3 cells, the headings 2"),
         ("agent,contribution\na,-1\n", "the contribution of a is negative"),
         ("contribution\n" + "1" * 200_000, "not CSV"),
     ],
@@ -116,6 +119,31 @@ def test_bad_csv_is_refused_with_a_sentence(tmp_path, text, words):
     path.write_text(text)
     with pytest.raises(InputError, match=words):
         Allocation.load(path)
+
+
+def test_where_only_whole_samples_count_no_fraction_is_offered(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("agent,contribution\na,1.500\n")
+    with pytest.raises(InputError, match=r"which can be 1500 or 1.5: write 1500$"):
+        Allocation.load(path, whole=True)
+    path.write_text("agent,contribution\na,150.5\n")
+    with pytest.raises(InputError, match=r"of a in line 2 of .* is 150.5: write a whole number"):
+        Allocation.load(path, whole=True)
+    assert Allocation.load(path) == Allocation([150.5], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "agent,contribution\na,1\n"),
+        ("a.json", '{"contributions": [1], "agents": ["a"]}'),
+    ],
+)
+def test_the_file_that_lacks_an_agent_is_named(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"{name} has no contribution of b; add one, 0 if it"):
+        Allocation.load(path).ordered_for(("a", "b"))
 
 
 def test_csv_may_have_spaces_blank_lines_and_other_columns(tmp_path):
@@ -161,3 +189,57 @@ def test_bad_json_is_refused_with_a_sentence(tmp_path, text, words):
     path.write_text(text)
     with pytest.raises(InputError, match=words):
         Allocation.load(path)
+
+
+# Reserves.
+
+
+@pytest.mark.parametrize("file", ["a.json", "a.csv"])
+@pytest.mark.parametrize("agents", [None, ["a", "b"]])
+def test_reserves_are_saved_and_loaded(tmp_path, file, agents):
+    allocation = Allocation([3, 4], agents, reserve=[0, 7])
+    allocation.save(tmp_path / file)
+    found = Allocation.load(tmp_path / file)
+    assert found == allocation
+    assert found.reserve.tolist() == [0, 7]
+    assert found != Allocation([3, 4], agents)
+    assert found != Allocation([3, 4], agents, reserve=[0, 6])
+
+
+def test_reserves_are_ordered_with_the_contributions():
+    allocation = Allocation([3, 4], ["a", "b"], reserve=[0, 7])
+    assert allocation.ordered_for(["b", "a"]) == Allocation([4, 3], ["b", "a"], reserve=[7, 0])
+
+
+def test_an_empty_cell_is_no_reserve(tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text("agent,contribution,reserve\na,3,\nb,4,7\n")
+    assert Allocation.load(path).reserve.tolist() == [0, 7]
+
+
+@pytest.mark.parametrize(
+    ("reserve", "words"),
+    [
+        ([1], "2 contributions came with 1 reserves"),
+        ([1, -2], "the reserve of b is negative"),
+        ([1, np.nan], "the reserve of b is not a number"),
+    ],
+)
+def test_bad_reserves_are_refused(reserve, words):
+    with pytest.raises(InputError, match=words):
+        Allocation([1, 2], ["a", "b"], reserve=reserve)
+
+
+@pytest.mark.parametrize("given", ["5", "[true, 1]", "[null, 1]"])
+def test_a_file_with_bad_reserves_is_refused(tmp_path, given):
+    path = tmp_path / "plan.json"
+    path.write_text(f'{{"contributions": [1, 2], "reserve": {given}}}')
+    with pytest.raises(InputError, match='"reserve" in'):
+        Allocation.load(path)
+
+
+def test_whole_contributions_are_written_without_a_decimal_point(tmp_path):
+    path = tmp_path / "plan.csv"
+    Allocation([1200.0, 0.5], ["A", "B"]).save(path)
+    assert path.read_text().splitlines()[1:] == ["A,1200", "B,0.5"]
+    assert Allocation.load(path).contributions.tolist() == [1200.0, 0.5]

@@ -15,12 +15,13 @@ PACKAGE = SOURCE / "fedaccord"
 # What each part of the package may import, beside itself. A part is a folder or a module right
 # under fedaccord; every one needs a rule. This is the order, from below:
 #
-#     errors < foundation < allocation < games < check < equilibria;   games < measurement;
-#     {equilibria, measurement} < planning;   {allocation, measurement} < federation;
+#     errors < foundation < allocation < games < check < {groups, equilibria};
+#     games < measurement;   {equilibria, measurement} < planning;
+#     {allocation, measurement} < federation;
 #     {planning, federation} < frontier < reproduce < report < cli
 FOUNDATION = {"errors", "_checks", "_display", "_io", "_lazy", "_machine", "charts", "wording"}
 GAMES = FOUNDATION | {"allocation", "games"}
-SOLVED = GAMES | {"check", "equilibria"}
+SOLVED = GAMES | {"check", "groups", "equilibria"}
 COMPARED = SOLVED | {"measurement", "planning", "federation", "frontier"}
 MAY_IMPORT = {
     "errors": set(),
@@ -28,7 +29,8 @@ MAY_IMPORT = {
     "allocation": FOUNDATION,
     "games": GAMES,
     "check": GAMES,
-    "equilibria": SOLVED,
+    "groups": GAMES | {"check"},
+    "equilibria": SOLVED - {"groups"},
     "measurement": GAMES,
     "planning": SOLVED | {"measurement"},
     "federation": FOUNDATION | {"allocation", "measurement"},

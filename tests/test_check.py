@@ -295,7 +295,7 @@ def test_minimums_are_no_spare_samples():
     assert (found.feasible, found.stable) == (TRUE, TRUE)
     assert found.spare.tolist() == [0, 0]
     assert found.explain(0) == (
-        "agent 0 gives 2: alone it would need 1; with the others as they are 1 would do, but it "
+        "agent 0 gives 2: alone it would need 1; with the others as they are 1 is enough, but it "
         "must give 2 to take part"
     )
 
@@ -316,7 +316,7 @@ def test_an_agents_number_is_explained_in_a_sentence():
     )
     assert check(game, [300.00001, 300]).explain(0).endswith("with 299 it would fall short")
     assert "falls short" in check(game, [200, 300]).explain(0)
-    assert "300 would do" in check(game, [400, 300]).explain(0)
+    assert "300 is enough" in check(game, [400, 300]).explain(0)
 
 
 def test_numbers_that_differ_read_differently_in_an_explanation():
@@ -347,6 +347,11 @@ def test_explanations_of_those_who_give_nothing():
     idle = LinearGame(np.eye(2), [0, 1])
     assert (
         check(idle, [0, 1]).explain(0) == "agent 0 gives 0: alone it would need 0; it needs nothing"
+    )
+    without = LinearGame([[1, 0], [1, 1]], [1, 1], limits=[np.inf, 0])
+    assert (
+        check(without, [1, 0]).explain(1)
+        == "agent 1 gives 0: it has no samples of its own; the others already supply all it needs"
     )
     assert "rather have the burden of agent 1" in check(
         LinearGame(np.ones((2, 2)), [1, 1]), [1, 0]

@@ -96,9 +96,9 @@ def test_samples_are_counted_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(math.inf, "no end of"), (1234.5, "1,234"), (3.14159, "3.14"), (3.0, "3")]
+    ("value", "said"), [(math.inf, "no end of"), (1234.5, "1,235"), (3.14159, "3"), (-0.2, "0")]
 )
-def test_fitted_samples_have_decimals_only_where_they_are_few(value: float, said: str) -> None:
+def test_fitted_samples_are_whole_a_half_rounded_up(value: float, said: str) -> None:
     assert wording.format_samples(value) == said
 
 
@@ -110,6 +110,8 @@ def test_means_of_counts_drop_a_decimal_of_zero() -> None:
 def test_numbers_of_a_column_share_their_places() -> None:
     assert wording.format_places(-1234.5, 2) == "−1,234.50"
     assert wording.format_places(1e-9, 2) == "1e−09"
+    assert wording.format_places(-0.0, 0) == "0"
+    assert wording.format_places(-0.0, 2) == "0.00"
     assert wording.format_places(math.nan, 2) == "–"
     assert wording.format_places(-math.inf, 2) == "−∞"
 
@@ -200,3 +202,51 @@ def test_durations_grow_from_seconds_to_hours(seconds: float, said: str) -> None
 def test_nothing_takes_no_time_at_all() -> None:
     assert wording.format_duration(0.2, hedge=True) == "less than 1 s"
     assert wording.format_duration(2, hedge=True) == "2 s"
+
+
+# The user's own words.
+
+HOSPITALS = wording.Words("hospital", "image", "", "images")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("an agent gives a sample", "a hospital gives an image"),
+        ("Agents give samples.", "Hospitals give images."),
+        ("An agent's samples", "A hospital's images"),
+        ("2 agents; 1 sample", "2 hospitals; 1 image"),
+        ("agent 3", "hospital 3"),
+        # Not the words, or not as words.
+        ("200 resamples", "200 resamples"),
+        ("more than agents have", "more than hospitals have"),
+        ("--agent-word x", "--agent-word x"),
+        ("agents.csv and data/agent", "agents.csv and data/agent"),
+    ],
+)
+def test_agents_and_samples_take_the_users_words(text: str, said: str) -> None:
+    assert HOSPITALS.rename(text) == said
+
+
+def test_names_of_agents_stay_as_they_are() -> None:
+    text = "Agent Smith and Sample City Agent are agents."
+    kept = HOSPITALS.rename(text, ["Agent Smith", "Sample City", "Sample City Agent"])
+    assert kept == "Agent Smith and Sample City Agent are hospitals."
+    # Without the names they are taken for the words.
+    assert HOSPITALS.rename(text) != kept
+
+
+def test_irregular_plurals_are_used_and_the_usual_words_change_nothing() -> None:
+    countries = wording.Words("country", agents="countries")
+    assert countries.rename("all agents and each agent") == "all countries and each country"
+    assert wording.Words().rename("an agent, a sample") == "an agent, a sample"
+
+
+@pytest.mark.parametrize("word", ["image", "X-ray", "MRI scan", "hour", "ECG", "outpatient"])
+def test_these_take_an(word: str) -> None:
+    assert wording.takes_an(word)
+
+
+@pytest.mark.parametrize("word", ["case", "unit", "university", "CT scan", "hospital", "one-off"])
+def test_these_take_a(word: str) -> None:
+    assert not wording.takes_an(word)

@@ -68,7 +68,10 @@ def audit(rules, *, names, trials=4, levels=(1.0, 0.5, 0.25), protocol="P1", ask
     for algorithm, rule in rules.items():
         found = {
             level: [
-                [(d, outcome([rule(level, d, i, trial) for i in clients], full)) for d in clients]
+                [
+                    ((d,), outcome([rule(level, d, i, trial) for i in clients], full))
+                    for d in clients
+                ]
                 for trial in range(trials)
             ]
             for level in (1.0, *levels)

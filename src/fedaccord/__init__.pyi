@@ -47,17 +47,29 @@ from .games.coverage import CoverageGame as CoverageGame
 from .games.files import read_game as read_game
 from .games.files import write_game as write_game
 from .games.function import FunctionGame as FunctionGame
+from .games.kept import keep_data as keep_data
 from .games.linear import DiscoveryGame as DiscoveryGame
 from .games.linear import LinearGame as LinearGame
 from .games.measured import LearningCurve as LearningCurve
 from .games.measured import MeasuredGame as MeasuredGame
 from .games.pac.exact import PacGame as PacGame
+from .groups import BlockingGroup as BlockingGroup
+from .groups import find_blocking_group as find_blocking_group
+from .groups import find_blocking_groups as find_blocking_groups
 from .measurement.diagnostics import Doubt as Doubt
 from .measurement.fit import Measurement as Measurement
 from .measurement.fit import fit_curves as fit_curves
 from .measurement.histograms import Histograms as Histograms
+from .measurement.kept import WorthOfKept as WorthOfKept
+from .measurement.kept import worth_of_kept as worth_of_kept
 from .measurement.pilots import PilotTable as PilotTable
+from .planning.kept import KeptPlan as KeptPlan
+from .planning.kept import plan_for_kept_data as plan_for_kept_data
 from .planning.plan import make_plan as make_plan
+from .planning.reserve import Reserve as Reserve
+from .planning.reserve import Shortfall as Shortfall
+from .planning.reserve import choose_reserve as choose_reserve
+from .planning.reserve import hold_reserve as hold_reserve
 from .planning.result import Plan as Plan
 
 __version__: str

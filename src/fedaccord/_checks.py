@@ -120,9 +120,10 @@ def check_workers(workers: object, *, here: bool = True) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError(f"workers must be a whole number of 1 or more; got {workers!r}")
     if here and workers > cores():
+        most = cores()
+        there = "1 core" if most == 1 else f"{most} cores"
         raise InputError(
-            f"{workers} workers are more than the cores here, {cores()}, and would get in each "
-            f"other's way: ask for {cores()} or fewer"
+            f"{workers} workers requested, but this machine has {there}: use {most} or fewer"
         )
     return workers
 
@@ -188,7 +189,7 @@ def fill_in(
 
 
 def frozen(array: AnyArray) -> AnyArray:
-    """Make an array read-only and give it back."""
+    """Make an array read-only, and return it."""
     array.setflags(write=False)
     return array
 

@@ -36,7 +36,7 @@ def attach_names(
     """Return a package's __getattr__, __dir__ and __all__, by the names that its stub lists.
 
     package: its name.
-    file: its __init__.py, beside which the stub lies.
+    file: its __init__.py; the stub is in the same folder.
     """
     find, _, names = lazy_loader.attach_stub(package, file)
 

@@ -1,10 +1,10 @@
 """The errors fedaccord raises.
 
 FedaccordError
-├── InputError            what was given is not a game, an allocation or an option
+├── InputError            the input is not a valid game, allocation or option
 │   └── UnreachableError  a requirement that no amount of an agent's own data can meet
-├── UnsolvedError         a Solution without an allocation was asked for one
-├── ExactnessError        an exact answer was asked of a game too large to give one
+├── UnsolvedError         a Solution has no allocation to return
+├── ExactnessError        the game is too large for an exact answer
 └── MissingExtraError     an optional package is needed and not installed
 """
 
@@ -14,7 +14,7 @@ class FedaccordError(Exception):
 
 
 class InputError(FedaccordError, ValueError):
-    """What was given is not a game, an allocation or an option."""
+    """The input is not a valid game, allocation or option."""
 
 
 class UnreachableError(InputError):
@@ -22,17 +22,15 @@ class UnreachableError(InputError):
 
 
 class UnsolvedError(FedaccordError):
-    """A Solution without an allocation was asked for one."""
+    """A Solution has no allocation to return."""
 
 
 class ExactnessError(FedaccordError):
-    """An exact answer was asked of a game too large to give one."""
+    """The game is too large for an exact answer."""
 
 
 class MissingExtraError(FedaccordError, ImportError):
     """An optional package is needed and not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is needed for this; install it with: pip install 'fedaccord[{extra}]'"
-        )
+        super().__init__(f"this needs {package}; install it with: pip install 'fedaccord[{extra}]'")

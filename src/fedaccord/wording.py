@@ -15,6 +15,7 @@ kind of number have a function each.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +24,12 @@ from itertools import islice
 HUGE = 1e15
 NOTHING = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# What results call agents and samples, with the article before it; not in options, files or paths.
+OWN_WORDS = r"(?<![\w/.-])(?:(?P<article>[Aa]n?) )?(?P<word>[Aa]gents?|[Ss]amples?)(?![\w/=-]|\.\w)"
+# How words begin that sound otherwise than they are spelled; letters that are spelled with a vowel.
+SPOKEN_WITH_A = ("uni", "eu", "use", "one", "once")
+SPOKEN_WITH_AN = ("hour", "honest", "honor", "honour", "heir")
+SPELLED_WITH_AN = "AEFHILMNORSX"
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,37 @@ class Words:
         for one, many in (("agent", "agents"), ("sample", "samples")):
             object.__setattr__(self, many, getattr(self, many) or f"{getattr(self, one)}s")
 
-    def count_agents(self, number: int) -> str:
-        """Return 2 hospitals."""
-        return count(number, self.agent, self.agents)
+    def rename(self, text: str, keep: Iterable[str] = ()) -> str:
+        """Return a text about agents and samples in these words: "an agent" is "a hospital".
 
-    def count_samples(self, number: float) -> str:
-        """Return 1,200 cases, in whole numbers."""
-        return f"{format_samples(number)} {pluralize(number, self.sample, self.samples)}"
+        text: in the package's own words.
+        keep: names of agents, which stay as they are.
+        """
+        if self == Words():
+            return text
+        own = "|".join(re.escape(name) for name in sorted(keep, key=len, reverse=True))
+        pattern = f"(?<!\\w)(?:{own})(?!\\w)|{OWN_WORDS}" if own else OWN_WORDS
+        return re.sub(pattern, self._replace, text)
+
+    def _replace(self, found: re.Match[str]) -> str:
+        article, word = found["article"], found["word"]
+        if word is None:
+            return found[0]
+        own: str = getattr(self, word.lower())
+        if article:
+            return f"{article[0]}{'n' * takes_an(own)} {own}"
+        return capitalize_first(own) if word[0].isupper() else own
+
+
+def takes_an(word: str) -> bool:
+    """Return whether a word is spoken with an before it: an hour, a unit, an X-ray."""
+    first = re.split(r"[\s-]", word, maxsplit=1)[0]
+    if first.isupper():
+        return first[0] in SPELLED_WITH_AN
+    low = word.lower()
+    if low.startswith(SPOKEN_WITH_A):
+        return False
+    return low.startswith((*SPOKEN_WITH_AN, *"aeiou"))
 
 
 # Counts and lists.
@@ -159,10 +190,20 @@ def count_samples(value: float) -> str:
 
 
 def format_samples(value: float) -> str:
-    """Return a fitted number of samples: 1,200, with decimals only where it is small."""
-    if not math.isfinite(value):
-        return "no end of"
-    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.3g}"
+    """Return a number of samples of a plan: whole, a half rounded up, never minus nothing."""
+    return f"{math.floor(value + 0.5):,}" if math.isfinite(value) else "no end of"
+
+
+def count_whole(value: float, noun: str) -> str:
+    """Return a whole number of things with their name: 1 sample, 1,200 samples."""
+    shown = format_samples(value)
+    return f"{shown} {noun}{'' if shown == '1' else 's'}"
+
+
+def format_difference(value: float) -> str:
+    """Return by how many samples two numbers differ: +102, −35, 0."""
+    shown = format_samples(abs(value))
+    return shown if shown == "0" else f"{'+' if value > 0 else '−'}{shown}"
 
 
 def format_mean(value: float) -> str:
@@ -182,7 +223,8 @@ def format_places(number: float, places: int) -> str:
         return "∞" if number > 0 else "−∞"
     if abs(number) >= HUGE or (number and round(float(number), places) == 0):
         return f"{number:.3g}".replace("-", "−")
-    return f"{float(number):,.{places}f}".replace("-", "−")
+    # Plus nothing makes minus nothing nothing.
+    return f"{float(number) + 0.0:,.{places}f}".replace("-", "−")
 
 
 def format_cell(value: float) -> str:
@@ -254,7 +296,7 @@ def format_accuracy(value: float) -> str:
 
 
 def format_goal(value: float) -> str:
-    """Return an accuracy that was asked for: 0.8 as 0.80, any other as it is."""
+    """Return a goal, which is an accuracy: 0.8 as 0.80, any other as it is."""
     return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
 
 

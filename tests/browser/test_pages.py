@@ -383,6 +383,27 @@ def test_a_wide_table_scrolls_by_itself_and_by_keyboard(browser, page_file):
     )
 
 
+def test_on_a_phone_tables_of_words_are_stacked_and_wide_tables_say_that_they_scroll(browser):
+    answers = (("Do all agents reach their goals?", "with a probability of 0.92, " * 3, "unsure"),)
+    words = Table("The three questions", ("question", "answer", "so the plan is"), answers)
+    heads = tuple(f"head of column {n}" for n in range(9))
+    page = Page("t", "v", "plain", (Section("s", (words, Table("wide", heads, (heads,)))),))
+    look = """
+        return [...document.querySelectorAll(".table")].map((table) => {
+          const box = table.getBoundingClientRect();
+          const cells = [...table.querySelectorAll("tbody th, tbody td")];
+          const seen = cells.every((cell) => cell.getBoundingClientRect().right <= box.right + 1);
+          const said = (cell, what) => getComputedStyle(cell, what).content;
+          return [seen, said(cells[1], "::before").includes("answer"),
+            said(table, "::after").includes("scroll the table sideways")];
+        });
+        """
+    browser.open(page.html(), width=360)
+    assert browser.run(look) == [[True, True, False], [False, False, True]]
+    browser.open(page.html(), width=1280)
+    assert browser.run(look)[0] == [True, False, False]
+
+
 def test_on_a_phone_a_second_drawing_takes_the_place_of_the_first(browser, page_file):
     shown = (
         "return [...document.querySelectorAll('.canvas')].filter((c) => c.checkVisibility())"

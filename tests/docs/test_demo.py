@@ -53,11 +53,29 @@ def test_the_table_has_what_each_needs_alone_and_what_the_plan_asks(demo):
 
 def test_the_verdict_says_what_was_asked_and_what_came_of_it(demo):
     """PLEDGED takes 80 of 180 points; if one agent defects, none is satisfied."""
-    assert demo.summed_up(a_plan(), three()) == (
+    assert demo.summed_up(a_plan(), three(), "PLEDGED") == (
         "80 digits are enough, 44 % of what FedAvg takes: all agents reached their goals in 100 % "
         "of runs. An agent that gave 25 % of its pledge reached its goal in 0 % of runs, and all "
-        "the others reached theirs in 0 %. Without a plan or pledges, such an agent reached its "
-        "goal in 100 %."
+        "the others reached theirs in 0 %. Under FedAvg, such an agent reached its goal in 100 %."
+    )
+
+
+def test_one_run_tells_what_the_defector_and_the_others_got(demo):
+    def run(final, unique, contributions):
+        return SimpleNamespace(
+            clients=("Ada", "Ben", "Cleo"),
+            requirements=np.full(3, 0.8),
+            final=np.array(final),
+            satisfied=np.array(final) >= 0.8,
+            unique=np.array([unique]),
+            contributions=np.array(contributions),
+        )
+
+    honest = run([0.85, 0.9, 0.81], [40, 0, 0], [40, 0, 0])
+    defecting = run([0.33, 0.84, 0.79], [10, 25, 5], [10, 0, 0])
+    assert demo.tell_defection(a_plan(), honest, defecting, 0) == (
+        "Ada gave 25 % of its pledge. The server sent it no further model, and it missed its goal. "
+        "The others drew 30 digits of their reserve, and 1 of 2 reached theirs."
     )
 
 
@@ -79,7 +97,8 @@ def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, caps
     assert f"{sum(asked):,.0f} digits are enough" in said
     assert f"The whole story is in {tmp_path / 'report.html'}" in said.replace("\n", "")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for title in ("Which algorithm satisfies all", "Who is satisfied after training"):
+    assert "The server sent it no further model" in said.replace("\n", " ")
+    for title in ("The answer in three questions", "Who gives how much"):
         assert title in page
     for fact in ("Comparison: ", "Training: "):
         assert f"<dt>{fact}" in page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from fedaccord._io import table
+from fedaccord._io import kinds
 from fedaccord._io.columns import SYNONYMS
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
@@ -14,9 +14,10 @@ from fedaccord.measurement import histograms, pilots
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md").read_text(
     encoding="utf-8"
 )
-COMMANDS = ("solve", "check", "catalog", "plan", "reproduce")
+COMMANDS = ("solve", "check", "catalog", "pilots", "plan", "reproduce")
 # Said of every command.
 EVERYWHERE = {"--help"}
+WORDING = {"--title", "--agent-word", "--sample-word"}
 
 
 def part(heading, text=PAGE):
@@ -39,15 +40,16 @@ def usage(name, text=PAGE):
     found = re.search(
         rf"^    fedaccord {name} (.*?)(?=^    fedaccord|^\S)", part("Commands", text), re.M | re.S
     )
-    return set(re.findall(r"--[a-z]+(?:-[a-z]+)*", found[1]))
+    own = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", found[1]))
+    return own | WORDING if "[WORDING]" in found[1] else own
 
 
 def test_the_columns_of_a_table_of_pilots_are_on_the_page():
-    assert columns("PILOT.csv") == [*table.PILOTS.needed, *table.PILOTS.own]
+    assert columns("PILOT.csv") == [*kinds.PILOTS.needed, *kinds.PILOTS.own]
 
 
 def test_the_columns_of_histograms_are_on_the_page():
-    assert columns("HISTOGRAMS.csv") == ["agent", *table.HISTOGRAMS.own[2:]]
+    assert columns("HISTOGRAMS.csv") == ["agent", *kinds.HISTOGRAMS.own[2:]]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -80,7 +82,7 @@ def test_the_pages_own_files_can_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("true", "false", "look"),
     [
-        ("| `validation` |", "| `validated` |", lambda text: columns("PILOT.csv", text)),
+        ("| `accuracy` |", "| `exactness` |", lambda text: columns("PILOT.csv", text)),
         ("| `need` |", "| `needs` |", lambda text: columns("HISTOGRAMS.csv", text)),
         ("[--save-pilots ", "[--keep-pilots ", lambda text: usage("plan", text)),
     ],

@@ -1,6 +1,7 @@
 """Algorithms compared: plans, audits of both protocols, goals reached and how sure that is."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
+from fedaccord.federation.config.load import Config
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import HALVES, Halved
 from fedaccord.federation.pilots import run_pilots
@@ -25,6 +27,7 @@ from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.frontier.compare import compare_algorithms
 from fedaccord.frontier.result import Frontier, Goals, Reached
+from fedaccord.report.frontier import show_frontier
 
 # What MadeUp's clients have is 10, 20 and 40 points; half of what they bring is used.
 PLAN = Allocation([10, 20, 0], ["north", "south", "west"])
@@ -149,7 +152,7 @@ def test_too_few_rounds_for_a_pledge_are_told_before_any_pilot(monkeypatch):
     engine = made_up(monkeypatch, pledges_bind)
     algorithms = {"FedAvg": FedAvg(), "first": FedAvg(), "short": Pledged(rounds=2, batch_size=1)}
     plans = {"first": "measured", "short": "sought"}
-    with pytest.raises(InputError, match=r"^short: .*let rounds be"):
+    with pytest.raises(InputError, match=r"^short: .*set rounds to"):
         compare_algorithms(Dealt(), algorithms, plans=plans, trials=2, levels=(0.25,))
     assert not engine.made
 
@@ -314,7 +317,7 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     assert found.contender("EQ").contributions == (10, 20, 0)
     assert [c.planning_runs for c in found.contenders] == [0, 39, 55]
     story = found.contender("EQ").story
-    assert story.startswith("EQ-FED found 30 points of 2 agents. How it ended: nobody's best")
+    assert story.startswith("EQ-FED found 30 samples of 2 agents. How it ended: every contribution")
     assert [s.what for s in told][:2] == ["pilots of P", "EQ-FED for EQ: grow"]
     assert all(run.base_seed == 5 for run in engine.made)
 
@@ -386,16 +389,19 @@ def test_a_game_without_a_plan_is_no_contender(monkeypatch, planned):
     [
         (
             {"levels": (1, 0.5)},
-            r"levels must have 0\.25, the one that a goal is about; got 1, 0\.5",
+            r"levels must include 0\.25, which a criterion .* is about; got 1, 0\.5",
         ),
         ({"plans": {"FedAvg": "none.csv"}}, "plan of FedAvg must be one of own, all, measured"),
-        ({"plans": {"MW-FED": "own"}}, "a plan for MW-FED, which is not compared; there is FedAvg"),
+        (
+            {"plans": {"MW-FED": "own"}},
+            "a plan for MW-FED, which is not compared; compared: FedAvg",
+        ),
         ({"baseline": "Solo"}, "baseline must be one of FedAvg, PLEDGED; got 'Solo'"),
         (
             {"plans": {"PLEDGED": Allocation([10, 21, 0])}},
-            "asks south for 21 points, and it has 20",
+            "asks south for 21 samples, but south has 20",
         ),
-        ({"plans": {"PLEDGED": Allocation([0, 0, 0])}}, "asks nobody for anything"),
+        ({"plans": {"PLEDGED": Allocation([0, 0, 0])}}, "asks no agent for samples"),
         ({"trials": 0}, "trials must be a whole number"),
         ({"defectors": "all"}, "defectors must be one of each, random"),
     ],
@@ -466,7 +472,17 @@ def test_goals_other_than_the_usual_can_be_set():
     harder = frontier(*found.contenders, goals=Goals(samples=0.4))
     assert not harder.reached(found.contender("PLEDGED"))[2].reached
     at_half = frontier(*found.contenders, goals=Goals(level=0.5))
-    assert "gives 50 % of what is asked" in at_half.verdict(found.contenders[0])
+    assert "A contributor that gives 50 % does in" in at_half.verdict(found.contenders[0])
+    assert "a contributor that gives 50 % of what the plan asks" in at_half.criteria[1]
+
+
+def test_the_criteria_are_settings_of_a_config(monkeypatch):
+    made_up(monkeypatch, pledges_bind)
+    keys = "all_reach = 0.8\ndefector_reaches = 0.2\ndefector_gives = 0.5\nsamples_used = 1"
+    options = Config.parse(f"[frontier]\n{keys}").frontier
+    found = compare_algorithms(MadeUp(), FedAvg(), options=replace(options, trials=1, seed=0))
+    assert compare_algorithms(MadeUp(), FedAvg(), trials=1).goals == Goals()
+    assert found.goals == Goals(satisfied=0.8, cut=0.2, level=0.5, samples=1)
 
 
 # What is said.
@@ -475,42 +491,48 @@ def test_goals_other_than_the_usual_can_be_set():
 def test_a_verdict_names_each_goal_with_its_interval():
     found = three()
     assert found.verdict(found.contender("FedAvg")) == (
-        "FedAvg reaches one of the three goals: all are satisfied in 100 % of runs (84 to 100 %; "
-        "goal at least 95 %: reached, not surely); a contributor that gives 25 % of what is asked "
-        "is in 100 % (84 to 100 %; goal at most 10 %: missed); it uses 100 % of FedAvg's samples "
-        "(goal at most 50 %: missed)."
+        "FedAvg meets one of the three criteria. All agents reach their goals in 100 % of runs "
+        "(met, not certain). A contributor that gives 25 % does in 100 % (missed). It uses 100 % "
+        "of the samples of FedAvg (missed)."
     )
-    assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED reaches all three goals:")
+    assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED meets all three criteria.")
+    assert found.criteria == (
+        "all agents reach their goals in at least 95 % of runs",
+        "a contributor that gives 25 % of what the plan asks reaches its goal in at most 10 % of "
+        "runs",
+        "at most 50 % of the samples of FedAvg",
+    )
 
 
 def test_the_conclusion_names_who_reaches_all_three_goals_and_whether_that_is_sure():
-    assert three(trials=20).conclusion.startswith(
-        "PLEDGED reaches all three goals, by what was seen, though not beyond the doubt"
+    assert three(trials=20).conclusion == (
+        "PLEDGED meets all three criteria, but the 95 % intervals leave a doubt."
     )
-    assert three(trials=80).conclusion.startswith(
-        "PLEDGED reaches all three goals, and so do all intervals: all satisfied in at least 95 %"
+    assert three(trials=80).conclusion == (
+        "PLEDGED meets all three criteria. The 95 % intervals confirm it."
     )
     two = three(trials=80).contenders[:2]
-    assert "Nobody reaches all three goals" in frontier(*two).conclusion
-    assert frontier(*two).conclusion.endswith("MW-FED reaches two of them.")
+    assert frontier(*two).conclusion == (
+        "No algorithm meets all three criteria. MW-FED meets two of them."
+    )
     never = contender("FedAvg", lambda level, defector, client, trial: defector != 0)
-    assert frontier(never).conclusion.startswith("Nobody reaches any of the three goals")
+    assert frontier(never).conclusion == "No algorithm meets any of the three criteria."
 
 
 def test_where_nobody_contributes_there_is_nobody_to_cut():
     idle = contender("none", lenient, asked=(0, 0, 0))
     found = frontier(contender("FedAvg", lenient), idle)
-    assert "nothing is asked of anybody, so nobody can cut" in found.verdict(idle)
+    assert "asks nothing of any agent, so no agent can defect" in found.verdict(idle)
     assert [r.reached for r in found.reached(idle)] == [True, False, True]
 
 
 def test_it_is_stated_that_plans_were_made_on_other_trials():
     assert three().provenance == (
-        "Plans were made on trials of their own. Everything here is counted on trials 0 to 19 of "
-        "seed 3, which chose nothing."
+        "Plans were made on trials of their own. All shares are counted on trials 0 to 19 of seed "
+        "3, which no plan was made on."
     )
     filed = frontier(contender("FedAvg", lenient), contender("X", strict, plan="/some/plan.csv"))
-    assert "(that of X was given)" in filed.provenance
+    assert "(the plan of X was given)" in filed.provenance
 
 
 def test_a_comparison_comes_back_from_its_json(compared):
@@ -519,5 +541,44 @@ def test_a_comparison_comes_back_from_its_json(compared):
         again = Frontier.from_dict(json.loads(written))
         assert json.dumps(again.to_dict(), allow_nan=False) == written
         assert repr(again) == repr(found)
-    with pytest.raises(InputError, match="there are FedAvg, PLEDGED"):
+    with pytest.raises(InputError, match="the algorithms are FedAvg, PLEDGED"):
         compared.contender("MW-FED")
+
+
+# Defectors that do more than give less.
+
+
+def test_a_comparison_follows_defectors_that_do_more_than_give_less():
+    """Each further share is that of an audit of its own, made a second way."""
+    federation = small_federation((24, 20, 30))
+    settings = {"rounds": 4, "batch_size": 8, "learning_rate": 0.02, "evaluate_every": 2}
+    algorithms = {"FedAvg": FedAvg(**settings), "PLEDGED": Pledged(passes=1.0, **settings)}
+    plan = Allocation([24, 20, 10], federation.names)
+    found = compare_algorithms(
+        federation,
+        algorithms,
+        plans=dict.fromkeys(algorithms, plan),
+        levels=(1, 0.25),
+        trials=2,
+        kept_data=True,
+        group=2,
+        fillers=("copies",),
+    )
+    asked = {"levels": (1, 0.25), "trials": 2, "protocol": "P2", "plan": plan}
+    for option, what in (({"group": 2}, "2 together"), ({"filler": "copies"}, "copies")):
+        audit = defection_curves(federation, algorithms, **asked, **option)
+        for name in algorithms:
+            share = found.contender(name).further[what].at(0.25).at_end
+            assert share == audit.curve(name).at(0.25).at_end
+    kept = defection_curves(federation, algorithms, **asked, kept_data=True)
+    for name in algorithms:
+        assert found.contender(name).p2.at(0.25).kept == kept.curve(name).at(0.25).kept
+    again = Frontier.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.contender("PLEDGED").further.keys() == {"2 together", "copies"}
+    table = next(part for part in show_frontier(found) if "contributors that give" in str(part))
+    assert len(table.rows) == 2 and len(table.rows[0]) == 8
+
+
+def test_a_plain_comparison_says_nothing_of_tactics(compared):
+    assert "further" not in compared.to_dict()["contenders"]["FedAvg"]
+    assert not any("contributors that give" in str(part) for part in show_frontier(compared))

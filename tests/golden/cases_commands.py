@@ -12,6 +12,7 @@ from fedaccord.reproduce import all_claims
 
 HELP = (
     *((), ("solve",), ("check",), ("catalog",), ("plan",), ("audit",), ("frontier",), ("train",)),
+    *(("template",), ("template", "plan"), ("pilots",)),
     *(("difficulty",), ("pretrain",), ("search",), ("flower",), ("flower", "init")),
     *(("flower", "keys"), ("reproduce",)),
 )
@@ -23,6 +24,10 @@ def help_of_commands(folder: Path) -> str:
     return "".join(_told((*command, "--help"), folder) for command in HELP)
 
 
+# The rows of resamples in a GAME.json: many, and told by the probabilities that they lead to.
+RESAMPLES = re.compile(r"(?<=: )\[\n(?:   \[.*\],?\n){50,}  \]")
+
+
 def _told(arguments: Sequence[str], folder: Path, *, files: Sequence[str] = ()) -> str:
     """Run a command, and tell what came of it as a text."""
     done = run(*arguments)
@@ -31,7 +36,8 @@ def _told(arguments: Sequence[str], folder: Path, *, files: Sequence[str] = ()) 
         told += f"--- on stderr\n{done.stderr}"
     told += f"--- exit code {done.code}\n\n"
     for name in files:
-        told += f"--- {name}\n{(folder / name).read_text(encoding='utf-8')}\n"
+        text = (folder / name).read_text(encoding="utf-8")
+        told += f"--- {name}\n{RESAMPLES.sub('ROWS', text)}\n"
     return told
 
 

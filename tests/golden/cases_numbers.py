@@ -147,7 +147,7 @@ def plan(folder: Path) -> dict[str, Any]:
         "verdict": made.verdict,
         "explained": [made.explain(agent) for agent in range(made.size)],
         "doubts": [doubt.sentence for doubt in measured.doubts],
-        "game": measured.game.to_dict(),
+        "game": measured.game.replace(chances=None).to_dict(),
     }
 
 

@@ -73,7 +73,7 @@ def confirm(claim: Claim[LinearGame], solution: Solution, method: str = "auto") 
     """Return the solution of a linear game if it is confirmed, and what can be proved otherwise.
 
     claim: what was asked.
-    method: the method that was asked for.
+    method: the method that the caller chose.
     """
     game, claims = claim.game, solution.status in CLAIMS
     if solution.method in ("exhaustive", "limits"):
@@ -117,7 +117,7 @@ def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
 
 
 def is_refuted(solution: Solution, tolerance: float) -> bool:
-    """Say whether the check refutes that the allocation found is of the kind that was asked for."""
+    """Return whether the check refutes that the allocation is of the kind it claims to be."""
     if solution.contributions is None:
         return False
     found = check(solution.game, solution.contributions, tolerance=tolerance)
@@ -141,7 +141,7 @@ def _search_boxes(claim: Claim[LinearGame], deadline: Deadline) -> Solution:
 def _is_confirmed_by_doubles(
     claim: Claim[LinearGame], solution: Solution, program: Program, deadline: Deadline
 ) -> bool:
-    """Say whether a search in doubles, whose rounding is bounded, proves a claim.
+    """Return whether a search in doubles, whose rounding is bounded, proves a claim.
 
     It is quicker where numbers have many digits.
     """
@@ -195,7 +195,7 @@ def _compare(
 
 
 def _is_wrong(claim: Claim[LinearGame], solution: Solution, value: float) -> bool:
-    """Say whether a total is not the least there is.
+    """Return whether a total is not the least there is.
 
     Stable allocations are at rest up to the tolerance, and their totals to within ten of it. One
     that is at rest up to rounding counts, even if there is none so cheap exactly: benefits such as

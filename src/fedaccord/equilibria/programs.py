@@ -183,7 +183,7 @@ class Row(NamedTuple):
         return sum((w * x[j] for j, w in self.terms), -self.least * unit)
 
     def holds(self, x: Numbers) -> bool:
-        """Say whether x obeys the row."""
+        """Return whether x obeys the row."""
         return bool(self.over(x) > 0 if self.strict else self.over(x) >= 0)
 
 
@@ -216,7 +216,7 @@ class Program:
         return self.step * sum(c * t for c, t in zip(self.costs, amounts, strict=True))
 
     def holds(self, x: Sequence[Fraction]) -> bool:
-        """Say whether x is one of the points looked for."""
+        """Return whether x is one of the points looked for."""
         return (
             all(row.holds(x) for row in self.rows)
             and all(any(all(row.holds(x) for row in a) for a in c) for c in self.choices)
@@ -342,7 +342,7 @@ class Least:
     """What a search found, in samples.
 
     value: the least cost there is, or as near as you like above it; infinite where none exists.
-    point: contributions that cost it, or None where none cost just so much.
+    point: contributions that cost it, or None where none cost exactly that.
     near: contributions that cost a little more and keep to strict rows by a margin, if need be.
     bound: what nothing costs less than; the value where the search is complete.
     complete: whether nothing was left unseen.
@@ -371,7 +371,7 @@ class _Node(NamedTuple):
         return any(row.strict and self.corner.sign(row) <= 0 for row in self.rows)
 
     def obeys(self, rows: Alternative, *, robustly: bool) -> bool:
-        """Say whether the corner obeys some rows; robustly, if all points near it do."""
+        """Return whether the corner obeys some rows; robustly, if all points near it do."""
         return all(self.corner.sign(row) >= (row.strict or robustly) for row in rows)
 
 

@@ -154,7 +154,7 @@ def _tidy(contributions: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class SolvedGame(Displayed):
-    """What was found for each concept that was asked for.
+    """What was found for each concept that the caller chose.
 
     game: what was solved.
     solutions: by concept, in the order of CONCEPTS.
@@ -170,7 +170,7 @@ class SolvedGame(Displayed):
 
     @property
     def main_concept(self) -> str:
-        """The concept to explain and to save: stable, or the first that was asked for."""
+        """The concept to explain and to save: stable, or the first that the caller chose."""
         return "stable" if "stable" in self.solutions else next(iter(self.solutions))
 
     @property
@@ -265,7 +265,7 @@ class Claim(Generic[AnyGame]):
         )  # fmt: skip
 
     def is_closed(self, lower: float, best: Vector) -> bool:
-        """Whether an allocation's total is as near a lower bound as was asked for."""
+        """Whether an allocation's total is as near a lower bound as the tolerance asks."""
         upper = self.game.total(best)
         return upper - lower <= self.tolerance * upper
 
@@ -356,8 +356,8 @@ def level_allocation(game: Game, level: float) -> Vector:
 def equal_allocation(game: Game) -> Vector | None:
     """Return the least equal contributions that satisfy everybody; None where none do.
 
-    With limits and minimums everybody gives the level moved into its range: whoever then gives less
-    than another cannot take the other's burden, or the other cannot take its.
+    With limits and minimums everybody gives the level moved into its range: an agent that then
+    gives less than another cannot take the other's burden, or the other cannot take its.
     """
     if game.is_feasible(level_allocation(game, 0.0)):
         return level_allocation(game, 0.0)

@@ -149,7 +149,7 @@ class RoundedCorner:
         self._ties = None
 
     def _is_tied(self, place: int) -> bool:
-        """Say whether the corner obeys a row with equality because of what the basis says."""
+        """Return whether the corner obeys a row with equality because of what the basis says."""
         if self.over_doubt[place] == 0:
             return bool(self.over[place] == 0)
         if self._ties is None:
@@ -232,7 +232,7 @@ class _Ties:
         return (least // common, *((j, w // common) for j, w in terms))
 
     def cover(self, row: Row) -> bool:
-        """Say whether a row holds with equality where those do."""
+        """Return whether a row holds with equality where those do."""
         return self._reduce(row) in self.known
 
 

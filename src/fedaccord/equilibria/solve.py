@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
-from fedaccord.check import check, has_no_envy
+from fedaccord.check import check
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.linear.optimal import optimal_linear
 from fedaccord.equilibria.linear.stable import stable_linear
@@ -31,6 +31,7 @@ from fedaccord.equilibria.result import (
 )
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
+from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
 
 LINEAR_METHODS: dict[Concept, tuple[str, ...]] = {
@@ -271,7 +272,7 @@ def _box_points(game: Game) -> float:
 
 
 def _few_below(game: Game, equal: Vector) -> bool:
-    """Say whether few enough allocations cost no more than the equal one."""
+    """Return whether few enough allocations cost no more than the equal one."""
     budget = game.total(equal) / game.costs
     points = np.minimum(budget, game.limits) - game.minimums + 1
     # Allocations within a budget fill a simplex: a k!-th of the box around it.

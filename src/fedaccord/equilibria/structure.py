@@ -69,7 +69,7 @@ def core_set(stable: Solution, *, tolerance: float = 1e-6) -> CoreSet:
 
 
 def everyone_contributes(stable: Solution, *, tolerance: float = 1e-6) -> bool:
-    """Say whether the corollary applies: all contribute, so the equilibrium is socially optimal.
+    """Return whether the corollary applies: all contribute, so the equilibrium is socially optimal.
 
     Needs equal requirements, as Theorem 5 does; where that does not apply the answer is no.
     """
@@ -78,13 +78,13 @@ def everyone_contributes(stable: Solution, *, tolerance: float = 1e-6) -> bool:
 
 
 def is_diagonally_dominant(game: LinearGame) -> bool:
-    """Say whether sum over j != i of W_ij < W_ii for every i, as the paper's remark has it."""
+    """Return whether sum over j != i of W_ij < W_ii for every i, as the paper's remark has it."""
     others = np.asarray(game.apply(np.ones(game.size))) - game.own_benefits
     return bool((others < game.own_benefits).all())
 
 
 def everyone_must_contribute(game: LinearGame) -> bool:
-    """Say whether diagonal dominance in the right units forces everybody to contribute.
+    """Return whether diagonal dominance in the right units forces everybody to contribute.
 
     At equal requirements nobody gives more than mu / W_jj, so if sum over j != i of W_ij / W_jj < 1
     for every i, the others never meet i's requirement and everybody contributes; where Theorem 5
@@ -103,7 +103,7 @@ def everyone_must_contribute(game: LinearGame) -> bool:
 def strictly_dominant_own_benefits(
     game: LinearGame, *, deadline: Deadline | None = None
 ) -> bool | None:
-    """Say whether W_ij < W_ii for all j != i, the condition of Theorem 6 (stable => envy-free).
+    """Return whether W_ij < W_ii for all j != i, the condition of Theorem 6 (stable => envy-free).
 
     None where the deadline came first.
     """

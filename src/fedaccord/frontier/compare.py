@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,7 +21,6 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.config.sections import (
     PLANS,
-    PROTOCOLS,
     AuditOptions,
     FrontierOptions,
     takes,
@@ -29,7 +28,7 @@ from fedaccord.federation.config.sections import (
 from fedaccord.federation.defection.audit import Algorithms, Design, read_plans, run_audit
 from fedaccord.federation.defection.curves import DefectionAudit
 from fedaccord.federation.eqfed.result import ENDINGS
-from fedaccord.federation.partition import Halved, deals_anew
+from fedaccord.federation.partition import Halved, varies_by_trial
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import EngineMaker, Executor, Progress, open_executor
 from fedaccord.federation.runs.store import RunStore
@@ -49,7 +48,7 @@ class Stage:
 
     what: is under way, in a few words.
     done: runs finished, those found in the store among them.
-    total: runs of this stage in all, as far as can be told.
+    total: the expected number of runs of this stage.
     audit: how far the audit is, where one is under way.
     """
 
@@ -72,33 +71,27 @@ def compare_algorithms(
     store: RunStore | str | Path | None = None,
     progress: Callable[[Stage], None] | bool | None = None,
 ) -> Frontier:
-    """Compare algorithms, each with its plan: who is satisfied, who could cut, what it takes.
+    """Compare algorithms, each with its plan: goals reached, gains from defecting, samples used.
 
-    Plans are made on trials of their own. Then each algorithm is audited twice, by P1 and by P2,
-    on trials that chose nothing; all runs of a trial have the same data and the same seed.
+    Plans are made on trials of their own. Then each algorithm is audited by P1 and by P2, on trials
+    that no plan was made on. All runs of a trial have the same data and the same seed.
 
     source: a federation, or what deals one to each trial.
-    algorithms: to be compared; give a dict to name them, where two are of one kind.
+    algorithms: to be compared; use a dict to name them if two are of one kind.
     plans: by the algorithms' names "own", "all", "measured", "sought", an allocation or its
         numbers, or a file that has one; "own" where left out.
     options: FrontierOptions.
-    goals: what is to be reached.
-    workers: how many runs at a time.
+    goals: the three criteria; those of the options where left out.
+    workers: number of parallel runs.
     engine: where the runs are made, as `defection_curves` has it.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
-    progress: told how far things are whenever a run starts or finishes; True shows a bar.
+    progress: called with the progress whenever a run starts or finishes; True shows a bar.
     """
     started = time.perf_counter()
-    audit = AuditOptions(
-        levels=options.levels,
-        trials=options.trials,
-        protocol="P2",
-        defectors=options.defectors,
-        seed=options.seed or 0,
-    )
+    audit = _choose_audit(options)
     choosing, judging = _split(source, plans or {}, audit.seed)
     design = Design(judging, algorithms, audit)
-    goals = goals or Goals()
+    goals = goals or _choose_goals(options)
     base = _check_options(design, options, goals)
     given, words = _read_given(design, plans or {})
     with contextlib.ExitStack() as stack:
@@ -111,10 +104,14 @@ def compare_algorithms(
         ready = {name: one for name, one in made.items() if not isinstance(one, str)}
         if base in missing:
             raise InputError(f"there is no plan for {base}, the baseline: {missing[base]}")
-        p1, p2 = _audit_both(judging, ready, audit, place, report)
+        audits = _audit_all(design, ready, options, goals, place, report)
+    p1, p2 = audits["P1"], audits["P2"]
     return Frontier(
         contenders=tuple(
-            Contender(name, words[name], one.story, one.runs, p1.curve(name), p2.curve(name))
+            Contender(
+                *(name, words[name], one.story, one.runs, p1.curve(name), p2.curve(name)),
+                further={what: audits[what].curve(name) for what in list(audits)[2:]},
+            )
             for name, one in ready.items()
         ),
         unplanned=missing,
@@ -126,10 +123,11 @@ def compare_algorithms(
         levels=audit.levels,
         trials=audit.trials,
         defectors=audit.defectors,
+        scored_on=p2.scored_on,
         seed=audit.seed,
-        versions=tuple(sorted({*p1.versions, *p2.versions})),
+        versions=tuple(sorted({v for audit in audits.values() for v in audit.versions})),
         source=design.fingerprint,
-        run_seconds=p1.run_seconds + p2.run_seconds,
+        run_seconds=sum(audit.run_seconds for audit in audits.values()),
         seconds=time.perf_counter() - started,
     )
 
@@ -153,7 +151,7 @@ class _Made:
 def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Source, Source]:
     """Return what plans are made by, and what they are judged by: points that chose nothing."""
     chosen = any(isinstance(plan, str) and plan in PLANS[2:] for plan in plans.values())
-    if not chosen or deals_anew(source, 0, PLANNING):
+    if not chosen or varies_by_trial(source, 0, PLANNING):
         return source, source
     # The halves that EQ-FED chooses and verifies by.
     return Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
@@ -168,7 +166,8 @@ def _check_options(design: Design, options: FrontierOptions, goals: Goals) -> st
     if goals.level not in levels:
         have = ", ".join(f"{level:g}" for level in levels)
         raise InputError(
-            f"levels must have {goals.level:g}, the one that a goal is about; got {have}"
+            f"levels must include {goals.level:g}, which a criterion (defector_gives) is about; "
+            f"got {have}"
         )
     averaging = [n for n, a in design.algorithms.items() if a.kind == FedAvg.kind]
     return base or next(iter(averaging or design.algorithms))
@@ -181,7 +180,9 @@ def _read_given(
     for name in plans:
         if name not in design.algorithms:
             known = ", ".join(design.algorithms)
-            raise InputError(f"there is a plan for {name}, which is not compared; there is {known}")
+            raise InputError(
+                f"there is a plan for {name}, which is not compared; compared: {known}"
+            )
     found: dict[str, _Made] = {}
     words: dict[str, str] = {}
     for name, algorithm in design.algorithms.items():
@@ -271,7 +272,13 @@ class _Planner:
         )
         if plan.contributions is None or not plan.contributions.any():
             return plan.verdict
-        return _Made(algorithm, plan.allocation, plan.verdict, len(measurement.table.contributions))
+        allocation = plan.allocation
+        if algorithm.withholds:
+            from fedaccord.planning.reserve import hold_reserve
+
+            cover = float(getattr(algorithm, "cover", 1.0))
+            allocation = hold_reserve(plan.game, allocation, cover=cover)
+        return _Made(algorithm, allocation, plan.verdict, len(measurement.table.contributions))
 
     def _seek(self, name: str, algorithm: Algorithm) -> _Made:
         from fedaccord.federation.eqfed.seek import seek_equilibrium
@@ -291,31 +298,69 @@ class _Planner:
             progress=tell,
             **self.place,
         )
-        given = f"{found.total:,} points of {len(found.contributors):,} agents"
+        given = f"{found.total:,} samples of {len(found.contributors):,} agents"
         story = f"EQ-FED found {given}. How it ended: {ENDINGS[found.ending]}."
         return _Made(found.algorithm, found.plan, story, found.runs)
 
 
-def _audit_both(
-    source: Source,
+def _choose_audit(options: FrontierOptions) -> AuditOptions:
+    """Return the options of an audit that the comparison shares."""
+    return AuditOptions(
+        levels=options.levels,
+        trials=options.trials,
+        protocol="P2",
+        defectors=options.defectors,
+        scored_on=options.scored_on,
+        seed=options.seed or 0,
+    )
+
+
+def _choose_goals(options: FrontierOptions) -> Goals:
+    """Return the criteria that the options name."""
+    return Goals(
+        satisfied=options.all_reach,
+        cut=options.defector_reaches,
+        level=options.defector_gives,
+        samples=options.samples_used,
+    )
+
+
+def _audit_all(
+    design: Design,
     ready: Mapping[str, _Made],
-    options: AuditOptions,
+    options: FrontierOptions,
+    goals: Goals,
     place: Mapping[str, Any],
     report: Callable[[Stage], None],
-) -> list[DefectionAudit]:
-    """Audit all contenders by P1 and by P2, with the same workers."""
+) -> dict[str, DefectionAudit]:
+    """Audit all contenders with the same workers; return the audits by what they are of.
+
+    P1 and P2 come first, then those of defectors that do more than give less.
+    """
     algorithms = {name: one.algorithm for name, one in ready.items()}
     plan = {name: one.plan for name, one in ready.items() if one.plan is not None}
-    found = []
+    source, found = design.source, {}
     with open_executor(source, **place) as executor:
-        for protocol in PROTOCOLS:
-            what = f"{protocol} of {len(algorithms)} algorithms"
+        for what, asked in _list_audits(replace(design.options, plan=plan), options, goals):
+            stage = f"{what} of {len(algorithms)} algorithms"
 
-            def tell(now: Progress, what: str = what) -> None:
-                report(Stage(what, now.done, now.total, now))
+            def tell(now: Progress, stage: str = stage) -> None:
+                report(Stage(stage, now.done, now.total, now))
 
-            asked = replace(options, protocol=protocol, plan=plan)
-            design = Design(source, algorithms, asked)
+            one = Design(source, algorithms, asked)
             fresh = Executor(executor.engine, executor.store)
-            found.append(run_audit(design, read_plans(design), fresh, tell))
+            found[what] = run_audit(one, read_plans(one), fresh, tell)
     return found
+
+
+def _list_audits(
+    asked: AuditOptions, options: FrontierOptions, goals: Goals
+) -> Iterator[tuple[str, AuditOptions]]:
+    """Yield the audits to make, each with what it is of."""
+    yield "P1", replace(asked, protocol="P1")
+    yield "P2", replace(asked, protocol="P2", kept_data=options.kept_data)
+    further = replace(asked, protocol="P2", levels=(1.0, goals.level))
+    if options.group > 1:
+        yield f"{options.group} together", replace(further, group=options.group)
+    for filler in options.fillers:
+        yield filler, replace(further, filler=filler)

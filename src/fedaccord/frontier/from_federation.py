@@ -66,7 +66,7 @@ def from_federation(
     progress: told how many pilots are finished, of how many; True shows a bar.
     histograms: of the clients' labels, by which cross-benefits are guessed where the pilots leave
         them open.
-    resamples: how often pilots are drawn anew, to see how sure the fit is.
+    resamples: how often pilots are drawn again, to see how sure the fit is.
     """
 
     def fit(table: PilotTable, resamples: int) -> Measurement:

@@ -1,28 +1,24 @@
-"""What comes of comparing algorithms: each contender's curves, and which goals it reaches.
+"""Algorithms compared: the curves of each, and which of three criteria it meets.
 
-    all satisfied          in at least 95 % of runs, everybody giving what is asked of it
-    a cut is felt          a contributor that gives 25 % of that is satisfied in at most 10 %
-    few samples            at most half of the different points that FedAvg uses
+    all reach their goals   in at least 95 % of runs, if all give what the plan asks
+    no defection            a contributor that gives 25 % of that reaches its goal in at most 10 %
+    few samples             at most half of the different samples that FedAvg uses
 
-No goal is met by giving up another: contenders are told apart by all three.
+The numbers are settings. An algorithm meets each criterion or misses it; none makes up for another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import PLANS
-from fedaccord.federation.defection.curves import (
-    Contributions,
-    DefectionCurve,
-    Interval,
-    Proportion,
-)
+from fedaccord.federation.defection.curves import Contributions, DefectionCurve
+from fedaccord.federation.defection.intervals import Interval, Proportion
 from fedaccord.wording import format_low_part as percent
 from fedaccord.wording import join_with_and
 
@@ -31,12 +27,13 @@ COUNTS = ("none", "one", "two", "all three")
 
 @dataclass(frozen=True)
 class Goals:
-    """What an algorithm with its plan is to reach.
+    """The three criteria of a comparison, set by the user.
 
-    satisfied: how often all are to be satisfied at least, everybody giving what is asked of it.
-    cut: how often a contributor may be satisfied, at most, that gives only a part of that.
+    satisfied: in which share of runs, at least, all clients are to reach their goals, if all give
+        what the plan asks.
+    cut: in which share of runs, at most, a contributor may reach its goal that gives only a part.
     level: that part.
-    samples: how many different points may be used, at most, as a share of the baseline's.
+    samples: how many different samples may be used, at most, as a share of the baseline's.
     """
 
     satisfied: float = 0.95
@@ -47,12 +44,12 @@ class Goals:
 
 @dataclass(frozen=True)
 class Reached:
-    """Whether a contender reaches one of the goals.
+    """Whether an algorithm meets one of the criteria.
 
     goal: "satisfied", "cut" or "samples".
-    value: what was seen; None where nothing was.
+    value: the share found; None where there is none.
     low, high: the ends of its 95 % interval; None where it is not known.
-    bound: what the value must not fall short of ("satisfied") or exceed (the others).
+    bound: the least that the value may be ("satisfied"), or the most (the others).
     """
 
     goal: str
@@ -63,39 +60,39 @@ class Reached:
 
     @property
     def reached(self) -> bool:
-        """Whether what was seen is on the right side of the bound."""
+        """Whether the share found is on the right side of the bound."""
         return self.value is not None and self._right(self.value)
 
     @property
     def sure(self) -> bool:
-        """Whether the whole interval is on the same side of the bound as what was seen."""
+        """Whether the whole interval is on the same side of the bound as the share found."""
         if self.value is None or self.low is None or self.high is None:
             return False
         return self._right(self.low) == self._right(self.high) == self.reached
 
     def _right(self, value: float) -> bool:
-        # Shares of counts are rounded: 0.1 + 0.2 is to be no more than 0.3.
+        # Shares of counts are rounded: 0.1 + 0.2 must not exceed 0.3.
         slack = 1e-9
         if self.goal == "satisfied":
             return value >= self.bound - slack
         return value <= self.bound + slack
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers, whether the goal is reached, and whether that is sure."""
+        """Return the numbers, whether the criterion is met, and whether that is sure."""
         return {**asdict(self), "reached": self.reached, "sure": self.sure}
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An algorithm with its plan, and how it fares.
+    """An algorithm with its plan, and its curves.
 
     name: of the algorithm.
     plan: how the plan was made: "own", "all", "measured", "sought", or a file's name.
-    story: a sentence on the plan, where there is more to say.
-    planning_runs: how many runs of training it took to make the plan; those of "own" are not
-        counted, they are the algorithm as it is.
-    p1: its curve where one client has only a part of its points.
-    p2: its curve where one client gives only a part of what is asked of it.
+    story: a sentence about the plan, where there is more to say.
+    planning_runs: how many training runs the plan took; those of "own" are not counted.
+    p1: its curve where one client has only a part of its samples.
+    p2: its curve where one client gives only a part of what the plan asks of it.
+    further: its curves where defectors do more than give less, by what they do.
     """
 
     name: str
@@ -104,37 +101,42 @@ class Contender:
     planning_runs: int
     p1: DefectionCurve
     p2: DefectionCurve
+    further: Mapping[str, DefectionCurve] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Contender({self.name}, {self.plan}, all satisfied {self.all_satisfied})"
 
     @property
     def contributions(self) -> Contributions:
-        """What is asked of each client."""
+        """What the plan asks of each client."""
         return self.p2.contributions
 
     @property
     def all_satisfied(self) -> Proportion:
-        """How often all are satisfied when everybody gives what is asked of it."""
-        return self.p2.all_satisfied
+        """How often all reach their goals, if all give what the plan asks."""
+        return self.p2.all_judged
+
+    def to_further(self) -> dict[str, Any]:
+        """Return the curves of defectors that do more than give less as plain values."""
+        return {what: curve.to_dict() for what, curve in self.further.items()}
 
     def curve(self, protocol: str) -> DefectionCurve:
         """Return the curve of a protocol, "P1" or "P2"."""
         return {"P1": self.p1, "P2": self.p2}[protocol]
 
     def defector(self, protocol: str, level: float, *, contributors: bool = False) -> Proportion:
-        """Return how often the one who gave less was satisfied all the same.
+        """Return how often a defector still reached its goal.
 
         protocol: "P1" or "P2".
         level: what part it gave.
-        contributors: whether it is drawn among those of whom something is asked.
+        contributors: whether only clients count that the plan asks for something.
         """
-        found = self.curve(protocol).at(level).at_end
+        found = self.curve(protocol).at(level).judged
         return found.contributors if contributors else found.random
 
     def others(self, protocol: str, level: float) -> Proportion:
-        """Return how often all the others were satisfied when a contributor gave less."""
-        found = self.curve(protocol).at(level).at_end
+        """Return how often all the others reached their goals when a contributor gave less."""
+        found = self.curve(protocol).at(level).judged
         return found.others_of_contributors or found.others
 
     @classmethod
@@ -147,6 +149,10 @@ class Contender:
             planning_runs=data["planning_runs"],
             p1=DefectionCurve.from_dict(name, data["P1"]),
             p2=DefectionCurve.from_dict(name, data["P2"]),
+            further={
+                what: DefectionCurve.from_dict(name, one)
+                for what, one in data.get("further", {}).items()
+            },
         )
 
 
@@ -154,21 +160,23 @@ class Contender:
 class Frontier(Displayed):
     """Algorithms side by side, under the same data and seeds.
 
-    contenders: in the order asked for.
+    contenders: the algorithms, in the order given.
     unplanned: algorithms without a plan, by name, each with the reason in a sentence.
-    baseline: the contender whose samples the others' are counted against.
-    goals: what was to be reached.
+    baseline: the algorithm whose samples the others are compared with.
+    goals: the three criteria.
     clients: their names.
     requirements: the accuracy that each client wants.
     points: how many each has.
     levels: what part a defector gives.
     trials: how many there were.
     defectors: "each" or "random".
-    seed: of everything random.
-    versions: of the packages that the runs were made with.
-    source: the fingerprint of the federation, or of what deals one to each trial.
-    run_seconds: how long all the runs took that are counted, whenever they were made.
+    seed: the random seed.
+    versions: of the packages that made the runs.
+    source: the fingerprint of the federation, or of the source that deals one to each trial.
+    run_seconds: how long all counted runs took, whenever they were made.
     seconds: how long it took this time.
+    scored_on: on how many further samples per client models are judged; None for validation
+        samples.
     """
 
     contenders: tuple[Contender, ...]
@@ -186,6 +194,7 @@ class Frontier(Displayed):
     source: str
     run_seconds: float
     seconds: float
+    scored_on: int | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(contender.name for contender in self.contenders)
@@ -197,11 +206,11 @@ class Frontier(Displayed):
             if contender.name == name:
                 return contender
         known = ", ".join(contender.name for contender in self.contenders)
-        raise InputError(f'nothing is known of "{name}"; there are {known}')
+        raise InputError(f'"{name}" was not compared; the algorithms are {known}')
 
     @cached_property
     def idle(self) -> bool:
-        """Whether there is a contender that asks nothing of somebody."""
+        """Whether a plan asks nothing of some client."""
         return any(0 in contender.contributions for contender in self.contenders)
 
     def share(self, contender: Contender) -> tuple[float, Interval | None]:
@@ -220,7 +229,7 @@ class Frontier(Displayed):
         return share, (own[0] / against[1], own[1] / max(against[0], 1.0))
 
     def reached(self, contender: Contender) -> tuple[Reached, Reached, Reached]:
-        """Return which goals a contender reaches: all satisfied, cuts felt, few samples."""
+        """Return which criteria a contender meets: all reach their goals, no defection, samples."""
         goals = self.goals
         cut = contender.defector("P2", goals.level, contributors=True)
         share, ends = self.share(contender)
@@ -232,77 +241,75 @@ class Frontier(Displayed):
         )
 
     def verdict(self, contender: Contender) -> str:
-        """Say which goals a contender reaches, and whether its intervals leave any doubt."""
+        """Return which criteria a contender meets, and whether its intervals leave a doubt."""
         found = self.reached(contender)
-        count = sum(one.reached for one in found)
-        which = "all three goals" if count == 3 else f"{COUNTS[count]} of the three goals"
-        return f"{contender.name} reaches {which}: {'; '.join(map(self._clause, found))}."
+        met = sum(one.reached for one in found)
+        which = "all three criteria" if met == 3 else f"{COUNTS[met]} of the three criteria"
+        return " ".join([f"{contender.name} meets {which}.", *map(self._describe, found)])
 
-    def _clause(self, found: Reached) -> str:
-        words = {
-            "satisfied": "all are satisfied in {} of runs",
-            "cut": f"a contributor that gives {percent(self.goals.level)} of what is asked is in "
-            "{}",
-            "samples": f"it uses {{}} of {self.baseline}'s samples",
-        }[found.goal]
-        bound = f"{'at least' if found.goal == 'satisfied' else 'at most'} {percent(found.bound)}"
+    def _describe(self, found: Reached) -> str:
         if found.value is None:
-            return f"nothing is asked of anybody, so nobody can cut (goal {bound})"
-        ends = ""
-        if found.low is not None and found.high is not None:
-            low, high = percent(found.low), percent(found.high)
-            ends = "" if low == high else f"{100 * found.low:.0f} to {high}; "
-        answer = "reached" if found.reached else "missed"
-        surely = "" if found.sure else ", not surely"
-        return f"{words.format(percent(found.value))} ({ends}goal {bound}: {answer}{surely})"
+            return "The plan asks nothing of any agent, so no agent can defect."
+        words = {
+            "satisfied": "All agents reach their goals in {} of runs",
+            "cut": f"A contributor that gives {percent(self.goals.level)} does in {{}}",
+            "samples": f"It uses {{}} of the samples of {self.baseline}",
+        }[found.goal]
+        answer = "met" if found.reached else "missed"
+        surely = "" if found.sure else ", not certain"
+        return f"{words.format(percent(found.value))} ({answer}{surely})."
+
+    @property
+    def criteria(self) -> tuple[str, str, str]:
+        """The three criteria in words, which are settings of the comparison."""
+        goals = self.goals
+        return (
+            f"all agents reach their goals in at least {percent(goals.satisfied)} of runs",
+            f"a contributor that gives {percent(goals.level)} of what the plan asks reaches its "
+            f"goal in at most {percent(goals.cut)} of runs",
+            f"at most {percent(goals.samples)} of the samples of {self.baseline}",
+        )
 
     @property
     def conclusion(self) -> str:
-        """The answer in a sentence: who reaches all three goals; if nobody does, who is nearest."""
-        goals = self.goals
-        asked = (
-            f"all satisfied in at least {percent(goals.satisfied)} of runs, a contributor that "
-            f"gives {percent(goals.level)} of what is asked in at most {percent(goals.cut)}, at "
-            f"most {percent(goals.samples)} of {self.baseline}'s samples"
-        )
+        """The answer in a sentence: which algorithms meet all three criteria, or the most."""
         found = {contender.name: self.reached(contender) for contender in self.contenders}
         counts = {name: sum(one.reached for one in goals) for name, goals in found.items()}
         best = max(counts.values())
         names = [name for name, count in counts.items() if count == best]
-        reach = f"{join_with_and(names)} {'reaches' if len(names) == 1 else 'reach'}"
+        meet = f"{join_with_and(names)} {'meets' if len(names) == 1 else 'meet'}"
         if best == 0:
-            return f"Nobody reaches any of the three goals: {asked}."
+            return "No algorithm meets any of the three criteria."
         if best < 3:
-            return f"Nobody reaches all three goals: {asked}. {reach} {COUNTS[best]} of them."
+            return f"No algorithm meets all three criteria. {meet} {COUNTS[best]} of them."
         sure = [name for name in names if all(one.sure for one in found[name])]
-        doubt = f"and of {join_with_and(sure)} so do all intervals"
         if not sure:
-            doubt = "by what was seen, though not beyond the doubt that intervals leave"
-        elif sure == names:
-            doubt = "and so do all intervals"
-        return f"{reach} all three goals, {doubt}: {asked}."
+            return f"{meet} all three criteria, but the 95 % intervals leave a doubt."
+        certain = "The" if sure == names else f"For {join_with_and(sure)}, the"
+        return f"{meet} all three criteria. {certain} 95 % intervals confirm it."
 
     @property
     def provenance(self) -> str:
-        """A sentence on what chose the plans, and what they were judged by."""
+        """A sentence about what chose the plans, and what they are judged by."""
         trials = "trial 0" if self.trials == 1 else f"trials 0 to {self.trials - 1:,}"
         given = [one.name for one in self.contenders if one.plan not in PLANS]
-        taken = f" (that of {join_with_and(given)} was given)" if given else ""
+        taken = f" (the plan of {join_with_and(given)} was given)" if given else ""
         return (
-            f"Plans were made on trials of their own{taken}. Everything here is counted on "
-            f"{trials} of seed {self.seed}, which chose nothing."
+            f"Plans were made on trials of their own{taken}. All shares are counted on {trials} of "
+            f"seed {self.seed}, which no plan was made on."
         )
 
     def describe_harm(self, contender: Contender) -> str:
-        """Say what a cut does to the others, where they are satisfied less often; or nothing."""
+        """Return what defection does to the others, where they reach their goals less often."""
         level, full = self.goals.level, contender.all_satisfied
         then = contender.others("P2", level)
         if not then.trials or then.high >= full.low or then.p >= full.p:
             return ""
         return (
-            f"Under {contender.name} the others pay for a cut too: when a contributor gives "
-            f"{percent(level)} of what is asked, all the others are satisfied in "
-            f"{percent(then.p)} of runs ({100 * then.low:.0f} to {percent(then.high)})."
+            f"Under {contender.name}, defection harms the others too: when a contributor gives "
+            f"{percent(level)} of what the plan asks, all the others reach their goals in "
+            f"{percent(then.p)} of runs (95 % interval {100 * then.low:.0f} to "
+            f"{percent(then.high)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,6 +328,7 @@ class Frontier(Displayed):
                     "goals": {found.goal: found.to_dict() for found in self.reached(one)},
                     "P1": one.p1.to_dict(),
                     "P2": one.p2.to_dict(),
+                    **({"further": one.to_further()} if one.further else {}),
                 }
                 for one in self.contenders
             },
@@ -330,6 +338,7 @@ class Frontier(Displayed):
             "levels": list(self.levels),
             "trials": self.trials,
             "defectors": self.defectors,
+            **({} if self.scored_on is None else {"scored_on": self.scored_on}),
             "seed": self.seed,
             "source": self.source,
             "versions": list(self.versions),

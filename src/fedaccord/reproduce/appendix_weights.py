@@ -203,8 +203,8 @@ def follow_mw_fed(
 ) -> Vector:
     """Follow Algorithm 2, its model replaced by W times all samples so far, until all are content.
 
-    Each round everybody takes floor(B k w_i / sum w) batches, B on average, and whoever is not
-    above its requirement then has its weight multiplied.
+    In each round, agent i takes floor(B k w_i / sum w) batches, B on average. Then the weights of
+    agents that are not above their requirements are multiplied.
 
     batch: the size of one, relative to the largest stand-alone need.
     """

@@ -131,7 +131,7 @@ def fill(sentence: str, known: Mapping[str, Any]) -> str:
 
 
 def is_met(condition: str, known: Mapping[str, Any]) -> bool:
-    """Say whether a condition of claims.toml is met, such as "not differ and 0 < gap <= most"."""
+    """Return whether a condition of claims.toml is met, such as "not differ and gap <= most"."""
 
     def read(name: str) -> Any:
         try:
@@ -190,7 +190,7 @@ Measure = Callable[[Setting], Measured]
 class Claim:
     """A claim of the paper that software can check.
 
-    id: by which it is asked for.
+    id: its name on the command line.
     claim: what is claimed, in a line.
     place: where it stands in the paper.
     paper: what the paper says there, in our words, with its numbers.

@@ -33,11 +33,11 @@ class Estimate:
         )
 
     def holds(self, number: float) -> bool:
-        """Say whether a number is inside the interval."""
+        """Return whether a number is inside the interval."""
         return self.low <= number <= self.high
 
     def agrees(self, number: float, *, tolerance: float, widest: float) -> bool:
-        """Say whether it is near a number, seen in enough trials to say so.
+        """Return whether it is near a number, and known well enough to say so.
 
         number: what it is compared with.
         tolerance: how far from it still counts as near.
@@ -48,14 +48,14 @@ class Estimate:
 
 def estimate_mean(values: ArrayLike) -> Estimate:
     """Estimate a mean from independent values, by Student's t; of one value nothing is known."""
-    from fedaccord.federation.defection.curves import mean_interval
+    from fedaccord.federation.defection.intervals import mean_interval
 
     low, high = mean_interval(values) or (-math.inf, math.inf)
     return Estimate(float(np.asarray(values, dtype=np.float64).mean()), low, high)
 
 
 def find_quantile(n: int) -> float:
-    """Return Student's quantile for a 95 % interval from so many values."""
+    """Return Student's quantile for a 95 % interval from n values."""
     from scipy.special import stdtrit
 
     return float(stdtrit(max(1, n - 1), 0.975))
@@ -82,7 +82,7 @@ def resample(trials: Vector, statistic: Callable[[Vector], float], *, seed: int 
     """Estimate a number that is computed from all trials, by resampling trials.
 
     Quantiles of what is drawn, taken further out so that the interval of a mean is Student's (the
-    expanded percentile interval of Hesterberg, 2015). With a dozen trials it is rough all the same:
+    expanded percentile interval of Hesterberg, 2015). With a dozen trials it is still rough:
     it holds the true mean nearly as often as promised, a deviation only in four cases of five.
 
     trials: one entry per trial.

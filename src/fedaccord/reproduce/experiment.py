@@ -144,7 +144,7 @@ class Experiment:
     def audit(self, what: str) -> Audited:
         """Audit defection as the config has it.
 
-        what: for whoever waits.
+        what: its name in progress messages.
         """
         from fedaccord.federation.defection.audit import Design, defection_curves
 
@@ -163,7 +163,7 @@ class Experiment:
     def train_alone(self, what: str, *, levels: tuple[float, ...] | None = None) -> SoloCurves:
         """Train every agent alone, all with the same part of their points.
 
-        what: for whoever waits.
+        what: its name in progress messages.
         levels: the parts; the config's where left out.
         """
         from fedaccord.federation.defection.solo import solo_curves
@@ -219,7 +219,7 @@ def _prepare(setting: Setting, config: Config) -> Experiment:
 
 
 def describe_data(source: str, points: int, balanced: int) -> Data:
-    """Say what data an experiment has, and whether they are the paper's.
+    """Return what data an experiment has, and whether they are the paper's.
 
     source: as the config has it.
     points: how many there are.

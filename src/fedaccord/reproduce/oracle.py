@@ -243,7 +243,7 @@ def list_envy(
 def is_stable_when_rounded(
     utility: Utility, requirements: Sequence[Fraction], theta: Sequence[Fraction]
 ) -> bool:
-    """Say whether theta is feasible and nobody can give less, amounts being rounded at random.
+    """Return whether theta is feasible and nobody can give less, amounts being rounded at random.
 
     Utilities rise along straight pieces: an agent that has more than it needs can give less, and
     one that has exactly that can if the piece below is level.
@@ -355,15 +355,15 @@ class Listing:
         return self._known[key]
 
     def has_enough(self, agent: int, theta: Whole) -> bool:
-        """Say whether an agent reaches its requirement: u_i(theta) >= mu_i."""
+        """Return whether an agent reaches its requirement: u_i(theta) >= mu_i."""
         return self._utility(agent, theta) >= self.requirements[agent]
 
     def is_feasible(self, theta: Whole) -> bool:
-        """Say whether everybody does."""
+        """Return whether everybody does."""
         return all(self.has_enough(i, theta) for i in range(self.size))
 
     def is_stable(self, theta: Whole) -> bool:
-        """Say whether nobody who gives less alone would still reach its requirement."""
+        """Return whether nobody who gives less alone would still reach its requirement."""
         return self.is_feasible(theta) and not any(
             self.has_enough(i, (*theta[:i], less, *theta[i + 1 :]))
             for i, given in enumerate(theta)
@@ -380,7 +380,7 @@ class Listing:
         return tuple(pair for pair, after in swaps if all(t in allowed for t, allowed in after))
 
     def is_envy_free(self, theta: Whole) -> bool:
-        """Say whether everybody reaches its requirement and nobody envies anybody."""
+        """Return whether everybody reaches its requirement and nobody envies anybody."""
         return self.is_feasible(theta) and not self.envy(theta)
 
     def list_all(self, kind: Callable[[Whole], bool]) -> list[Whole]:
@@ -479,7 +479,7 @@ class ExactGame:
         return sum(theta, ZERO) if self.costs is None else multiply(self.costs, theta)
 
     def is_feasible(self, theta: Sequence[Fraction]) -> bool:
-        """Say whether everybody has its requirement and gives what it may."""
+        """Return whether everybody has its requirement and gives what it may."""
         limits = self.limits or ()
         return (
             all(t >= low for t, low in zip(theta, self.lows, strict=True))
@@ -488,7 +488,7 @@ class ExactGame:
         )
 
     def is_stable(self, theta: Sequence[Fraction]) -> bool:
-        """Say whether theta is feasible and nobody can give less (W_ii > 0)."""
+        """Return whether theta is feasible and nobody can give less (W_ii > 0)."""
         each = zip(theta, self.lows, self.slack(theta), strict=True)
         return self.is_feasible(theta) and all(t == low or slack == 0 for t, low, slack in each)
 

@@ -75,7 +75,7 @@ class Reproduction:
         return sum(row.finding.verdict is verdict for row in self.rows.values())
 
     def sentence(self) -> str:
-        """Say how many claims ended how."""
+        """Return how many claims ended with each verdict, in a sentence."""
         counts = Counter(row.finding.verdict for row in self.rows.values())
         words = {
             Verdict.HOLDS: ("holds as printed", "hold as printed"),
@@ -169,7 +169,7 @@ def reproduce(
 
 
 def is_continued(earlier: Mapping[str, Any], *, full: bool) -> bool:
-    """Say whether rows of an earlier result may stand beside rows that are made now.
+    """Return whether rows of an earlier result may be mixed with rows that are made now.
 
     earlier: what Reproduction.to_dict gave.
     full: the scale now.

@@ -95,7 +95,7 @@ def _games(count: int) -> dict[str, Game]:
 
 @cache
 def _listings(count: int) -> dict[str, Listing]:
-    """List what several rows need; the games themselves, with all they remember, are made anew."""
+    """List what several rows need; the games, which remember results, are made again."""
     learnt = learnt_utility(cycle_worlds(1))
     return {
         name: Listing.of(game, learnt if isinstance(game, PacGame) else None)

@@ -47,7 +47,7 @@ def _draw_counts(random: np.random.Generator, agents: int, most: int = 2) -> lis
 
 
 def _is_different(game: Any, agent: int, theta: Amounts, value: Fraction) -> bool:
-    """Say whether a game's utility is not a value: in fractions, or by much in doubles."""
+    """Return whether a game's utility is not a value: in fractions, or by much in doubles."""
     given = game.utilities(np.array([float(t) for t in theta]))[agent]
     exact = game.exact_utility(agent, [Fraction(t) for t in theta])
     return bool(exact != value or abs(given - float(value)) > 1e-12)

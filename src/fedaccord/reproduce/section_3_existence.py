@@ -61,7 +61,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def level(theta: Vector, limits: Vector) -> Vector:
-    """Let everybody give what the largest contributor gives, or as much of it as it can."""
+    """Return the allocation in which all give what the largest contributor gives, or can."""
     return np.asarray(np.minimum(np.full(len(theta), theta.max()), limits))
 
 
@@ -135,11 +135,11 @@ def _level_limited_games(count: int) -> tuple[int, list[int], int]:
 
 
 def _budget_of_one(steps: int) -> list[tuple[Whole, bool]]:
-    """List the feasible allocations of two agents who may give one sample together.
+    """List the feasible allocations of two agents that may give one sample together.
 
-    Each with whether whoever gives would rather have the other's amount. In steps of 1/steps; with
-    t of the one and 1 - t of the other the utility is 3/4 - t (1 - t)/8, so between the steps there
-    are no more.
+    Each with whether the giving agent would rather have the other's amount. In steps of 1/steps;
+    with t of the one and 1 - t of the other the utility is 3/4 - t (1 - t)/8, so between the steps
+    there are no more.
     """
     game = catalog.build("two-agents")
     utility, needs = utility_of(game), [Fraction(need) for need in game.requirements.tolist()]
@@ -241,7 +241,7 @@ def _find_regret(game: Game, theta: Vector) -> float:
 
 
 def _is_exact(game: LinearGame, theta: Vector) -> bool:
-    """Say whether those who give, each with exactly its requirement, make an equilibrium.
+    """Return whether the contributors, each with exactly its requirement, make an equilibrium.
 
     Solved in fractions of the very numbers that the game holds.
     """
@@ -299,7 +299,7 @@ def _printed_cycle(agent: int, theta: Amounts) -> Fraction:
 
 
 def _real_cycle_has_none() -> bool:
-    """Say whether no real allocation is stable, at a requirement of 1.
+    """Return whether no real allocation is stable, at a requirement of 1.
 
     An agent needs 0 if its predecessor gives 1, and 1 otherwise: so everybody gives 0 or 1, unlike
     its predecessor, which three in a ring cannot. Responses are asked at many places.

@@ -113,7 +113,7 @@ def _quotient(
 
 
 def _adds_nothing(refuted: Refuted) -> bool:
-    """Say whether at the witness more of the agent's own samples leave its utility as it is."""
+    """Return whether at the witness more of the agent's own samples leave its utility as it is."""
     utility, agent = _learn_cycle(), refuted.agent
     place = [Fraction(t) for t in refuted.witness.tolist()]
     more = replace_amount(place, agent, ONE if place[agent] < 1 else HALF)
@@ -239,7 +239,7 @@ def _draw_coverage_case(
 
 
 def _sure_points() -> tuple[bool, float]:
-    """Say whether two agents on one point are refuted on [0, 2]^2; give c2 at their needs."""
+    """Return whether two agents on one point are refuted on [0, 2]^2; give c2 at their needs."""
     game = CoverageGame([[1.0], [1.0]], [0.75, 0.75])
     refuted, alone = game.well_behaved([2.0, 2.0]), game.well_behaved()
     flat = (
@@ -366,7 +366,7 @@ def _measure_move(game: Game, verdict: Certified, one: Vector, other: Vector) ->
 
 
 def _is_least(utilities: Utilities, game: Game, theta: Vector) -> bool:
-    """Say whether each response satisfies its agent, and a little less does not."""
+    """Return whether each response satisfies its agent, and a little less does not."""
     for agent, need in enumerate(game.best_responses(theta).tolist()):
         place = np.array(theta)
         place[agent] = need

@@ -128,7 +128,7 @@ def measure_flower(model: str, root: int) -> Flower:
 
 
 def _is_sound(game: Game, root: int, optimal: Solution, stable: Solution, fair: Solution) -> bool:
-    """Say whether the game is as Theorem 4 says, and the allocations of the kinds claimed."""
+    """Return whether the game is as Theorem 4 says, and the allocations of the kinds claimed."""
     # Of the optimum and the equilibrium a check would also look for envy, which takes long where
     # many swaps are ties, and does not matter here.
     slack = game.utilities(optimal.allocation.contributions) - game.requirements
@@ -160,8 +160,8 @@ def bound_fairness(game: Game) -> float:
     w from each; petals that gain d from their own and c from their group's samples, and nothing
     from other groups. All requirements are 1. In an envy-free allocation
 
-    (1) petals of a group give alike: they are exchangeable, so that whoever gives more would after
-        a swap have what the other has;
+    (1) petals of a group give alike: they are exchangeable, so that the one that gives more would,
+        after a swap, have what the other has;
     (2) petals of two groups give alike: after a swap the larger giver has what the other has and
         c (sqrt(b) - 1)(t - t') >= 0 more;
     (3) the core gives at most as much: otherwise, after a swap with a petal, it has at least what
@@ -294,7 +294,7 @@ def _measure_flowers(
 
 
 def _is_near(exponents: Iterable[Exponent], expected: Mapping[str, Any]) -> bool:
-    """Say whether both fits give the power that is expected, whatever is not proved of prices."""
+    """Return whether both fits give the expected power, whatever is not proved of prices."""
     half = float(expected["exponent"])
     return all(
         max(abs(e.low - half), abs(e.high - half)) <= expected["tolerance"]

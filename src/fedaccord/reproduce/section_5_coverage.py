@@ -70,7 +70,7 @@ def list_accuracy(sets: Sequence[Sequence[int]]) -> Utility:
 
 
 def is_smooth_stable(game: CoverageGame, theta: Vector) -> bool:
-    """Say whether all have just what they need, and less after giving half as much.
+    """Return whether all have just what they need, and less after giving half as much.
 
     With (1 - q)^theta in place of rounding.
     """
@@ -224,7 +224,7 @@ def coverage_hardness(setting: Setting) -> Measured:
 
 
 def has_envy_between(share: Fraction) -> bool:
-    """Say whether a mixture of two envy-free matchings of K4 has envy, by the check."""
+    """Return whether a mixture of two envy-free matchings of K4 has envy, by the check."""
     game = build_entry("k4")
     points = (*map(matching, MATCHINGS[:2]), mix_matchings(share))
     answers = [check(game, to_floats(theta)).envy_free for theta in points]
@@ -333,7 +333,7 @@ def linear_envy_free_set(setting: Setting) -> Measured:
 
 
 def is_gap(exact: ExactGame, first: Sequence[Fraction], second: Sequence[Fraction]) -> bool:
-    """Say whether two allocations are envy-free and their middle is not; the check must agree."""
+    """Return whether two allocations are envy-free and their middle is not, by check too."""
     middle = mix(first, second, HALF)
     exactly = [exact.is_feasible(t) and not exact.envy(t) for t in (first, second, middle)]
     audited = [check(exact.game(), to_floats(t)).envy_free for t in (first, second, middle)]

@@ -186,7 +186,7 @@ def linear_stable_set(setting: Setting) -> Measured:
 
 
 def draw_games_with_choice(count: int) -> list[ExactGame]:
-    """Draw games of few points with a planted equilibrium, until so many have several."""
+    """Draw games of few points with a planted equilibrium, until `count` have several."""
     random = np.random.default_rng(SEED)
     games: list[ExactGame] = []
     while len(games) < count:

@@ -56,7 +56,7 @@ HALVES = ExactGame.of([["1", "0.5"], ["0.5", "1"]], ["0.5", "0.5"])
 
 
 def is_solved_wrong(exact: ExactGame) -> bool:
-    """Say whether the solver's equilibrium is not one, or costs more than the cheapest."""
+    """Return whether the solver's equilibrium is not one, or costs more than the cheapest."""
     solution = solve_stable(exact.game())
     given = solution.allocation.contributions
     slack = exact.game().apply(given) - exact.game().requirements
@@ -72,11 +72,11 @@ def is_solved_wrong(exact: ExactGame) -> bool:
 class Structure:
     """What Theorem 5 says of one game, in fractions.
 
-    optimal: whether every equilibrium is socially optimal among those who give.
-    padded: whether every optimum of those who give is, with zeros for the others, the cheapest
+    optimal: whether every equilibrium is socially optimal among its contributors.
+    padded: whether every optimum of the contributors is, with zeros for the others, the cheapest
         equilibrium of all.
     idle: whether somebody gives nothing.
-    several: whether those who give have several optima.
+    several: whether the contributors have several optima.
     """
 
     optimal: bool
@@ -151,7 +151,7 @@ def corollary_1(setting: Setting) -> Measured:
 
 
 def has_all_giving(exact: ExactGame) -> bool:
-    """Say whether some equilibrium that is a corner has no zeros."""
+    """Return whether some equilibrium that is a corner has no zeros."""
     return any(min(theta) > 0 for theta in exact.equilibria)
 
 
@@ -169,7 +169,7 @@ def draw_giving_games(count: int) -> list[ExactGame]:
 
 
 def has_prices(exact: ExactGame) -> bool:
-    """Say whether W y = 1 has a solution y >= 0, for regular W."""
+    """Return whether W y = 1 has a solution y >= 0, for regular W."""
     prices = solve_exactly(exact.benefits, [ONE] * exact.size)
     return prices is not None and min(prices) >= 0
 
@@ -218,7 +218,7 @@ def diagonal_dominance(setting: Setting) -> Measured:
 
 
 def is_costless(exact: ExactGame) -> bool:
-    """Say whether every equilibrium is socially optimal."""
+    """Return whether every equilibrium is socially optimal."""
     return all(sum(theta) == exact.optimal_total for theta in exact.equilibria)
 
 
@@ -311,7 +311,7 @@ def draw_own_games(count: int) -> Iterator[ExactGame]:
 
 
 def is_symmetric(exact: ExactGame) -> bool:
-    """Say whether W is its own transpose."""
+    """Return whether W is its own transpose."""
     return exact.benefits == tuple(zip(*exact.benefits, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The paper's audit of defection: FedAvg against MW-FED, and what they draw of whom."""
+"""The paper's audit of defection: FedAvg against MW-FED, and what they draw from each agent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _audit_defection(setting: Setting) -> tuple[Audited, Data]:
 @CLAIMS.measure("fedavg-satisfies-all")
 def fedavg_satisfies_all(setting: Setting) -> Measured:
     """Count the runs at full contribution in which all were satisfied at the end."""
-    from fedaccord.federation.defection.curves import wilson
+    from fedaccord.federation.defection.intervals import wilson
 
     found, data = _audit_defection(setting)
     seen = found.audit.curve(FEDAVG).all_satisfied

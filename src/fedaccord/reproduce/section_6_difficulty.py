@@ -112,7 +112,7 @@ def _run_trials(
     """Run trials and keep them, or take those that are kept.
 
     name: of the file.
-    what: for whoever waits.
+    what: its name in progress messages.
     """
     from fedaccord.federation.data.difficulty import run_trials
 

@@ -53,7 +53,7 @@ def solo_curves_claim(setting: Setting) -> Measured:
 def judge_curves(
     found: SoloCurves, hard: NDArray[np.bool_], data: Data, expected: Mapping[str, Any]
 ) -> Measured:
-    """Judge whether hard agents take so many times as long, on the averaged curves.
+    """Judge whether hard agents take several times as long, on the averaged curves.
 
     found: the curves with all points.
     hard: which agents are hard ones.

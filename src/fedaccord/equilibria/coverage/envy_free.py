@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.check import has_no_envy
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.optimal import (
@@ -20,6 +19,7 @@ from fedaccord.equilibria.coverage.stable import fits_exhaustive, stable_coverag
 from fedaccord.equilibria.coverage.symmetry import Symmetry, find_symmetry, least_by_class, quotient
 from fedaccord.equilibria.result import Claim, Deadline, Solution, Status, equal_allocation
 from fedaccord.games.coverage import CoverageGame
+from fedaccord.games.envy import has_no_envy
 
 # Boxes of class amounts are divided for at most this many classes and seconds.
 QUOTIENT_LIMIT = 3
@@ -39,7 +39,7 @@ def envy_free_coverage(claim: Claim[CoverageGame], method: str = "auto") -> Solu
 
     The equal allocation is envy-free (Theorem 1); the optimum and the stable equilibrium may be,
     and are taken where the check says so. From below: the optimum, sharpened by what envy-freeness
-    forces on agents who are alike. Small games are settled by SCIP or by trying everything.
+    forces on agents that are alike. Small games are settled by SCIP or by trying everything.
 
     method: "auto", or "bounds" (no SCIP, no enumeration).
     """

@@ -78,7 +78,7 @@ def lower_bound(game: CoverageGame, best: Vector, deadline: Deadline) -> tuple[f
 
 
 def cut_work_fits(game: CoverageGame) -> bool:
-    """Say whether a round of cuts, a product for each pair of agents at each point, is cheap."""
+    """Return whether a round of cuts, a product for each pair of agents at each point, is cheap."""
     degrees = np.bincount(game.distributions.indices).astype(np.float64)
     return game.size <= CUTS_LIMIT and float(degrees @ degrees) <= CUTS_WORK
 
@@ -168,6 +168,6 @@ def cap_by_total(game: CoverageGame, best: Vector) -> Vector:
 
 
 def fits_scip(game: CoverageGame, most: Vector) -> bool:
-    """Say whether branch and bound is likely to end, and SCIP is there."""
+    """Return whether branch and bound is likely to end, and SCIP is there."""
     few = len(game.rows) <= SCIP_ENTRIES and float(np.ceil(most).sum()) <= SCIP_STEPS
     return few and scip.is_available()

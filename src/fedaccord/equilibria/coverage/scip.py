@@ -41,7 +41,7 @@ class ScipAnswer:
 
 
 def is_available() -> bool:
-    """Say whether pyscipopt can be imported."""
+    """Return whether pyscipopt can be imported."""
     try:
         import pyscipopt  # noqa: F401
     except ImportError:

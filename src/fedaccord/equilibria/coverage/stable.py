@@ -41,7 +41,7 @@ NOT_SETTLED = "Because sweeps of best responses ended at no equilibrium."
 def stable_coverage(
     claim: Claim[CoverageGame], method: str = "auto", start: Vector | None = None
 ) -> Solution:
-    """Find a stable equilibrium, the cheapest (or costliest) where that can be told.
+    """Find a stable equilibrium, the cheapest (or costliest) where that is known.
 
     Uniform sets over the reals: the convex form, whose minimum is the equilibrium; other real games
     by damped best response, whole ones by the potential, from several starts. Small games are
@@ -235,7 +235,7 @@ def _integer_stable(claim: Claim[CoverageGame], start: Vector | None, method: st
 
 
 def fits_exhaustive(game: CoverageGame) -> bool:
-    """Say whether trying every allocation that could be an equilibrium is a matter of seconds."""
+    """Return whether trying every allocation that could be an equilibrium takes seconds."""
     return float(np.log(game.most_at_rest - game.minimums + 1).sum()) <= EXHAUSTIVE_LOG_POINTS
 
 

@@ -67,7 +67,7 @@ def clipped_start(game: CoverageGame, start: Vector | None) -> Vector:
 
 
 def has_convex_form(game: CoverageGame) -> bool:
-    """Say whether the convex form applies: real, uniform, and every p_i stays above zero."""
+    """Return whether the convex form applies: real, uniform, and every p_i stays above zero."""
     if game.is_integer or not game.is_uniform or (game.requirements >= 1).any():
         return False
     return bool((set_misses(game, game.minimums) > 0).all())
@@ -154,10 +154,10 @@ def _uniform_batch(
 
 
 def is_determined(game: CoverageGame, contributions: Vector, margin: float) -> bool:
-    """Say whether the convex form provably has one minimum only, given one of them.
+    """Return whether the convex form provably has one minimum only, given one of them.
 
     Two minima have the same sums at every point, so their difference d has A' d = 0 with A the
-    incidence of agents and points; and d_i = 0 for whoever has utility to spare in one (so in all).
+    incidence of agents and points, and d_i = 0 for an agent that has utility to spare in one.
     If the remaining rows of A are independent, d = 0. An agent with a point of its own among those
     remaining has d_i = 0, and is taken out, again and again. What is left is settled by elimination
     modulo a prime: rows independent there are independent.
@@ -233,7 +233,7 @@ def sweep_responses(
 
 
 class _State:
-    """The point that sweeps change, with what the compiled loop keeps beside it."""
+    """The point that sweeps change, with what the compiled loop keeps with it."""
 
     def __init__(self, game: CoverageGame, given: Vector) -> None:
         self.game = game

@@ -1,4 +1,4 @@
-"""What envy-freeness forces on coverage games: agents who must give alike, or no more than others.
+"""What envy-freeness forces on coverage games: agents that must give alike, or no more than others.
 
 In an envy-free allocation theta_i > theta_j implies that i, with j's burden, would fall short. So
 wherever u_i(theta with i and j swapped) >= u_j(theta) whenever theta_i > theta_j, and mu_i <= mu_j,
@@ -62,7 +62,7 @@ class Symmetry:
 
 
 def find_symmetry(game: CoverageGame) -> Symmetry:
-    """Find agents who must give alike, or no more than others, in every envy-free allocation."""
+    """Find agents that must give alike, or no more than others, in every envy-free allocation."""
     labels = _number_keys([_twin_key(game, i) for i in range(game.size)])
     degrees = np.bincount(game.distributions.indices, minlength=game.points)
     while True:
@@ -148,7 +148,7 @@ def _class_key(game: CoverageGame, labels: Indices, agent: int) -> Hashable:
 
 
 def _gives_no_more(game: CoverageGame, labels: Indices, i: int, j: int) -> bool:
-    """Say whether i's class provably gives no more than j's.
+    """Return whether i's class provably gives no more than j's.
 
     Suppose i's class gives a and j's b < a. After a swap of i and j, each point x of i is missed
     with the chance of a product of p's; so is, before it, each point y of j. Where the factors of
@@ -221,7 +221,7 @@ class Quotient:
     kinds: list[tuple[Vector, Any, Vector, Vector, Vector]]
 
     def satisfied(self, amounts: Vector) -> bool:
-        """Say whether the first member of every class is satisfied."""
+        """Return whether the first member of every class is satisfied."""
         return all(
             self.missed(c, amounts) <= goal * (1 + 1e-14) for c, goal in enumerate(self.goals)
         )

@@ -221,7 +221,7 @@ def _check_integer(game: Game) -> Game:
 def _box_below(game: Game, total: float) -> Box:
     """Return the box that holds every allocation of at most a total cost.
 
-    Whoever gives at its minimum leaves the most to agent i: total - costs @ minimums above its own.
+    An agent at its minimum leaves the most to agent i: total - costs @ minimums above its own.
     """
     lo = np.array(game.minimums)
     spare = (total - game.total(lo)) / game.costs
@@ -304,7 +304,7 @@ def _narrow_envy_free(game: Game, lo: Vector, hi: Vector) -> Box | None:
 
 
 def _envy_throughout(game: Game, lo: Vector, hi: Vector) -> bool:
-    """Say whether some agent envies another everywhere in a box.
+    """Return whether some agent envies another everywhere in a box.
 
     So it is when i gives more than j throughout, may always swap, and is satisfied after the swap
     at the lowest contributions: with more of everybody's it still is.

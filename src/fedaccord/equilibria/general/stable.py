@@ -149,7 +149,7 @@ def general_stable(
 
 
 def _can_enclose(game: Game) -> bool:
-    """Say whether all equilibria of a real game can be enclosed: few agents, exact responses."""
+    """Return whether all equilibria of a real game can be enclosed: few agents, exact responses."""
     reachable = bool(np.isfinite(np.minimum(game.alone, game.limits)).all())
     exact = not game.is_integer and game.utility_doubt == 0
     return exact and game.size <= MOST_AGENTS and reachable
@@ -215,7 +215,7 @@ def _split_by_cells(
 
 
 def _is_excluded(game: Game, cell: Cell, agent: int) -> bool:
-    """Say whether a cell, without its boundary, has no allocation with which the agent is settled.
+    """Return whether a cell, without its boundary, has no allocation that settles the agent.
 
     Inside, u_i is a mean of its values at the corners with every weight positive. So it is below
     the requirement if no corner is above and some corner below; likewise the other way round; and
@@ -337,7 +337,7 @@ def _regret(game: Game, point: Vector) -> float:
 
 
 def _holds_only(enclosure: Enclosure, exact: list[Enclosure]) -> bool:
-    """Say whether a small box only repeats a point that was proved an equilibrium."""
+    """Return whether a small box only repeats a point that was proved an equilibrium."""
     if enclosure.witness is not None and not (enclosure.upper - enclosure.lower > 1e-9).any():
         return any(np.allclose(e.lower, enclosure.lower, atol=1e-9) for e in exact)
     return False

@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
-from fedaccord.check import find_envy, has_no_envy
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
 from fedaccord.equilibria.programs import difference_rows, linear_program, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
+from fedaccord.games.envy import find_envy, has_no_envy
 from fedaccord.games.linear import LinearGame
 
 # Rows of a program with the least and the most they may be.
@@ -42,8 +42,8 @@ class _States:
 
     below: theta_i <= theta_j.
     apart: the swap leaves i short.
-    more, less: agents who give more than another's limit, or less than another's minimum, with that
-        amount: either way the other's burden and theirs cannot be swapped.
+    more, less: agents that give more than another's limit, or less than another's minimum, with
+        that amount: either way the other's burden and theirs cannot be swapped.
     """
 
     below: list[tuple[int, int]]
@@ -89,7 +89,7 @@ def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
 
 
 def _has_nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
-    """Say whether for some pair that is not forced W_ij is just below W_ii."""
+    """Return whether for some pair that is not forced W_ij is just below W_ii."""
     share = game.dense_benefits / game.own_benefits[:, None]
     near = (share > 1 - NEARLY_FORCED) & (share < 1)
     return any((i, j) not in forced for i, j in np.argwhere(near).tolist() if i != j)

@@ -92,7 +92,7 @@ def normalise(game: LinearGame) -> Normalised:
 
 
 def is_tame(game: LinearGame) -> bool:
-    """Say whether benefits are near enough to each other for a mixed-integer solver's tolerance."""
+    """Return whether benefits are close enough to each other for the tolerance of a MIP solver."""
     return float(normalise(game).benefits.max()) <= 1e4
 
 

@@ -312,7 +312,7 @@ def find_fixed_point(
 
 
 class _Mover:
-    """Contributions with whatever a kernel keeps beside them."""
+    """Contributions with all that a kernel keeps with them."""
 
     def __init__(self, game: LinearGame, start: Vector | None) -> None:
         self.game = game
@@ -352,13 +352,13 @@ class _Mover:
         return float(square / 2 - self.game.requirements @ self.theta)
 
     def settle(self) -> None:
-        """Recompute what is kept beside the contributions, free of accumulated rounding."""
+        """Recompute what is kept with the contributions, free of accumulated rounding."""
         if self.found is not None and isinstance(self.game, DiscoveryGame):
             self.found[:] = self.game.distributions.T @ self.theta
 
 
 class _Momentum:
-    """Nesterov's extrapolation between sweeps, started anew whenever the potential rises."""
+    """Nesterov's extrapolation between sweeps, started again whenever the potential rises."""
 
     def __init__(self, mover: _Mover) -> None:
         self.mover = mover
