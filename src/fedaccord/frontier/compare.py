@@ -356,9 +356,14 @@ def _audit_all(
 def _list_audits(
     asked: AuditOptions, options: FrontierOptions, goals: Goals
 ) -> Iterator[tuple[str, AuditOptions]]:
-    """Yield the audits to make, each with what it is of."""
+    """Yield the audits to make, each with what it is of.
+
+    Where a plan asks for everything, a defector of P1 gives what one of P2 gives: as both may go on
+    alone, the runs are the same.
+    """
+    asked = replace(asked, kept_data=options.kept_data)
     yield "P1", replace(asked, protocol="P1")
-    yield "P2", replace(asked, protocol="P2", kept_data=options.kept_data)
+    yield "P2", replace(asked, protocol="P2")
     further = replace(asked, protocol="P2", levels=(1.0, goals.level))
     if options.group > 1:
         yield f"{options.group} together", replace(further, group=options.group)
