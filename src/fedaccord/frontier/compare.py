@@ -81,7 +81,7 @@ def compare_algorithms(
     plans: by the algorithms' names "own", "all", "measured", "sought", an allocation or its
         numbers, or a file that has one; "own" where left out.
     options: FrontierOptions.
-    goals: the three criteria; those of the options where left out.
+    goals: the criteria; those of the options where left out.
     workers: number of parallel runs.
     engine: where the runs are made, as `defection_curves` has it.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
@@ -322,6 +322,7 @@ def _choose_goals(options: FrontierOptions) -> Goals:
         cut=options.defector_reaches,
         level=options.defector_gives,
         samples=options.samples_used,
+        others=options.others_reach,
     )
 
 
@@ -368,4 +369,6 @@ def _list_audits(
     if options.group > 1:
         yield f"{options.group} together", replace(further, group=options.group)
     for filler in options.fillers:
-        yield filler, replace(further, filler=filler)
+        found = filler == "copies" and options.detect_copies
+        what = f"{filler}, detected" if found else filler
+        yield what, replace(further, filler=filler, detect_copies=found)

@@ -1,10 +1,13 @@
-"""Algorithms compared: the curves of each, and which of three criteria it meets.
+"""Algorithms compared: the curves of each, and which criteria it meets.
 
     all reach their goals   in at least 95 % of runs, if all give what the plan asks
     no defection            a contributor that gives 25 % of that reaches its goal in at most 10 %
+    no harm                 all the others reach their goals in at least 90 % then
     few samples             at most half of the different samples that FedAvg uses
 
-The numbers are settings. An algorithm meets each criterion or misses it; none makes up for another.
+If further defectors were audited, such as contributors that keep their data or defect together,
+each kind is one more criterion, with the bound of defection. The numbers are settings. An algorithm
+meets each criterion or misses it; none makes up for another.
 """
 
 from __future__ import annotations
@@ -17,39 +20,48 @@ from typing import Any
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import PLANS
-from fedaccord.federation.defection.curves import Contributions, DefectionCurve
+from fedaccord.federation.defection.curves import (
+    Contributions,
+    DefectionCurve,
+    DefectionLevel,
+    Satisfaction,
+)
 from fedaccord.federation.defection.intervals import Interval, Proportion
 from fedaccord.wording import format_low_part as percent
 from fedaccord.wording import join_with_and
 
-COUNTS = ("none", "one", "two", "all three")
+# The criteria that a share must reach; it must not exceed the others.
+AT_LEAST = ("satisfied", "others")
 
 
 @dataclass(frozen=True)
 class Goals:
-    """The three criteria of a comparison, set by the user.
+    """The criteria of a comparison, set by the user.
 
     satisfied: in which share of runs, at least, all clients are to reach their goals, if all give
         what the plan asks.
     cut: in which share of runs, at most, a contributor may reach its goal that gives only a part.
+        The same holds for every further kind of defector.
     level: that part.
     samples: how many different samples may be used, at most, as a share of the baseline's.
+    others: in which share of runs, at least, all the others are to reach their goals then.
     """
 
     satisfied: float = 0.95
     cut: float = 0.10
     level: float = 0.25
     samples: float = 0.50
+    others: float = 0.90
 
 
 @dataclass(frozen=True)
 class Reached:
     """Whether an algorithm meets one of the criteria.
 
-    goal: "satisfied", "cut" or "samples".
+    goal: "satisfied", "cut", "others", "kept", "samples", or what further defectors do.
     value: the share found; None where there is none.
     low, high: the ends of its 95 % interval; None where it is not known.
-    bound: the least that the value may be ("satisfied"), or the most (the others).
+    bound: the least that the value may be (for AT_LEAST), or the most.
     """
 
     goal: str
@@ -73,7 +85,7 @@ class Reached:
     def _right(self, value: float) -> bool:
         # Shares of counts are rounded: 0.1 + 0.2 must not exceed 0.3.
         slack = 1e-9
-        if self.goal == "satisfied":
+        if self.goal in AT_LEAST:
             return value >= self.bound - slack
         return value <= self.bound + slack
 
@@ -163,7 +175,7 @@ class Frontier(Displayed):
     contenders: the algorithms, in the order given.
     unplanned: algorithms without a plan, by name, each with the reason in a sentence.
     baseline: the algorithm whose samples the others are compared with.
-    goals: the three criteria.
+    goals: the criteria.
     clients: their names.
     requirements: the accuracy that each client wants.
     points: how many each has.
@@ -228,15 +240,18 @@ class Frontier(Displayed):
         # Each end against the other's far one: no narrower than the ratio's own interval.
         return share, (own[0] / against[1], own[1] / max(against[0], 1.0))
 
-    def reached(self, contender: Contender) -> tuple[Reached, Reached, Reached]:
-        """Return which criteria a contender meets: all reach their goals, no defection, samples."""
-        goals = self.goals
-        cut = contender.defector("P2", goals.level, contributors=True)
+    def reached(self, contender: Contender) -> tuple[Reached, ...]:
+        """Return which criteria a contender meets, the share of samples last."""
+        goals, point = self.goals, contender.p2.at(self.goals.level)
+        further = {} if point.kept is None else {"kept": point.kept}
+        further |= {what: _best(curve.at(goals.level)) for what, curve in contender.further.items()}
         share, ends = self.share(contender)
         low, high = (None, None) if ends is None else ends
         return (
             _of_share("satisfied", contender.all_satisfied, goals.satisfied),
-            _of_share("cut", cut, goals.cut),
+            _of_share("cut", _best(point).contributors, goals.cut),
+            _of_share("others", contender.others("P2", goals.level), goals.others),
+            *(_of_share(what, found.contributors, goals.cut) for what, found in further.items()),
             Reached("samples", share, low, high, goals.samples),
         )
 
@@ -244,49 +259,55 @@ class Frontier(Displayed):
         """Return which criteria a contender meets, and whether its intervals leave a doubt."""
         found = self.reached(contender)
         met = sum(one.reached for one in found)
-        which = "all three criteria" if met == 3 else f"{COUNTS[met]} of the three criteria"
-        return " ".join([f"{contender.name} meets {which}.", *map(self._describe, found)])
+        which = _count_criteria(met, len(found))
+        told = [self._describe(one) for one in found if one.value is not None]
+        if len(told) < len(found):
+            told.append("The plan asks nothing of any agent, so no agent can defect.")
+        return " ".join([f"{contender.name} meets {which}.", *told])
 
     def _describe(self, found: Reached) -> str:
-        if found.value is None:
-            return "The plan asks nothing of any agent, so no agent can defect."
         words = {
             "satisfied": "All agents reach their goals in {} of runs",
             "cut": f"A contributor that gives {percent(self.goals.level)} does in {{}}",
+            "others": "All the others do then in {}",
+            "kept": "The contributor does in {} if it trains on all its data afterwards",
             "samples": f"It uses {{}} of the samples of {self.baseline}",
-        }[found.goal]
+        }.get(found.goal, f"Defectors do in {{}} ({found.goal})")
         answer = "met" if found.reached else "missed"
         surely = "" if found.sure else ", not certain"
-        return f"{words.format(percent(found.value))} ({answer}{surely})."
+        return f"{words.format(percent(found.value or 0.0))} ({answer}{surely})."
 
     @property
-    def criteria(self) -> tuple[str, str, str]:
-        """The three criteria in words, which are settings of the comparison."""
+    def criteria(self) -> tuple[str, ...]:
+        """The criteria in words, which are settings of the comparison."""
         goals = self.goals
+        further = self.reached(self.contenders[0])[3:-1]
+        same = f", {'each' if len(further) > 1 else 'the'} further kind of defector included"
         return (
             f"all agents reach their goals in at least {percent(goals.satisfied)} of runs",
             f"a contributor that gives {percent(goals.level)} of what the plan asks reaches its "
-            f"goal in at most {percent(goals.cut)} of runs",
+            f"goal in at most {percent(goals.cut)} of runs{same if further else ''}",
+            f"all the others reach their goals in at least {percent(goals.others)} of runs then",
             f"at most {percent(goals.samples)} of the samples of {self.baseline}",
         )
 
     @property
     def conclusion(self) -> str:
-        """The answer in a sentence: which algorithms meet all three criteria, or the most."""
+        """The answer in a sentence: which algorithms meet all criteria, or the most."""
         found = {contender.name: self.reached(contender) for contender in self.contenders}
         counts = {name: sum(one.reached for one in goals) for name, goals in found.items()}
-        best = max(counts.values())
+        best, most = max(counts.values()), len(self.reached(self.contenders[0]))
         names = [name for name, count in counts.items() if count == best]
         meet = f"{join_with_and(names)} {'meets' if len(names) == 1 else 'meet'}"
         if best == 0:
-            return "No algorithm meets any of the three criteria."
-        if best < 3:
-            return f"No algorithm meets all three criteria. {meet} {COUNTS[best]} of them."
+            return f"No algorithm meets any of the {most} criteria."
+        if best < most:
+            return f"No algorithm meets all {most} criteria. {meet} {best} of them."
         sure = [name for name in names if all(one.sure for one in found[name])]
         if not sure:
-            return f"{meet} all three criteria, but the 95 % intervals leave a doubt."
+            return f"{meet} all {most} criteria, but the 95 % intervals leave a doubt."
         certain = "The" if sure == names else f"For {join_with_and(sure)}, the"
-        return f"{meet} all three criteria. {certain} 95 % intervals confirm it."
+        return f"{meet} all {most} criteria. {certain} 95 % intervals confirm it."
 
     @property
     def provenance(self) -> str:
@@ -360,6 +381,15 @@ class Frontier(Displayed):
         }
         lists = {name: tuple(values) for name, values in made.items()}
         return cls(**{n: data[n] for n in own} | lists | {"goals": Goals(**data["goals"])})
+
+
+def _best(point: DefectionLevel) -> Satisfaction:
+    """Return how often defectors succeed if they do the best they can with what they gave."""
+    return point.judged if point.outside is None else point.outside
+
+
+def _count_criteria(met: int, of: int) -> str:
+    return f"all {of} criteria" if met == of else f"{met or 'none'} of the {of} criteria"
 
 
 def _of_share(goal: str, share: Proportion, bound: float) -> Reached:

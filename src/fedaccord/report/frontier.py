@@ -39,7 +39,14 @@ from fedaccord.report.model import (
     Tone,
 )
 from fedaccord.report.terminal import NO_BREAK, line, shorten_name
-from fedaccord.wording import count, format_level, format_mean, format_percent, format_settings
+from fedaccord.wording import (
+    count,
+    format_interval,
+    format_level,
+    format_mean,
+    format_percent,
+    format_settings,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +147,7 @@ def _format_mean(mean: float, ends: Interval | None) -> str:
 
 
 def list_goals(frontier: Frontier) -> Records:
-    """List the three questions for each algorithm, and which criteria it meets."""
+    """List the questions for each algorithm, and which criteria it meets."""
     contenders, level = frontier.contenders, frontier.goals.level
     at = format_level(level).replace(" ", NO_BREAK)
     reached = [frontier.reached(one) for one in contenders]
@@ -151,25 +158,41 @@ def list_goals(frontier: Frontier) -> Records:
         yield Column(head, lambda n: _mark_goal(reached[n][number], texts[n]), where="page")
 
     satisfied = [_format_unbroken(one.all_satisfied) for one in contenders]
-    cut = [_format_unbroken(one.defector("P2", level, contributors=True)) for one in contenders]
-    samples = [f"{100 * frontier.share(one)[0]:.0f}{NO_BREAK}%" for one in contenders]
+    cut = [_format_reached(found[1]) for found in reached]
     others = [_format_unbroken(one.others("P2", level)) for one in contenders]
+    samples = [f"{100 * frontier.share(one)[0]:.0f}{NO_BREAK}%" for one in contenders]
     plans = [_name_plan(one) for one in contenders]
-    scores = [f"{sum(goal.reached for goal in goals)} of 3" for goals in reached]
+    scores = [f"{sum(goal.reached for goal in goals)} of {len(goals)}" for goals in reached]
     asks = f"Does a contributor at {at} (P2)?"
+
+    def further() -> Iterator[Column]:
+        for number, found in enumerate(reached[0][3:-1], start=3):
+            texts = [_format_reached(goals[number]) for goals in reached]
+            head = "Does it with its kept data (P3)?" if found.goal == "kept" else None
+            yield from goal(number, texts, head or f"Do defectors ({found.goal})?")
+
     return Records(
-        f"The three questions, {describe_judging(frontier)}",
+        f"The questions, {describe_judging(frontier)}",
         (
             Column("algorithm", lambda n: contenders[n].name),
             Column("plan", lambda n: shorten_name(plans[n]), where="terminal"),
             *goal(0, satisfied, "Do all reach their goals?", "all reach\ntheir goals"),
             *goal(1, cut, asks, f"a contributor that\ngives {at} (P2)"),
-            Column("Do all the others then?", lambda n: others[n], short="all the others\nthen"),
-            *goal(2, samples, "samples used"),
+            *goal(2, others, "Do all the others then?", "all the others\nthen"),
+            *further(),
+            *goal(len(reached[0]) - 1, samples, "samples used"),
             Column("criteria\nmet", lambda n: scores[n], where="terminal"),
         ),
         range(len(contenders)),
     )
+
+
+def _format_reached(found: Reached) -> str:
+    """Write the share of a criterion with its interval, which no line break divides."""
+    if found.value is None or found.low is None or found.high is None:
+        return "-"
+    shown = format_interval(found.value, found.low, found.high, "{:.2f}".format)
+    return shown.replace(" ", NO_BREAK)
 
 
 def _mark_goal(found: Reached, text: str) -> Cell:
@@ -183,7 +206,7 @@ def _mark_goal(found: Reached, text: str) -> Cell:
 
 
 def describe_criteria(frontier: Frontier) -> str:
-    """Return the three criteria in a sentence that says whose they are."""
+    """Return the criteria in a sentence that says whose they are."""
     return f"Your criteria, set in [frontier]: {'; '.join(frontier.criteria)}."
 
 
@@ -308,7 +331,7 @@ def frontier_page(found: Frontier, *, command: str = "") -> Page:
         verdict=found.conclusion,
         tone=_choose_tone(found),
         sections=(
-            Section("The answer in three questions", tuple(_show_answers(found))),
+            Section("The answers", tuple(_show_answers(found))),
             Section("Algorithms side by side", tuple(_show_overview(found))),
             Section("What a defector gets", tuple(_show_cuts(found))),
             Section("What the plans ask", (_list_asked_down(found), *stories)),

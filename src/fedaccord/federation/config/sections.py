@@ -468,10 +468,13 @@ class FrontierOptions:
     defector_reaches: the second criterion: a contributor that gives less than the plan asks reaches
         its goal in at most this share of runs.
     defector_gives: the part of what the plan asks that this contributor gives.
-    samples_used: the third criterion: at most this share of the baseline's samples is used.
+    others_reach: the third criterion: all the others reach their goals then in at least this share
+        of runs.
+    samples_used: the last criterion: at most this share of the baseline's samples is used.
     kept_data: whether defectors of P2 go on alone when training has ended, as in an audit.
     group: if above 1, as many agents defect together in a further audit by P2.
-    fillers: with what defectors fill their shares up, in a further audit by P2 for each.
+    fillers: with what defectors fill their pledges up, in a further audit by P2 for each.
+    detect_copies: whether copies among the fillers are found by their hashes, and do not count.
     """
 
     levels: tuple[float, ...] = key(
@@ -497,10 +500,17 @@ class FrontierOptions:
     all_reach: float = key(real(above=0, most=1), 0.95)
     defector_reaches: float = key(real(least=0, most=1), 0.10)
     defector_gives: float = key(real(above=0, below=1), 0.25)
+    others_reach: float = key(real(above=0, most=1), 0.90)
     samples_used: float = key(real(above=0), 0.50)
     kept_data: bool = key(switch, False, help=KEPT_DATA)
     group: int = key(whole(), 1, help="Also let this many agents defect together.", metavar="N")
     fillers: tuple[str, ...] = key(distinct(list_of(choice(*FILLERS))), ())
+    detect_copies: bool = key(switch, False)
+
+    def __post_init__(self) -> None:
+        """Raise an InputError at copies to detect where nobody makes copies."""
+        if self.detect_copies and "copies" not in self.fillers:
+            raise InputError('detect_copies needs fillers = ["copies"]; leave it out otherwise')
 
 
 SECTIONS: dict[str, type[Any]] = {
