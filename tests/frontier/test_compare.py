@@ -458,19 +458,68 @@ def test_each_contender_is_told_which_goals_it_reaches():
     found = three()
     reached = {c.name: [r.reached for r in found.reached(c)] for c in found.contenders}
     assert reached == {
-        "FedAvg": [True, False, False],
-        "MW-FED": [True, True, False],
-        # 80 of 180 points.
-        "PLEDGED": [True, True, True],
+        "FedAvg": [True, False, True, False],
+        "MW-FED": [True, True, True, False],
+        # 80 of 180 points; but all the others pay for a defector.
+        "PLEDGED": [True, True, False, True],
     }
-    # 20 of 20 runs leave room for 84 %; a contributor was never satisfied, in 40 runs.
-    assert [r.sure for r in found.reached(found.contender("FedAvg"))] == [False, True, True]
+    # 20 of 20 runs leave room for 84 %; a contributor was always satisfied, in 60 runs.
+    sure = [r.sure for r in found.reached(found.contender("FedAvg"))]
+    assert sure[:2] == [False, True] and sure[3]
+
+
+def test_every_further_kind_of_defector_is_a_criterion():
+    harmless = contender("EARNED", strict, asked=(40, 40, 0))
+    assert [r.goal for r in frontier(harmless).reached(harmless)] == [
+        "satisfied",
+        "cut",
+        "others",
+        "samples",
+    ]
+    lucky = contender("EARNED", lenient).p2
+    at_quarter = lucky.at(0.25)
+    keeps = replace(at_quarter, level=0.25, kept=at_quarter.at_end, outside=None)
+    p2 = replace(
+        harmless.p2,
+        levels=tuple(
+            replace(one, kept=keeps.kept, outside=one.at_end) if one.level == 0.25 else one
+            for one in harmless.p2.levels
+        ),
+    )
+    audited = replace(harmless, p2=p2, further={"2 together": harmless.p2, "noise": lucky})
+    found = frontier(audited)
+    reached = {r.goal: r.reached for r in found.reached(audited)}
+    assert reached == {
+        "satisfied": True,
+        "cut": True,
+        "others": True,
+        # With all its data it succeeds, and with noise in place of its samples too.
+        "kept": False,
+        "2 together": True,
+        "noise": False,
+        "samples": False,
+    }
+    assert found.verdict(audited).startswith("EARNED meets 4 of the 7 criteria.")
+    assert "each further kind of defector included" in found.criteria[1]
+
+
+def test_a_defector_counts_with_the_best_that_it_can_do():
+    one = contender("EARNED", strict)
+    lucky = contender("EARNED", lenient).p2.at(0.25).at_end
+    levels = tuple(
+        replace(point, outside=lucky) if point.level == 0.25 else point for point in one.p2.levels
+    )
+    better = replace(one, p2=replace(one.p2, levels=levels))
+    assert frontier(one).reached(one)[1].value == 0
+    assert frontier(better).reached(better)[1].value == 1
 
 
 def test_goals_other_than_the_usual_can_be_set():
     found = three()
     harder = frontier(*found.contenders, goals=Goals(samples=0.4))
-    assert not harder.reached(found.contender("PLEDGED"))[2].reached
+    assert not harder.reached(found.contender("PLEDGED"))[-1].reached
+    lenient_goals = frontier(*found.contenders, goals=Goals(others=0.0))
+    assert lenient_goals.reached(found.contender("PLEDGED"))[2].reached
     at_half = frontier(*found.contenders, goals=Goals(level=0.5))
     assert "A contributor that gives 50 % does in" in at_half.verdict(found.contenders[0])
     assert "a contributor that gives 50 % of what the plan asks" in at_half.criteria[1]
@@ -479,10 +528,11 @@ def test_goals_other_than_the_usual_can_be_set():
 def test_the_criteria_are_settings_of_a_config(monkeypatch):
     made_up(monkeypatch, pledges_bind)
     keys = "all_reach = 0.8\ndefector_reaches = 0.2\ndefector_gives = 0.5\nsamples_used = 1"
+    keys += "\nothers_reach = 0.7"
     options = Config.parse(f"[frontier]\n{keys}").frontier
     found = compare_algorithms(MadeUp(), FedAvg(), options=replace(options, trials=1, seed=0))
     assert compare_algorithms(MadeUp(), FedAvg(), trials=1).goals == Goals()
-    assert found.goals == Goals(satisfied=0.8, cut=0.2, level=0.5, samples=1)
+    assert found.goals == Goals(satisfied=0.8, cut=0.2, level=0.5, samples=1, others=0.7)
 
 
 # What is said.
@@ -491,39 +541,44 @@ def test_the_criteria_are_settings_of_a_config(monkeypatch):
 def test_a_verdict_names_each_goal_with_its_interval():
     found = three()
     assert found.verdict(found.contender("FedAvg")) == (
-        "FedAvg meets one of the three criteria. All agents reach their goals in 100 % of runs "
-        "(met, not certain). A contributor that gives 25 % does in 100 % (missed). It uses 100 % "
-        "of the samples of FedAvg (missed)."
+        "FedAvg meets 2 of the 4 criteria. All agents reach their goals in 100 % of runs "
+        "(met, not certain). A contributor that gives 25 % does in 100 % (missed). All the others "
+        "do then in 100 % (met, not certain). It uses 100 % of the samples of FedAvg (missed)."
     )
-    assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED meets all three criteria.")
+    assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED meets 3 of the 4")
     assert found.criteria == (
         "all agents reach their goals in at least 95 % of runs",
         "a contributor that gives 25 % of what the plan asks reaches its goal in at most 10 % of "
         "runs",
+        "all the others reach their goals in at least 90 % of runs then",
         "at most 50 % of the samples of FedAvg",
     )
 
 
-def test_the_conclusion_names_who_reaches_all_three_goals_and_whether_that_is_sure():
-    assert three(trials=20).conclusion == (
-        "PLEDGED meets all three criteria, but the 95 % intervals leave a doubt."
+def test_the_conclusion_names_who_reaches_all_goals_and_whether_that_is_sure():
+    def compared(trials):
+        few = contender("few", strict, asked=(40, 40, 0), trials=trials)
+        return frontier(contender("FedAvg", lenient, trials=trials), few, trials=trials)
+
+    assert compared(20).conclusion == (
+        "few meets all 4 criteria, but the 95 % intervals leave a doubt."
     )
+    assert compared(80).conclusion == "few meets all 4 criteria. The 95 % intervals confirm it."
     assert three(trials=80).conclusion == (
-        "PLEDGED meets all three criteria. The 95 % intervals confirm it."
-    )
-    two = three(trials=80).contenders[:2]
-    assert frontier(*two).conclusion == (
-        "No algorithm meets all three criteria. MW-FED meets two of them."
+        "No algorithm meets all 4 criteria. MW-FED and PLEDGED meet 3 of them."
     )
     never = contender("FedAvg", lambda level, defector, client, trial: defector != 0)
-    assert frontier(never).conclusion == "No algorithm meets any of the three criteria."
+    shared = contender("none", lambda level, defector, client, trial: level < 1 and client == 0)
+    assert frontier(never, never).reached(never)[0].reached is False
+    assert frontier(shared).conclusion == "No algorithm meets any of the 4 criteria."
 
 
 def test_where_nobody_contributes_there_is_nobody_to_cut():
     idle = contender("none", lenient, asked=(0, 0, 0))
     found = frontier(contender("FedAvg", lenient), idle)
     assert "asks nothing of any agent, so no agent can defect" in found.verdict(idle)
-    assert [r.reached for r in found.reached(idle)] == [True, False, True]
+    reached = [r.reached for r in found.reached(idle)]
+    assert (reached[:2], reached[-1]) == ([True, False], True)
 
 
 def test_it_is_stated_that_plans_were_made_on_other_trials():

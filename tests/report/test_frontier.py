@@ -30,11 +30,11 @@ def test_the_first_table_has_the_shares_that_goals_are_about():
     pledged = next(row for row in found if row[0] == "PLEDGED")
     assert pledged == [
         *("PLEDGED", "measured", "1.00", "[0.84,", "1.00]"),
-        *("0.00", "[0.00,", "0.16]", "0.00", "[0.00,", "0.16]", "3", "of", "3"),
+        *("0.00", "[0.00,", "0.16]", "0.00", "[0.00,", "0.16]", "3", "of", "4"),
     ]
     mw = next(row for row in found if row[0] == "MW-FED")
     # Who cuts is alone with it.
-    assert mw[5] == "0.00" and mw[8] == "1.00" and mw[-3:] == ["2", "of", "3"]
+    assert mw[5] == "0.00" and mw[8] == "1.00" and mw[-3:] == ["3", "of", "4"]
 
 
 def test_what_it_takes_is_counted_against_the_baseline():
@@ -173,12 +173,12 @@ def test_what_was_never_tried_is_not_drawn():
 def test_the_page_begins_with_who_reaches_all_goals():
     page = frontier_page(three(), command="fedaccord frontier")
     assert page.verdict == three().conclusion
-    assert page.tone == "unsure"
+    assert page.tone == "bad"
     assert [picture.name for picture in page.pictures()] == ["frontier", "satisfied"]
     assert "PLEDGED: a contributor that defects reaches its goal in 0 % of runs, with 44 %" in (
         page.pictures()[0].alt
     )
-    questions = table(page, "The three questions, judged on the agents' own validation samples")
+    questions = table(page, "The questions, judged on the agents' own validation samples")
     assert questions.columns[1:4] == (
         "Do all reach their goals?",
         "Does a contributor at 25\u00a0% (P2)?",
@@ -213,7 +213,7 @@ def test_a_comparison_on_further_samples_says_so_and_shows_both():
     found = frontier(scored, scored_on=2000)
     assert found.reached(scored)[1].value == 0 and base.reached(one)[1].value == 1
     page = frontier_page(found)
-    assert table(page, "The three questions, judged on 2,000 further samples per agent").rows
+    assert table(page, "The questions, judged on 2,000 further samples per agent").rows
     row = next(r for r in table(page, "Further samples against").rows if r[1].startswith("a con"))
     assert (row[2][:4], row[3][:4]) == ("0.00", "1.00") and row[4].text == "no, not yes"
     assert dict(page.facts)["Judged"] == "on 2,000 further samples per agent"
@@ -221,7 +221,13 @@ def test_a_comparison_on_further_samples_says_so_and_shows_both():
 
 
 def test_the_page_is_good_news_only_if_somebody_surely_reaches_all_goals():
-    assert frontier_page(three(trials=80)).tone == "good"
+    def tone(trials):
+        few = contender("few", strict, asked=(40, 40, 0), trials=trials)
+        compared = contender("FedAvg", lenient, trials=trials), few
+        return frontier_page(frontier(*compared, trials=trials)).tone
+
+    assert (tone(20), tone(80)) == ("unsure", "good")
+    assert frontier_page(three(trials=80)).tone == "bad"
     assert frontier_page(frontier(contender("FedAvg", lenient))).tone == "bad"
 
 
