@@ -30,7 +30,8 @@ def main() -> None:
     print("country  together    sd   goal   alone  reaches the goal alone")
     for i, name in enumerate(source.names):
         own = (alone[i] >= goals[i]).mean()
-        print(f"{name:7}  {mean[i]:8.3f}  {spread[i]:.3f}  {goals[i]:.3f}  {alone[i].mean():.3f}  {own:.2f}")
+        numbers = f"{mean[i]:8.3f}  {spread[i]:.3f}  {goals[i]:.3f}  {alone[i].mean():.3f}"
+        print(f"{name:7}  {numbers}  {own:.2f}")
     everyone = (together >= np.array(goals)[:, None]).all(axis=0).mean()
     print(f"All reach their goals together in {everyone:.2f} of {TRIALS} trainings.")
     print("requirement =", goals)

@@ -1,0 +1,143 @@
+"""Put the comparisons of five federations into one table.
+
+    python experiments/frontier.py
+
+Reads the committed results of the commands that each experiment's README names, trains nothing,
+and writes experiments/frontier.md. Shares are of runs, with 95 % intervals. A share is printed
+**bold** if it meets its criterion; a question mark says that the interval leaves a doubt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedaccord._io.files import replace_file
+from fedaccord.federation.defection.curves import DefectionAudit, DefectionCurve
+from fedaccord.frontier.result import Contender, Frontier, Goals, Reached
+
+HERE = Path(__file__).parent
+HEADS = {
+    "satisfied": "all reach their goals",
+    "cut": "defector at 25 %",
+    "kept": "with kept data (P3)",
+    "others": "all the others then",
+    "2 together": "a pair",
+    "copies, detected": "copies, detected",
+    "samples": "samples used",
+}
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A federation that was compared.
+
+    name: what people call it.
+    frontier: where its comparison is.
+    audits: where further audits of EARNED are, by what defectors do.
+    """
+
+    name: str
+    frontier: str
+    audits: Mapping[str, str] | None = None
+
+
+FEDERATIONS = (
+    Federation("digits", "digits/results/frontier.json"),
+    Federation(
+        "EMNIST, four agents",
+        "blum2021/results/frontier.json",
+        {"": "blum2021/results/earned.json", "2 together": "blum2021/results/earned-pair.json"},
+    ),
+    Federation("EMNIST, sixteen agents", "sixteen/results/earned.json"),
+    Federation("heart", "heart/results/frontier.json"),
+    Federation("stroke trial", "stroke/results/frontier.json"),
+)
+
+
+def read(path: str) -> Any:
+    return json.loads((HERE / path).read_text(encoding="utf-8"))
+
+
+def find_contenders(one: Federation) -> tuple[Frontier, list[Contender]]:
+    """Return a comparison and its contenders, with EARNED from audits of its own."""
+    frontier = Frontier.from_dict(read(one.frontier))
+    found = list(frontier.contenders)
+    if one.audits:
+        curves = {what: _read_curve(path) for what, path in one.audits.items()}
+        plain = curves.pop("")
+        found.append(Contender("EARNED", "given", "", 0, plain, plain, further=curves))
+    return frontier, found
+
+
+def _read_curve(path: str) -> DefectionCurve:
+    return DefectionAudit.from_dict(read(path)).curve("EARNED")
+
+
+def list_rows(one: Federation) -> Iterator[str]:
+    frontier, contenders = find_contenders(one)
+    yield f"\n## {one.name}\n"
+    yield _say(frontier)
+    yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | kappa |"
+    yield "|-" * (len(HEADS) + 3) + "|"
+    for contender in contenders:
+        reached = {found.goal: found for found in frontier.reached(contender)}
+        cells = [_write(reached.get(goal)) for goal in HEADS]
+        trials = contender.p2.all_judged.trials
+        yield f"| {contender.name} | {trials} | {' | '.join(cells)} | {_write_kappa(contender)} |"
+    for name, why in frontier.unplanned.items():
+        yield f"\n{name} has no row: {why.rstrip('.')}."
+
+
+def _say(frontier: Frontier) -> str:
+    judged = "validation samples" if frontier.scored_on is None else "further samples per agent"
+    count = "" if frontier.scored_on is None else f"{frontier.scored_on:,} "
+    return f"{len(frontier.clients)} agents; judged on {count}{judged}; seed {frontier.seed}.\n"
+
+
+def _write(found: Reached | None) -> str:
+    if found is None or found.value is None:
+        return "-"
+    number = f"{found.value:.2f}"
+    if found.goal == "samples":
+        number = f"{100 * found.value:.0f} %"
+    elif found.low is not None and found.high is not None:
+        number += f" [{found.low:.2f}, {found.high:.2f}]"
+    number += "" if found.sure else " ?"
+    return f"**{number}**" if found.reached else number
+
+
+def _write_kappa(contender: Contender) -> str:
+    """Write the range of what a kept sample is worth to the agents, where trials show it."""
+    known = [one for one in contender.p2.kept_worth.values() if one.known]
+    if not known:
+        return "-"
+    values = [one.value for one in known]
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def main() -> None:
+    goals = Goals()
+    lines = [
+        "# Algorithms on five federations",
+        "",
+        "`python experiments/frontier.py` writes this page from the results in these folders.",
+        f"Criteria: all agents reach their goals in at least {goals.satisfied:.0%} of runs; every "
+        f"kind of defector in at most {goals.cut:.0%}; all the others then in at least "
+        f"{goals.others:.0%}; at most {goals.samples:.0%} of FedAvg's samples.",
+        "**Bold** meets its criterion. A question mark: the 95 % interval leaves a doubt.",
+        "Kappa is what a kept sample is worth to its owner (a shared sample: 1).",
+    ]
+    for one in FEDERATIONS:
+        if (HERE / one.frontier).exists():
+            lines += list_rows(one)
+    text = "\n".join(lines) + "\n"
+    replace_file(HERE / "frontier.md", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
