@@ -179,7 +179,7 @@ class PilotTable:
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Write PILOT.csv or PILOT.xlsx, replacing the file in one step."""
+        """Write PILOTS.csv or PILOTS.xlsx, replacing the file in one step."""
         own = {}
         for column in PILOTS.own:
             field, default = OWN[column]

@@ -102,7 +102,7 @@ class Certainty:
         has the probability.
     total: what that costs.
     everyone: the probability that one run satisfies all, at least the one asked for.
-    cut: the mean probability that a contributor that gives only the least level of its share
+    cut: the mean probability that a contributor that gives only the least level of its contribution
         reaches its goal.
     """
 
@@ -252,7 +252,7 @@ class Plan(Displayed):
 
     @cached_property
     def alone_as_sure(self) -> Estimates:
-        """The whole samples each would need alone to be as sure as under the plan."""
+        """The whole samples each would need alone for the same target."""
         found = self.with_margin or Estimates(self.game.alone)
         ends = (None if end is None else round_up(end) for end in (found.low, found.high))
         return Estimates(round_up(found.values), *ends)

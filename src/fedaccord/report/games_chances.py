@@ -132,7 +132,9 @@ def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") 
     basis = "its goal and safety margin" if found.has_margins else "its goal on average"
     often = basis if found.has_margins else "its goal in about half of all runs"
     needs = f"Needs: samples with which the agent reaches {often}, if the others give as proposed."
-    alone = f"to reach {basis}" if found.with_margin is None else "to be as sure as in the plan"
+    alone = (
+        f"to reach {basis}" if found.with_margin is None else "for the same target as in the plan"
+    )
     none = "; an agent that has no samples cannot go alone" if found.empty_handed.any() else ""
     return {
         **symbols,
@@ -149,7 +151,7 @@ def _explain_spare(found: Check, place: Place) -> dict[str, str]:
         "keep its safety margin" if found.with_margin is not None else "reach its goal on average"
     )
     less = f"Could give less by: how many fewer samples it could give and still {keep}"
-    return {"less": f"{less}. A single sample, or 1 % of its share, counts as rounding."}
+    return {"less": f"{less}. A single sample, or 1 % of its contribution, counts as rounding."}
 
 
 def _pick(values: Vector) -> Callable[[int], float | None]:
@@ -203,7 +205,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
                 short="needs",
             ),
             _Samples(
-                "alone, as sure" if found.with_margin is not None else "alone",
+                "alone, same target" if found.with_margin is not None else "alone",
                 _pick(alone),
                 sums=(keep_finite(alone.sum()),),
                 short="alone",

@@ -63,7 +63,7 @@ COLOURS = {
     "optimal": style.OPTIMAL,
     "stable": style.STABLE,
     "envy-free": style.ENVY_FREE,
-    "alone, as sure": style.ALONE,
+    "alone, same target": style.ALONE,
     "plan": style.STABLE,
     "proposal": style.OPTIMAL,
 }

@@ -117,7 +117,7 @@ def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: 
     parts: list[Part] = [
         "Alone is what each would have to give if nobody else gave anything. The optimal plan has "
         "the least total, the stable one the least of those in which nobody could give less, the "
-        "envy-free one the least of those in which nobody would rather have another's share."
+        "envy-free one the least of those in which no agent would rather give as much as another."
     ]
     parts += [
         f"There is no {concept} plan to show: {solution.status.value}"
@@ -142,8 +142,8 @@ def _reasons_section(found: Check | None, heading: str) -> Section | None:
     if few:
         return Section(heading, (sentences,))
     rest = (
-        f"The {TOLD} who give most; in Python, check(game, plan).explain(name) gives the sentence "
-        "of any other."
+        f"These are the {TOLD} agents that give most. In Python, check(game, plan).explain(name) "
+        "returns the sentences of any agent."
     )
     return Section(heading, (rest, sentences))
 

@@ -43,7 +43,7 @@ from fedaccord.wording import (
     shorten,
 )
 
-# Up to how many agents a page lists; of more, those who give most.
+# Up to how many agents a page lists; of more, the agents that give most.
 ROWS = 500
 # The most agents that have a column in the table of certainties.
 COLUMNS = 6
@@ -103,13 +103,14 @@ def _show_shares(plan: Plan) -> Iterator[str | Mark | Table]:
         some = format_part(next(iter(plan.cuts), 0.0))
         yield (
             f"One run: expected accuracy, with the interval that holds 95 % of runs. P at {some}: "
-            f"the probability that an agent reaches its goal if it alone gives {some} of its share."
+            f"the probability that an agent reaches its goal if it alone gives {some} of its "
+            "contribution."
         )
         if plan.others is not None:
             least = format_part(min(plan.cuts))
             yield (
                 "Others: the probability that all other agents reach their goals if this one gives "
-                f"{least} of its share."
+                f"{least} of its contribution."
             )
     if plan.certainties:
         yield list_certainties(plan).table("terminal")
@@ -125,7 +126,7 @@ def _show_shares(plan: Plan) -> Iterator[str | Mark | Table]:
 
 
 def choose_agents(plan: Plan, *, most: int = MANY, few: int = FEW) -> list[int]:
-    """Return the agents to list: all, or those who give most."""
+    """Return the agents to list: all, or the agents that give most."""
     weights = plan.game.alone if plan.contributions is None else plan.contributions
     return choose_rows(weights, most=most, few=few)
 
@@ -198,7 +199,7 @@ def _sum_up(plan: Plan, values: Vector | None, ends: Estimate | None = None) -> 
 
 
 def list_shares(plan: Plan) -> Records:
-    """List what each gives in the plan, what it would take alone to be as sure, and how sure."""
+    """List what each gives in the plan, what it would need alone, and how sure it is."""
     game, given = plan.game, plan.contributions
     limited = bool(np.isfinite(game.limits).any())
     alone, everyone = plan.alone_as_sure, plan.everyone
@@ -218,13 +219,13 @@ def list_shares(plan: Plan) -> Records:
 
     return _records(
         plan,
-        "Samples that each agent gives in the plan, and would need alone to be as sure",
+        "Samples that each agent gives in the plan, and would need alone for the same target",
         *_name_totals(plan),
         *([] if plan.goals is None else [_goal(plan)]),
         _Samples("plan", share, sums=_sum_up(plan, given, plan.total), ends=ENDS),
         *_reserve(plan),
         _Samples(
-            "alone, as sure" if plan.z > 0 else "alone",
+            "alone, same target" if plan.z > 0 else "alone",
             need,
             sums=_sum_up(plan, None if plan.recipients else alone.values),
             ends=ENDS,
@@ -256,7 +257,7 @@ def _describe_reserve(plan: Plan) -> Iterator[str]:
         return
     yield (
         "Reserve: samples that an agent keeps ready. They are called only if another agent does "
-        "not deliver its share."
+        "not deliver its contribution."
     )
     if plan.uncovered:
         names = list(plan.uncovered)
@@ -287,12 +288,13 @@ def describe_shares(plan: Plan, place: Place) -> Iterator[str]:
     yield from _describe_reserve(plan)
     if plan.z > 0:
         chance = "P(goal): the probability that an agent reaches its goal in one run."
-        yield f"Alone, as sure: what an agent would need alone for the same target. {chance}"
+        yield f"Alone, same target: what an agent would need without the others. {chance}"
     if any(e.high is not None and np.isinf(e.high).any() for e in known):
-        yield "An interval has no end where some curves have the goal out of reach."
+        never = "some curves that fit the pilots never reach the goal"
+        yield f"An interval has no upper end if {never}."
     if plan.aims_missed > LEFT_OUT:
         yield from _describe_left_out(
-            plan.aims_missed, "not all targets can be reached", "of the plan and its total"
+            plan.aims_missed, "some target is out of reach", "of the plan and its total"
         )
 
 
@@ -363,10 +365,10 @@ def _round_total(plan: Plan, concept: str) -> tuple[float, float, float]:
 def _describe_left_out(part: float, what: str, whose: str) -> Iterator[str]:
     """Say how many resamples the intervals leave out, and why."""
     if part > 0.5:
-        yield f"In {format_part(part)} of the resamples {what}: there are no intervals {whose}."
+        yield f"In {format_part(part)} of the resamples, {what}. There are no intervals {whose}."
     else:
-        kept = f"intervals {whose} are over the others"
-        yield f"In {format_part(part)} of the resamples {what}: {kept}."
+        left = f"The intervals {whose} leave these resamples out."
+        yield f"In {format_part(part)} of the resamples, {what}. {left}"
 
 
 # How sure it is.
@@ -411,7 +413,7 @@ def list_cuts(plan: Plan, agents: list[int]) -> Records:
 
     return _records(
         plan,
-        "P(goal) of an agent that alone gives part of its share",
+        "P(goal) of an agent that alone gives part of its contribution",
         Column("agent", plan.name),
         _Samples("gives", _of_each(plan.contributions)),
         _chance(plan),
@@ -524,8 +526,8 @@ def list_tradeoffs(plan: Plan) -> Records:
             Column("contributors", lambda n: f"{len(options[n].contributors):,}", where="terminal"),
             _Samples("total", lambda n: options[n].total),
             *(chances if measured else [own]),
-            _Samples("largest share", largest, where="page"),
-            Column("largest share", largest_by, where="terminal"),
+            _Samples("largest contribution", largest, where="page"),
+            Column("largest contribution", largest_by, where="terminal"),
             Column("by", lambda n: plan.name(options[n].largest), where="page"),
             Column("envious", envious, where="page"),
             Column("envious", lambda n: str(len(options[n].envious)), where="terminal"),
@@ -558,15 +560,16 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
         -round(one.own_part or 0.0, 9) if one.cut is None else round(one.cut, 9)
         for one in plan.tradeoffs
     ]
-    firmest = plan.tradeoffs[int(np.argmin(loose))].chosen
-    kind = " and ".join(["cheapest"] * cheapest + ["firmest"] * firmest) or "preferred"
+    lose = "the one in which defectors lose most"
+    deters = plan.tradeoffs[int(np.argmin(loose))].chosen
+    kind = " and ".join(["the cheapest"] * cheapest + [lose] * deters) or "the preferred one"
     more = "" if plan.complete else " There may be more."
     found = f"{number} stable plans were found{_at_margins(plan)}.{more}"
-    said = f"{found} This one is the {kind}."
-    if not hint or (cheapest and firmest):
+    said = f"{found} This one is {kind}."
+    if not hint or (cheapest and deters):
         return said
-    other, word = ("firm", "firmest") if cheapest else ("total", "cheapest")
-    return f"{said} --prefer {other} takes the {word}."
+    other, word = ("firm", lose) if cheapest else ("total", "the cheapest")
+    return f"{said} --prefer {other} takes {word}."
 
 
 def _at_margins(plan: Plan) -> str:
@@ -638,19 +641,19 @@ def introduce_changes(plan: Plan) -> str:
 
 
 def introduce_together(plan: Plan) -> str:
-    """Say what the goals are that hold together."""
+    """Say how likely all agents reach the lower goals."""
     asked = write_requested(plan)
-    return f"With these goals, all agents reach their goals with probability {asked}:"
+    return f"All agents reach these lower goals with probability {asked}:"
 
 
 def list_together(plan: Plan) -> Records:
-    """List the goals that hold together, next to those that were wanted."""
+    """List the lower goals that all agents reach, next to those that they want."""
     return _records(
         plan,
-        "The highest goals that hold together, found by lowering those that are too high",
+        "The highest goals that all agents reach, found by lowering those that are too high",
         Column("agent", plan.name),
         _goal(plan),
-        Column("goal that holds", _of_each(plan.together), write=format_goal),
+        Column("lower goal", _of_each(plan.together), write=format_goal),
         agents=list(range(plan.size)),
     )
 
@@ -700,7 +703,7 @@ def _answer_less(plan: Plan) -> Mark:
     cut = mean_cut(plan)
     if cut is None or cut < LOOSE:
         return Mark(f"no{rounded}", "good")
-    return Mark(f"no{rounded}; but it may well reach its goal without the margin", "unsure")
+    return Mark(f"no{rounded}; but it may still reach its goal without the margin", "unsure")
 
 
 # What words and symbols mean.
@@ -713,29 +716,29 @@ def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.goals is not None:
         yield "goal", "the accuracy that an agent wants"
     if plan.z > 0:
-        yield "target", "the goal plus a safety margin, which the plan lets the agent expect"
+        yield "target", "an agent's goal plus a safety margin"
         yield "safety margin", f"{plan.z:.2f} times the scatter of the agent's runs"
-        yield "alone, as sure", "what an agent would need without the others for the same target"
+        yield "alone, same target", "what an agent would need without the others for its target"
     else:
         yield "alone", "what an agent would need without the others"
-    yield "share", "what the plan asks of an agent"
+    yield "contribution", "how many samples an agent gives"
     if measured:
         yield "P(goal)", "the probability that an agent reaches its goal in one run"
         yield "P(all)", "the probability that all agents reach their goals in the same run"
         yield (
             f"P at {least}, with {least}",
-            f"P(goal) of an agent that alone gives {least} of its share",
+            f"P(goal) of an agent that alone gives {least} of its contribution",
         )
         if plan.others is not None:
             yield (
                 f"P(all others) with {least}",
                 "the probability that all other agents reach their goals if this agent gives "
-                f"{least} of its share",
+                f"{least} of its contribution",
             )
         yield "from, to", "the ends of the 95 % interval, over the curves that fit the pilots"
         yield "resample", "a set of pilots drawn from the fitted curves, and fitted again"
     yield "contributor", "an agent that gives something"
-    yield "defector", "an agent that gives less than its share"
+    yield "defector", "an agent that gives less than the plan asks"
     yield "equilibrium", "a plan in which no agent could give less and still expect its target"
     yield (
         ("sure enough", "all agents reach their goals with the requested probability")
@@ -743,7 +746,7 @@ def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:
         else ("feasible", "all agents reach their goals")
     )
     yield "stable", "no agent could give less while the others keep to the plan"
-    yield "envy-free", "no agent would be better off with the share of another"
+    yield "envy-free", "no agent would be better off with the contribution of another"
     yield "optimal", "no plan that reaches the goals has a smaller total"
     if plan.prices:
         yield "price of stability", "the total of the stable plan, divided by that of the optimal"

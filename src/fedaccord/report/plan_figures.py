@@ -62,11 +62,11 @@ NUMBERED = 12
 
 
 def picture_shares(plan: Plan) -> Picture:
-    """Picture what each gives in the plan, and would need alone to be as sure."""
+    """Picture what each gives in the plan, and would need alone for the same target."""
     alone = np.array(plan.alone_as_sure.values)
     # An agent without samples reaches nothing alone.
     alone[list(plan.recipients)] = np.inf
-    given = {"alone, as sure" if plan.z > 0 else "alone": alone}
+    given = {"alone, same target" if plan.z > 0 else "alone": alone}
     if plan.contributions is not None:
         given["plan"] = plan.contributions
     return picture_burdens(plan.game, given)
@@ -143,9 +143,9 @@ def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
     return Chart(
         "cuts",
         "Probability that a defector still reaches its goal",
-        "per cent of its share that an agent gives, while the others give all of theirs",
+        "per cent of its contribution that an agent gives, while the others give all of theirs",
         "probability that it reaches its goal",
-        f"With {format_part(least)} of its share: {told}.",
+        f"With {format_part(least)} of its contribution: {told}.",
         lines,
         percent=True,
     )

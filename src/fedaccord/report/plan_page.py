@@ -45,7 +45,7 @@ from fedaccord.wording import count, format_part
 
 __all__ = ["plan_page", "plot_learning", "plot_prospects", "plot_tradeoffs"]
 
-# Up to this many agents have a half page and a curve each; of more, those who give most.
+# Up to this many agents have a half page and a curve each; of more, the agents that give most.
 SHEETS = 36
 CURVES = 8
 
@@ -158,7 +158,7 @@ def _shares_section(plan: Plan) -> Section | None:
     parts: list[Part] = [_describe_plan(plan), picture_shares(plan)]
     if plan.size > tables.ROWS:
         parts.append(
-            f"The table lists the {tables.ROWS:,} agents who give most; --save writes all."
+            f"The table lists the {tables.ROWS:,} agents that give most; --save writes all."
         )
     parts.append(tables.list_shares(plan).table("page"))
     parts.append(Listing(tuple(tables.describe_shares(plan, "page"))))
@@ -178,7 +178,7 @@ def _describe_plan(plan: Plan) -> str:
     less = " An agent that cannot reach its target gives all it has." if short else ""
     whole = "" if plan.whole else ", apart from rounding up to whole samples"
     return (
-        "Results vary from run to run. So the plan aims above each goal, by a safety margin."
+        "Results vary from run to run. So each agent's target is its goal plus a safety margin."
         f"{less} No agent can give less than the plan asks and still expect its target, while the "
         f"others keep to the plan{whole}."
     )
@@ -217,8 +217,8 @@ def _less_section(plan: Plan) -> Section | None:
     intro = (
         "The plan includes a safety margin, so an agent that gives less may still be lucky. The "
         "table has the probability that an agent reaches its goal if it alone gives part of its "
-        "share. The agent saves samples but is less certain to reach its goal. The last column has "
-        "what this does to the others: the probability that all of them reach their goals."
+        "contribution. The agent saves samples but is less certain to reach its goal. The last "
+        "column has the probability that all other agents still reach their goals."
     )
     table = tables.list_cuts(plan, giving).table("page")
     chart = picture_of(chart_cuts(plan, shown))
@@ -276,7 +276,7 @@ def _sheets_section(plan: Plan) -> Section | None:
     agents = range(plan.size) if few else tables.choose_agents(plan)
     intro = "The printed version has half a page for each agent."
     if not few:
-        intro += " Here are those who give most; --json has the sentences of all."
+        intro += " Here are the agents that give most; --json has the sentences of all."
     cards = tuple(_make_card(plan, agent) for agent in agents)
     return Section("Agent by agent", (intro, *cards))
 
@@ -312,7 +312,7 @@ def _bare_section(plan: Plan) -> Section | None:
         return None
     what = (
         "Three plans of the theory. In the optimal plan the total is least. In the stable plan no "
-        "agent could give less. In the envy-free plan no agent would rather give another's share."
+        "agent could give less. In the envy-free plan no agent envies another that gives less."
     )
     average = (
         " All three reach the goals only on average: they have no safety margin, so about half of "
@@ -344,7 +344,7 @@ def _curves_section(plan: Plan) -> Section | None:
     )
     parts: list[Part] = [intro]
     if len(agents) < plan.size:
-        parts.append(f"Here are the {len(agents)} agents who give most.")
+        parts.append(f"Here are the {len(agents)} agents that give most.")
     parts += [picture_curve(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
     overlap = picture_overlap(plan.game)
     if overlap is not None:
@@ -381,15 +381,15 @@ def _method_section(plan: Plan) -> Section:
     return Section(
         "How the numbers were found",
         (
-            "For each agent a learning curve and the worth of the others' samples were fitted to "
-            f"{count(len(plan.measurement.table), 'pilot')}, and then to {number:,} sets of "
-            "pilots that were drawn from the curves with the scatter of the pilots. Intervals go "
-            "from 2.5 % to 97.5 % of these fits.",
+            "For each agent, a learning curve was fitted to "
+            f"{count(len(plan.measurement.table), 'pilot')}. The fit also gives what a sample of "
+            f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
+            "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves.",
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
-            "multiple is the same for all: the least with which a run satisfies all agents with "
-            f"probability {write_requested(plan)}. The plan is an equilibrium at "
-            f"these targets in whole samples. Defection was tried at {levels} of a share. Needs "
-            "and plans are rounded up to whole samples.",
+            "multiple is the same for all agents. It is the least with which all agents reach "
+            f"their goals with probability {write_requested(plan)}. The plan is an equilibrium at "
+            f"these targets in whole samples. Defectors give {levels} of their contributions. "
+            "Needs and plans are rounded up to whole samples.",
             *fineness,
         ),
     )
