@@ -111,7 +111,7 @@ def test_a_plan_from_histograms_says_what_it_assumes(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     result = run("plan", path)
     assert result.code == 0 and "ASSUMED" in result.stdout
-    assert "rests on no training" in result.stdout
+    assert "No training was run" in result.stdout
     assert "P(goal)" not in result.stdout
     loud = run("plan", write(tmp_path / "bare.csv", "agent,a,b\nX,5,9\nY,9,5\n"))
     assert loud.code == 0 and loud.stdout.count("ASSUMED") == 2

@@ -145,23 +145,28 @@ def describe_prospects(found: Check) -> str:
     """Return the verdict on a measured game: how sure it is, and who could give less."""
     if found.prospects is None:
         return ""
-    return f"{_describe_chances(found, found.prospects)} {_describe_spare(found)}"
+    sure, rest = describe_success(found, found.prospects), describe_rest(found, found.prospects)
+    return f"{sure} {rest}"
 
 
-def _describe_chances(found: Check, prospects: Prospects) -> str:
+def describe_success(found: Check, prospects: Prospects) -> str:
+    """Return how likely all agents reach their goals, and the required probability if missed."""
     sure = format_probability(prospects.everyone.value)
-    weakest = prospects.weakest
     planned = ""
     if found.plan is not None:
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
     asked = ""
     if found.answers["sure"] is Answer.FALSE:
         asked = f" The required probability is {format_probability(found.probability)}."
+    return f"All agents reach their goals with probability {sure}{planned}.{asked}"
+
+
+def describe_rest(found: Check, prospects: Prospects) -> str:
+    """Return which agent is the least likely to reach its goal, and who could give less."""
+    weakest = prospects.weakest
     chance = format_probability(float(prospects.satisfied[weakest]))
-    return (
-        f"All agents reach their goals with probability {sure}{planned}.{asked} "
-        f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
-    )
+    least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
+    return f"{least} {_describe_spare(found)}"
 
 
 def _describe_spare(found: Check) -> str:

@@ -130,11 +130,17 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
     note(table.notes)
     if goals is not None:
         table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
-    for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
-        if math.isnan(goal):
-            raise InputError(
-                f"{name} has no goal: add --goal 0.8, or --goal NAME=0.8, or a column goal"
-            )
+    without = [n for n, goal in zip(table.agents, table.goals, strict=True) if math.isnan(goal)]
+    if len(without) == len(table.agents):
+        raise InputError(
+            f"{rows.path} has no goals: add a column goal, with the accuracy that each agent "
+            "wants, or add --goal 0.8 for all agents"
+        )
+    if without:
+        raise InputError(
+            f"{without[0]} has no goal in {rows.path}: fill in the column goal, or add "
+            f'--goal "{without[0]}=0.8"'
+        )
     return table
 
 

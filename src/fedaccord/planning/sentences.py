@@ -81,13 +81,15 @@ def _compare_with_alone(plan: Plan) -> str:
     saved = alone - plan.game.total(np.asarray(plan.contributions))
     if not math.isfinite(alone) or alone <= 0 or plan.recipients:
         return ""
-    if not np.asarray(plan.contributions).any():
+    if plan.size == 1 or not np.asarray(plan.contributions).any():
         return ""
     same = " for the same targets" if plan.z > 0 else ""
     if has_costs(plan):
-        start, fewer, as_many, would = "The plan costs", "less", "as much as", "it would cost them"
+        start, would = "The plan costs the agents", "they would pay"
+        fewer, as_many = "less", "as much as"
     else:
-        start, fewer, as_many, would = "They give", "fewer", "as many as", "they would need"
+        start, would = "Together the agents give", "they would need"
+        fewer, as_many = "fewer", "as many as"
     if saved < -0.005 * alone:
         return f"{start} more than the {format_samples(alone)} that {would} alone{same}."
     if saved <= 0.005 * alone:
@@ -226,12 +228,13 @@ def _describe_unreachable(name: str, goal: float, nearest: float) -> str:
 def _describe_blocking(plan: Plan) -> str:
     names = [plan.name(agent) for agent in plan.blocking]
     if len(names) > 1:
-        return f"{_join(names)} cannot give enough: their limits are too low."
+        return f"The limits of {_join(names)} are too low."
     limit = float(plan.game.limits[plan.blocking[0]])
     if limit == 0:
         return f"{names[0]} has no samples to give, and the others need fewer than it does."
+    name = names[0] if plan.game.agents is not None else capitalize_first(names[0])
     return (
-        f"{names[0]} cannot give enough: even with all of its {count_whole(limit, 'sample')} it "
+        f"{name} cannot give enough: even with all of its {count_whole(limit, 'sample')} it "
         f"misses its {'requirement' if plan.goals is None else 'goal'}."
     )
 
@@ -450,7 +453,7 @@ _PILOTS = (
     "A sample of another agent is worth a fixed number of an agent's own samples. The error falls "
     "as a power law of their sum, down to a floor.",
     "Agents of one federation have similar learning curves. The pilots show how similar.",
-    "Each fit to resampled pilots is as likely to be the truth as any other.",
+    "Each curve drawn from the posterior is as likely to be true as any other.",
     "Every pilot was measured on newly drawn validation data. If all pilots share one validation "
     "set, the true accuracy may differ from the measured curve by its sampling error.",
     "Runs scatter normally around the curve, independently from agent to agent. If they go up and "

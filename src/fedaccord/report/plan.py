@@ -565,7 +565,7 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
     kind = " and ".join(["the cheapest"] * cheapest + [lose] * deters) or "the preferred one"
     more = "" if plan.complete else " There may be more."
     found = f"{number} stable plans were found{_at_margins(plan)}.{more}"
-    said = f"{found} This one is {kind}."
+    said = f"{found} This is {kind}."
     if not hint or (cheapest and deters):
         return said
     other, word = ("firm", lose) if cheapest else ("total", "the cheapest")
@@ -736,7 +736,10 @@ def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:
                 f"{least} of its contribution",
             )
         yield "from, to", "the ends of the 95 % interval, over the curves that fit the pilots"
-        yield "resample", "a set of pilots drawn from the fitted curves, and fitted again"
+        yield (
+            "resample",
+            "a curve for each agent, drawn from the curves that fit the pilots",
+        )
     yield "contributor", "an agent that gives something"
     yield "defector", "an agent that gives less than the plan asks"
     yield "equilibrium", "a plan in which no agent could give less and still expect its target"

@@ -340,7 +340,7 @@ def _curves_section(plan: Plan) -> Section | None:
     intro = (
         "Each figure has the accuracies of an agent in the pilots, and the curve through them. "
         "Samples of other agents are counted at what they are worth to the agent. The band holds "
-        "95 % of the curves that fit resampled pilots."
+        "95 % of the curves that fit the pilots."
     )
     parts: list[Part] = [intro]
     if len(agents) < plan.size:

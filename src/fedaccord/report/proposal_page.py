@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator
 
 from fedaccord.check import Check
+from fedaccord.check.sentences import describe_rest
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Prospects
 from fedaccord.report import style
@@ -76,6 +77,7 @@ def list_proposal_facts(found: Check, prospects: Prospects) -> Iterator[tuple[st
 
 def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
     yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
+    yield describe_rest(found, prospects)
     yield ask_three(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)
