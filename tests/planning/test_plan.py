@@ -20,7 +20,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan
 from fedaccord.planning.probabilities import Chances
 from fedaccord.planning.selection import round_to_samples
-from fedaccord.report.plan import describe_bare, describe_shares
+from fedaccord.report.plan_contributions import describe_bare, describe_contributions
 
 THREE = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -340,7 +340,7 @@ def test_a_plan_that_many_worlds_do_not_have_says_so():
     aims = Chances.of(plan.measurement).needs(plan.margins)
     assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.4
     assert (plan.total.low is None) == (plan.real.low is None) == (plan.aims_missed > 0.5)
-    said = list(describe_shares(plan, "terminal"))
+    said = list(describe_contributions(plan, "terminal"))
     assert any("of the resamples, some target is out of reach" in one for one in said)
     endless_alone = np.isinf(plan.with_margin.high).any()
     assert any("An interval has no upper end" in sentence for sentence in said) == endless_alone

@@ -20,7 +20,9 @@ from fedaccord.planning.result import Outcome, Plan
 from fedaccord.report.games_page import check_page
 from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
-from fedaccord.report.plan import describe_tradeoffs, list_certainties, show_plan
+from fedaccord.report.plan import show_plan
+from fedaccord.report.plan_alternatives import describe_tradeoffs
+from fedaccord.report.plan_certainty import list_certainties
 from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
 
 pytest.importorskip("matplotlib")
