@@ -86,7 +86,7 @@ def test_a_game_knows_the_probability_it_was_planned_for(folder, tmp_path):
     run("plan", folder / "pilots.csv", "--probability", "0.7", "--save", plan, "--save-game", game)
     assert run("check", game, plan).code == 0
     higher = run("check", game, plan, "--probability", "0.9")
-    assert higher.code == 1 and "below the required 0.90" in higher.stdout
+    assert higher.code == 1 and "The required probability is 0.90." in higher.stdout
 
 
 def test_too_little_exits_with_one_and_names_the_weakest(folder, tmp_path):
