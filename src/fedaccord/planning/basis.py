@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedaccord.measurement.pilots import PilotTable
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
-# Is told sentences on how a file was read.
+# Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
 
 
@@ -122,7 +122,7 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
 
     rows: of the table.
     goals: in place of the table's own.
-    note: is told how the file was read.
+    note: takes the sentences on how the file was read.
     """
     from fedaccord.measurement.pilots import PilotTable
 
@@ -151,7 +151,7 @@ def read_histograms(
 
     rows: of the histograms.
     needs: the samples that each agent needs alone, in place of the file's.
-    note: is told how the file was read.
+    note: takes the sentences on how the file was read.
     """
     from fedaccord.measurement.histograms import Histograms
 

@@ -160,7 +160,7 @@ def _describe_basis(plan: Plan) -> str:
 
 
 def write_requested(plan: Plan) -> str:
-    """Return the requested probability as it was asked for: 0.95 or 0.999."""
+    """Return the requested probability with the digits it has: 0.95 or 0.999."""
     asked = float(plan.options["probability"])
     return f"{asked:.2f}" if round(asked, 2) == asked else f"{asked:g}"
 
@@ -252,7 +252,7 @@ def _describe_changes(plan: Plan) -> list[str]:
 
 
 def _qualify_change(plan: Plan) -> list[str]:
-    """Say how likely all agents reach their goals after the smallest change, from pilots."""
+    """Return how likely all agents reach their goals after the smallest change, from pilots."""
     known = plan.changes[0].probability
     if known is None:
         return []
@@ -294,7 +294,7 @@ class Sheet:
     """What an agent's data manager should know, a sentence or two each.
 
     asks: what the plan asks of it.
-    why: why so much.
+    why: the reasons for the amount.
     gets: what accuracy it may expect, and how likely it reaches its goal.
     less: what would come of it if it gave less.
     """

@@ -84,7 +84,7 @@ def mean_cut(plan: Plan) -> float | None:
 
 
 def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
-    """Say how many equilibria there are, and how the plan was chosen among them.
+    """Return how many equilibria there are, and how the plan was chosen among them.
 
     plan: chosen among equilibria.
     hint: whether to name the option that would choose another.
@@ -162,7 +162,7 @@ def list_changes(plan: Plan) -> Records:
 
 
 def introduce_changes(plan: Plan) -> str:
-    """Say what comes of each of the changes, and how likely."""
+    """Return what comes of each of the changes, and how likely."""
     known = plan.changes[0].probability
     if known is not None and known >= plan.options["probability"]:
         return (
@@ -178,7 +178,7 @@ def introduce_changes(plan: Plan) -> str:
 
 
 def introduce_together(plan: Plan) -> str:
-    """Say how likely all agents reach the lower goals."""
+    """Return how likely all agents reach the lower goals."""
     asked = write_requested(plan)
     return f"All agents reach these lower goals with probability {asked}:"
 

@@ -85,7 +85,7 @@ def list_contributions(plan: Plan) -> Records:
 
 
 def describe_contributions(plan: Plan, place: Place) -> Iterator[str]:
-    """Say what the columns of the plan's table are, as a place shows them."""
+    """Return what the columns of the plan's table are, as a place shows them."""
     known = [e for e in (plan.real, plan.with_margin) if e is not None and e.low is not None]
     if known:
         ends = "In brackets are" if place == "terminal" else "From and to are the ends of"
@@ -113,7 +113,7 @@ def _reserve(plan: Plan) -> list[Column]:
 
 
 def _describe_reserve(plan: Plan) -> Iterator[str]:
-    """Say what a reserve is, and what the reserves cannot make up for."""
+    """Return what a reserve is, and what the reserves cannot make up for."""
     if plan.reserve is None:
         return
     yield (
@@ -157,16 +157,14 @@ def list_bare(plan: Plan) -> Records:
 
 
 def describe_bare(plan: Plan) -> Iterator[str]:
-    """Say how sure the totals and prices of the plans without a safety margin are."""
-    known = [
-        f"{name} {format_interval(*_round_total(plan, name), format_samples)}"
-        for name, t in plan.totals.items()
-        if t.low is not None and t.high is not None
-    ]
+    """Return how sure the totals and prices of the plans without a safety margin are."""
+    known = [n for n, t in plan.totals.items() if t.low is not None and t.high is not None]
+    for name in known:
+        total = format_interval(*_round_total(plan, name), format_samples)
+        yield f"Total of the {name} plan, with its 95 % interval: {total}."
     if known:
         again = len(plan.measurement.resamples) if plan.measurement else 0
-        missing = f"No interval for the envy-free plan (it would take {again} solves)."
-        yield f"Totals with 95 % intervals: {', '.join(known)}. {missing}"
+        yield f"No interval for the envy-free plan (it would take {again} solves)."
     if plan.goals_missed > LEFT_OUT:
         yield from _describe_left_out(
             plan.goals_missed, "no such plan meets all goals", "of these totals and prices"
@@ -193,7 +191,7 @@ def _round_total(plan: Plan, concept: str) -> tuple[float, float, float]:
 
 
 def _describe_left_out(part: float, what: str, whose: str) -> Iterator[str]:
-    """Say how many resamples the intervals leave out, and why."""
+    """Return how many resamples the intervals leave out, and why."""
     if part > 0.5:
         yield f"In {format_part(part)} of the resamples, {what}. There are no intervals {whose}."
     else:

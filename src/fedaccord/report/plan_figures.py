@@ -154,7 +154,7 @@ def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
 
 
 def _describe_tradeoffs_picture(plan: Plan) -> str:
-    """Say what equilibria there are, for those who do not see them."""
+    """Return what equilibria there are, for those who do not see them."""
     chosen = next(t for t in plan.tradeoffs if t.chosen)
     chance = "" if chosen.cut is None else format_uncertain(chosen.cut)
     unfelt = f", and a defector reaches its goal with probability {chance}" if chance else ""

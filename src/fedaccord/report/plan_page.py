@@ -59,7 +59,7 @@ from fedaccord.report.plan_figures import (
     plot_prospects,
     plot_tradeoffs,
 )
-from fedaccord.wording import count, format_part
+from fedaccord.wording import count
 
 __all__ = ["plan_page", "plot_learning", "plot_prospects", "plot_tradeoffs"]
 
@@ -377,7 +377,6 @@ def _assumptions_section(plan: Plan) -> Section:
 
 
 def _method_section(plan: Plan) -> Section:
-    levels = ", ".join(format_part(level) for level in plan.options["levels"])
     if plan.measurement is None:
         said = (
             "The game was taken as it is. The cheapest, the cheapest stable and the cheapest "
@@ -404,8 +403,7 @@ def _method_section(plan: Plan) -> Section:
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
             "multiple is the same for all agents. It is the least with which all agents reach "
             f"their goals with probability {write_requested(plan)}. The plan is an equilibrium at "
-            f"these targets in whole samples. Defectors give {levels} of their contributions. "
-            "Needs and plans are rounded up to whole samples.",
+            "these targets in whole samples. Needs and plans are rounded up to whole samples.",
             *fineness,
         ),
     )

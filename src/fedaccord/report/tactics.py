@@ -27,7 +27,7 @@ AFTERWARDS = ("last model", "trained on what it gave", "trained on all its data"
 
 
 def describe_tactics(audit: DefectionAudit) -> str:
-    """Say what defectors do beyond giving less; nothing where they do no more."""
+    """Return what defectors do beyond giving less; nothing where they do no more."""
     asked = audit.options
     said = []
     if asked.group > 1:
