@@ -12,7 +12,7 @@ from known_hospitals import CURVES, pilots
 from fedaccord.allocation import Allocation
 
 NAMES = ("North", "South", "Mill")
-P_ALL = re.compile(r"reach their goals (?:in a run )?with probability ([\d.]+)")
+P_ALL = re.compile(r"reach their goals (?:in a run )?with probability (\d\.\d+)")
 
 
 @pytest.fixture(scope="module")

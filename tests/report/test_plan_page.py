@@ -68,7 +68,7 @@ def rows(found):
 def test_the_verdict_comes_first_and_everybody_has_a_sentence():
     page = plan_page(planned(), command="fedaccord plan pilots.csv")
     assert f"{page.verdict} {page.head[0]}" == planned().verdict
-    assert page.verdict.count(". ") == 1
+    assert page.verdict.count(". ") == 1 and len(page.verdict.split()) <= 25
     cards = parts(page, Card)
     assert [card.title for card in cards] == list(NAMES)
     for agent, card in enumerate(cards):
