@@ -295,7 +295,7 @@ def test_minimums_are_no_spare_samples():
     assert (found.feasible, found.stable) == (TRUE, TRUE)
     assert found.spare.tolist() == [0, 0]
     assert found.explain(0) == (
-        "agent 0 gives 2: alone it would need 1; with the others as they are 1 is enough, but it "
+        "agent 0 gives 2. Alone it would need 1. Given what the others give, 1 is enough. But it "
         "must give 2 to take part"
     )
 
@@ -311,10 +311,10 @@ def test_an_agents_number_is_explained_in_a_sentence():
     game = LinearGame([[1, 0.8], [0.8, 1]], [540, 540], agents=["site A", "site B"])
     found = check(game, [300, 300])
     assert found.explain(1) == (
-        "site B gives 300: alone it would need 540; the others supply 44 % of what it needs; "
-        "with 299 it would fall short"
+        "site B gives 300. Alone it would need 540. The others supply 44 % of what it needs. "
+        "With 299 it would fall short"
     )
-    assert check(game, [300.00001, 300]).explain(0).endswith("with 299 it would fall short")
+    assert check(game, [300.00001, 300]).explain(0).endswith("With 299 it would fall short")
     assert "falls short" in check(game, [200, 300]).explain(0)
     assert "300 is enough" in check(game, [400, 300]).explain(0)
 
@@ -323,37 +323,37 @@ def test_numbers_that_differ_read_differently_in_an_explanation():
     # 0.8 of the other's 300 leaves 698.039; one sample less than that is not 698.
     near = LinearGame([[1, 0.8], [0, 1]], [938.039, 300])
     assert check(near, [698.039, 300]).explain(0) == (
-        "agent 0 gives 698.04: alone it would need 938.04; the others supply 26 % of what it "
-        "needs; with 698 it would fall short"
+        "agent 0 gives 698.04. Alone it would need 938.04. The others supply 26 % of what it "
+        "needs. With 698 it would fall short"
     )
     thousands = LinearGame([[1, 0.8], [0, 1]], [1621.04, 300])
     said = check(thousands, [1381.04, 300]).explain(0)
-    assert said.startswith("agent 0 gives 1,381.04: ") and "with 1,381 it would" in said
+    assert said.startswith("agent 0 gives 1,381.04. ") and "With 1,381 it would" in said
 
 
 def test_a_small_share_is_not_nothing_and_a_large_one_not_all():
     game = LinearGame([[1, 0.003], [0, 1]], [713, 300])
-    assert "the others supply less than 1 % of what it needs" in check(game, [712.1, 300]).explain(
+    assert "The others supply less than 1 % of what it needs" in check(game, [712.1, 300]).explain(
         0
     )
-    assert "the others supply nothing of what it needs" in check(game, [712.1, 300]).explain(1)
+    assert "The others supply nothing of what it needs" in check(game, [712.1, 300]).explain(1)
     nearly = LinearGame([[1, 1], [0, 1]], [3000, 2999])
-    assert "the others supply more than 99 % of" in check(nearly, [1, 2999]).explain(0)
+    assert "The others supply more than 99 % of" in check(nearly, [1, 2999]).explain(0)
 
 
 def test_explanations_of_those_who_give_nothing():
     game = LinearGame([[1, 1], [0, 1]], [1, 1])
-    assert check(game, [0, 1]).explain(0).endswith("; the others already supply all it needs")
+    assert check(game, [0, 1]).explain(0).endswith(". The others already supply all it needs")
     idle = LinearGame(np.eye(2), [0, 1])
     assert (
-        check(idle, [0, 1]).explain(0) == "agent 0 gives 0: alone it would need 0; it needs nothing"
+        check(idle, [0, 1]).explain(0) == "agent 0 gives 0. Alone it would need 0. It needs nothing"
     )
     without = LinearGame([[1, 0], [1, 1]], [1, 1], limits=[np.inf, 0])
     assert (
         check(without, [1, 0]).explain(1)
-        == "agent 1 gives 0: it has no samples of its own; the others already supply all it needs"
+        == "agent 1 gives 0. It has no samples of its own. The others already supply all it needs"
     )
-    assert "rather have the burden of agent 1" in check(
+    assert "It envies agent 1, which gives less" in check(
         LinearGame(np.ones((2, 2)), [1, 1]), [1, 0]
     ).explain(0)
 

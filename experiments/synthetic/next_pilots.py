@@ -1,7 +1,7 @@
 """Whether chosen next pilots narrow a plan more than as many pilots of the design.
 
 Federations are invented as in coverage.py. Each runs one round of the design. Then it runs more
-pilots in two ways: those that `fedaccord pilots PILOT.csv --next N` chooses, and the next N of the
+pilots in two ways: those that `fedaccord pilots PILOTS.csv --next N` chooses, and the next N of the
 design. The total of the cheapest stable plan is compared with the true one, with the same chance
 of runs for both ways.
 

@@ -1,6 +1,6 @@
-"""fedaccord tells a federation how much data each member should give.
+"""fedaccord tells a federation how much data each agent should give.
 
-And whether anyone would gain by giving less.
+It also checks whether any agent would gain by giving less.
 """
 
 from fedaccord._lazy import attach_names

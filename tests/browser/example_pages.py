@@ -133,7 +133,7 @@ def plan_table(agents):
 def example_page(agents, *, title="Three plans for a federation", names=None):
     """Make a page that has everything a page can have."""
     sentences = tuple(
-        f"{a} gives 300: alone it would need 1,440; with the others {b} as they are 299 is enough."
+        f"{a} gives 300. Alone it would need 1,440. Given what {b} give, 299 is enough."
         for a, b in pairwise(agents[:6])
     )
     who = names or agents[:4]

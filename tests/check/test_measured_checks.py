@@ -82,7 +82,7 @@ def test_too_little_is_not_sure_enough_and_the_weakest_is_named():
     found = check(MEASURED, given, plan=PLAN)
     assert found.answers["sure"] is Answer.FALSE and found.holds is Answer.FALSE
     worst = NAMES[int(np.argmin(sampled(given).mean(axis=(0, 2))))]
-    assert f"below the required 0.95. Weakest: {worst}" in found.verdict
+    assert f"The required probability is 0.95. {worst} is the least likely" in found.verdict
 
 
 def test_an_agent_that_needs_nothing_reads_so():

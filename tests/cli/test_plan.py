@@ -111,7 +111,7 @@ def test_a_plan_from_histograms_says_what_it_assumes(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     result = run("plan", path)
     assert result.code == 0 and "ASSUMED" in result.stdout
-    assert "rests on no training" in result.stdout
+    assert "No training was run" in result.stdout
     assert "P(goal)" not in result.stdout
     loud = run("plan", write(tmp_path / "bare.csv", "agent,a,b\nX,5,9\nY,9,5\n"))
     assert loud.code == 0 and loud.stdout.count("ASSUMED") == 2
@@ -179,7 +179,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
         ("pilot,agent,contribution,accuracy\n", "nothing below"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
-        ("pilot,agent,contribution,accuracy\n1,A,5,0.5\n", "A has no goal"),
+        ("pilot,agent,contribution,accuracy\n1,A,5,0.5\n", "has no goals: add a column goal"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A is 1"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,,0.5\n", "has an accuracy yet"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,failed,0.5\n", "no accuracy in any pilot"),

@@ -45,7 +45,7 @@ def usage(name, text=PAGE):
 
 
 def test_the_columns_of_a_table_of_pilots_are_on_the_page():
-    assert columns("PILOT.csv") == [*kinds.PILOTS.needed, *kinds.PILOTS.own]
+    assert columns("PILOTS.csv") == [*kinds.PILOTS.needed, *kinds.PILOTS.own]
 
 
 def test_the_columns_of_histograms_are_on_the_page():
@@ -68,7 +68,7 @@ def test_the_headings_that_mean_a_column_are_on_the_page_of_tables():
 
 def test_the_pages_own_files_can_be_read(tmp_path):
     for heading, read in (
-        ("PILOT.csv", pilots.PilotTable.load),
+        ("PILOTS.csv", pilots.PilotTable.load),
         ("HISTOGRAMS.csv", histograms.Histograms.load),
     ):
         file = tmp_path / heading
@@ -82,7 +82,7 @@ def test_the_pages_own_files_can_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("true", "false", "look"),
     [
-        ("| `accuracy` |", "| `exactness` |", lambda text: columns("PILOT.csv", text)),
+        ("| `accuracy` |", "| `exactness` |", lambda text: columns("PILOTS.csv", text)),
         ("| `need` |", "| `needs` |", lambda text: columns("HISTOGRAMS.csv", text)),
         ("[--save-pilots ", "[--keep-pilots ", lambda text: usage("plan", text)),
     ],

@@ -71,7 +71,9 @@ def test_files_are_told_apart_by_what_they_hold(tmp_path):
 
 def test_every_pilot_table_has_goals_in_the_end(tmp_path):
     rows = read_rows(write(tmp_path / "p.csv", PILOTS))
-    with pytest.raises(InputError, match="B has no goal"):
+    with pytest.raises(InputError, match=r"p\.csv has no goals: add a column goal.* --goal 0\.8"):
+        read_pilots(rows, None, note=lambda notes: None)
+    with pytest.raises(InputError, match=r'B has no goal in .*p\.csv: .* --goal "B=0\.8"'):
         read_pilots(rows, Wanted.read(["A=0.8"], "--goal"), note=lambda notes: None)
     rows = read_rows(write(tmp_path / "p.csv", PILOTS))
     table = read_pilots(rows, Wanted.read(["0.8", "A=0.7"], "--goal"), note=lambda notes: None)

@@ -20,7 +20,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan
 from fedaccord.planning.probabilities import Chances
 from fedaccord.planning.selection import round_to_samples
-from fedaccord.report.plan import describe_bare, describe_shares
+from fedaccord.report.plan_contributions import describe_bare, describe_contributions
 
 THREE = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -259,8 +259,9 @@ def test_where_nothing_is_stable_the_reason_is_said():
     game = LinearGame([[1.0, 1.0], [1.0, 1.0]], [3.0, 2.0], limits=[2.0, 1.0], agents=["A", "B"])
     plan = make_plan(game)
     assert plan.outcome is Outcome.UNSTABLE and plan.contributions is None
-    assert plan.verdict.startswith("There is no plan. None lets all agents reach their goals")
-    assert "The limit of A stands in the way: with all of its 2 samples it stays short." in (
+    reason = "There is no plan. Every plan that reaches all goals asks some agent for more"
+    assert plan.verdict.startswith(reason)
+    assert "A cannot give enough: even with all of its 2 samples it misses its requirement." in (
         plan.verdict
     )
     # With one sample less to need, or one more to give, A does it alone.
@@ -330,7 +331,7 @@ def test_worlds_in_which_a_goal_is_out_of_reach_leave_intervals_that_mean_someth
     optimal, stable = plan.totals["optimal"], plan.totals["stable"]
     assert optimal.low <= stable.low * (1 + 1e-9) and optimal.high <= stable.high * (1 + 1e-9)
     said = list(describe_bare(plan))
-    assert any("of the resamples no such plan meets all goals" in sentence for sentence in said)
+    assert any("of the resamples, no such plan meets all goals" in sentence for sentence in said)
     assert not any("inf" in sentence or "∞" in sentence for sentence in said)
 
 
@@ -339,10 +340,10 @@ def test_a_plan_that_many_worlds_do_not_have_says_so():
     aims = Chances.of(plan.measurement).needs(plan.margins)
     assert plan.aims_missed == np.isinf(aims).any(axis=1).mean() > 0.4
     assert (plan.total.low is None) == (plan.real.low is None) == (plan.aims_missed > 0.5)
-    said = list(describe_shares(plan, "terminal"))
-    assert any("of the resamples not all targets can be reached" in one for one in said)
+    said = list(describe_contributions(plan, "terminal"))
+    assert any("of the resamples, some target is out of reach" in one for one in said)
     endless_alone = np.isinf(plan.with_margin.high).any()
-    assert any("An interval has no end" in sentence for sentence in said) == endless_alone
+    assert any("An interval has no upper end" in sentence for sentence in said) == endless_alone
 
 
 def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_last_hundredth():
@@ -366,9 +367,9 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
 
 
 def test_going_alone_takes_whole_samples_too():
-    plan = make_plan(LinearGame([[1.0]], [88.2]))
-    assert plan.contributions.tolist() == [89]
-    assert "about as many as if each trained alone" in plan.verdict
+    plan = make_plan(LinearGame(np.eye(2), [88.2, 88.2]))
+    assert plan.contributions.tolist() == [89, 89]
+    assert "about as many as they would need alone" in plan.verdict
 
 
 def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
@@ -384,7 +385,8 @@ def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
 
 def test_a_plan_that_asks_more_than_going_alone_says_so():
     plan = make_plan(LinearGame(np.eye(2), [10.0, 10.0], minimums=[30.0, 30.0]))
-    assert "2 agents for 60 samples, more than the 20 if each trained alone" in plan.verdict
+    assert "2 agents for 60 samples." in plan.verdict
+    assert "more than the 20 that they would need alone" in plan.verdict
 
 
 def test_what_is_merely_rounded_up_is_not_said_to_be_the_least():
@@ -416,7 +418,7 @@ def test_a_game_without_pilots_is_planned_for_as_it_is():
     assert plan.contributions.tolist() == [300, 1200, 600]
     assert plan.totals["optimal"].value == pytest.approx(1931.25)
     assert plan.everyone is None and plan.satisfied is None and plan.total.low is None
-    assert "no training" in plan.verdict
+    assert "No training was run" in plan.verdict
 
 
 def test_a_measured_game_without_pilots_has_accuracies_and_no_probabilities():

@@ -103,7 +103,7 @@ def test_where_one_change_is_not_enough_that_is_said():
     plan = make_plan(game)
     assert plan.contributions is None and plan.changes == () and plan.blocking == (0, 1)
     assert plan.verdict.endswith(
-        "The limits of A and B stand in the way. No change of one limit or goal is enough."
+        "The limits of A and B are too low. No change of one limit or goal is enough."
     )
 
 

@@ -13,7 +13,7 @@ from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.reserve import choose_reserve, hold_reserve
-from fedaccord.report.plan import describe_shares, list_shares
+from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 
 
 def replaced(game, theta, reserve, i, delivered=0.0):
@@ -169,9 +169,12 @@ def test_a_plan_with_reserves_is_shown_and_saved_with_them(tmp_path):
     assert held.reserve.tolist() == [17.0] * 3 and held.uncovered == ()
     held.save(tmp_path / "plan.csv")
     assert Allocation.load(tmp_path / "plan.csv").reserve.tolist() == [17.0] * 3
-    table = list_shares(held).table("page")
-    assert "reserve" in table.columns and "reserve" not in list_shares(plan).table("page").columns
-    assert any(said.startswith("Reserve: samples") for said in describe_shares(held, "page"))
+    table = list_contributions(held).table("page")
+    assert (
+        "reserve" in table.columns
+        and "reserve" not in list_contributions(plan).table("page").columns
+    )
+    assert any(said.startswith("Reserve: samples") for said in describe_contributions(held, "page"))
     assert held.to_dict()["reserve"] == [17.0] * 3 and "reserve" not in plan.to_dict()
 
 
@@ -179,5 +182,5 @@ def test_reserves_that_are_not_enough_name_whose_failure_they_do_not_cover():
     benefits = [[1.0, 0.5], [0.5, 1.0]]
     held = make_plan(LinearGame(benefits, [90.0, 90.0], limits=[60.0, 61.0])).with_reserve()
     assert set(held.uncovered) == {"agent 0", "agent 1"}
-    said = " ".join(describe_shares(held, "terminal"))
+    said = " ".join(describe_contributions(held, "terminal"))
     assert "The reserves cannot make up for a failure of agent 0 and agent 1." in said

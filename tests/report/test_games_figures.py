@@ -107,7 +107,7 @@ def test_a_need_that_no_amount_meets_has_words_instead_of_a_bar():
     ax = plot_allocations(game, claims)
     assert lengths(ax, "alone") == [1440, 0, 930]
     said = drawn(ax)
-    assert "alone no amount suffices" in said
+    assert "alone no amount is enough" in said
     assert "alone" in said  # without a total
 
 
@@ -220,7 +220,7 @@ def test_an_agent_that_no_amount_satisfies_is_short_to_the_edge():
     ax = plot_spare(found)
     ((start, length),) = bars(ax, "short")
     assert start == 700 and 700 < start + length < ax.get_xlim()[1]
-    assert "no amount suffices" in drawn(ax)
+    assert "no amount is enough" in drawn(ax)
 
 
 def test_of_many_agents_the_worst_are_shown_first():

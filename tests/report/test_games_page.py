@@ -75,7 +75,7 @@ STABLE = [300, 1200, 600]
 def test_a_stable_plan_is_good_news():
     said, tone = verdict("stable", STABLE)
     assert said == (
-        "The stable plan asks 2,100 samples in all, 1,710 fewer than going alone; nobody could "
+        "The stable plan asks for 2,100 samples, 1,710 fewer than going alone. Nobody could "
         "give less, and nobody envies anybody."
     )
     assert tone == "good"
@@ -84,8 +84,8 @@ def test_a_stable_plan_is_good_news():
 def test_the_cheapest_plan_says_who_could_give_less():
     said, tone = verdict("optimal", [1228.125, 703.125, 0])
     assert said == (
-        "The cheapest plan asks 1,931.3 samples in all, 1,878.8 fewer than going alone; 1 of 3 "
-        "agents gives nothing; University could give 210 less, and one agent envies another."
+        "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than going alone. 1 of 3 "
+        "agents gives nothing. University could give 210 less, and one agent envies another."
     )
     assert tone == "plain"
 
@@ -93,26 +93,24 @@ def test_the_cheapest_plan_says_who_could_give_less():
 def test_an_envy_free_plan_speaks_of_envy_first():
     said, _ = verdict("envy-free", [900, 900, 900])
     assert said == (
-        "The envy-free plan asks 2,700 samples in all, 1,110 fewer than going alone; nobody envies "
+        "The envy-free plan asks for 2,700 samples, 1,110 fewer than going alone. Nobody envies "
         "anybody, but Rural could give 690 less, and 2 others could too."
     )
 
 
 def test_a_plan_that_is_not_proved_says_how_far_it_might_be_off():
     said, tone = verdict("stable", STABLE, Status.LIMIT, bounds=(1900, 2100))
-    assert said.endswith(
-        "; that none of its kind is cheaper is not proved, only that none is below 1,900."
-    )
+    assert said.endswith(". A cheaper one may exist, but none below 1,900.")
     assert tone == "unsure"
     said, tone = verdict("stable", STABLE, Status.LIMIT, bounds=(0, np.inf))
-    assert said.endswith("; how far it is from the cheapest of its kind is not known.")
+    assert said.endswith(". How far it is from the cheapest of its kind is not known.")
     assert tone == "unsure"
 
 
 def test_a_least_total_that_is_not_attained_is_not_claimed():
     said, tone = verdict("envy-free", [900, 900, 900], Status.NOT_ATTAINED, bounds=(1993.5, 2700))
     assert said.endswith(
-        "; such plans come as near to 1,993.5 samples in all as you like, and none has the least."
+        ". Such plans come as near to 1,993.5 samples as you like, and none has the least."
     )
     assert tone == "unsure"
 
@@ -124,7 +122,7 @@ def test_a_proof_that_there_is_none_says_so_and_what_there_is():
     said, tone = judge_solutions(game, claims, checks)
     assert said == (
         "It is proved that no stable plan exists: whatever the plan, somebody is short or could "
-        "give less; the cheapest plan asks 1,931.3 samples in all."
+        "give less. The cheapest plan asks for 1,931.3 samples."
     )
     assert tone == "bad"
     said, tone = verdict("envy-free", None, Status.NONE_EXISTS)
@@ -161,7 +159,7 @@ def test_what_is_too_close_to_call_is_not_called():
     )
     said, tone = judge_solutions(game, {"stable": claims["stable"]}, {"stable": unsure})
     assert said.endswith(
-        "; whether anybody could give less is too close to call, and whether anybody envies "
+        ". Whether anybody could give less is too close to call, and whether anybody envies "
         "anybody is too close to call."
     )
     assert tone == "unsure"
@@ -171,8 +169,8 @@ def test_a_stable_plan_with_envy_says_who_many_envy():
     game = build("twins")
     said, tone = verdict("stable", [1, 0], game=game)
     assert said == (
-        "The stable plan asks 1 sample in all, 1 fewer than going alone; 1 of 2 agents gives "
-        "nothing; nobody could give less, but one agent envies another."
+        "The stable plan asks for 1 sample, 1 fewer than going alone. 1 of 2 agents gives "
+        "nothing. Nobody could give less, but one agent envies another."
     )
     assert tone == "plain"
 
@@ -181,14 +179,14 @@ def test_where_samples_have_costs_the_verdict_counts_both():
     game = hospitals()[0].replace(costs=[2, 1, 1])
     said, _ = verdict("stable", STABLE, game=game)
     # Alone 2 * 1440 + 1440 + 930 = 5250; the plan 600 + 1200 + 600 = 2400.
-    assert "asks 2,100 samples at a cost of 2,400 in all, 2,850 less than going alone" in said
+    assert "asks for 2,100 samples at a cost of 2,400, 2,850 less than going alone" in said
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([1440, 1440, 930], "3,810 samples in all, as many as going alone"),
-        ([2000, 1440, 930], "4,370 samples in all, 560 more than going alone"),
+        ([1440, 1440, 930], "3,810 samples, as many as going alone"),
+        ([2000, 1440, 930], "4,370 samples, 560 more than going alone"),
     ],
 )
 def test_going_alone_may_be_as_good_or_better(given, words):
@@ -199,7 +197,7 @@ def test_where_somebody_cannot_go_alone_that_is_said_instead():
     game, claims, checks, _ = hospitals()
     game.__dict__["alone"] = np.array([1440.0, np.inf, 930.0])
     said, _ = judge_solutions(game, {"stable": claims["stable"]}, {"stable": checks["stable"]})
-    assert "in all, and alone no amount would suffice for one agent; nobody" in said
+    assert "samples, and one agent could not do without the others. Nobody" in said
 
 
 def test_without_a_stable_concept_the_first_one_is_told():
@@ -305,8 +303,8 @@ def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(p
 
 def test_the_page_explains_each_agents_number(page):
     assert (
-        "City gives 1,200: alone it would need 1,440; the others supply 17 % of what it needs; "
-        "with 1,199 it would fall short." in words(page)
+        "City gives 1,200. Alone it would need 1,440. The others supply 17 % of what it needs. "
+        "With 1,199 it would fall short." in words(page)
     )
 
 
@@ -314,7 +312,7 @@ def test_the_page_says_what_prices_mean_and_what_the_root_is_not(page):
     said = words(page)
     assert "Price of stability: 1.087, so the stable plan costs 8.74 % more" in said
     assert "Price of fairness: at least 1.032." in said
-    assert "Here that root is 1.732." in said and "not a bound" in said
+    assert "Here the root is 1.732." in said and "not a bound" in said
 
 
 def test_the_page_says_how_to_repeat_it(page):
@@ -402,7 +400,7 @@ def test_the_flower_page_tells_of_its_core():
     game, claims, checks = flower()
     prices = {"price_of_stability": Price(16 / 7, 16 / 7)}
     page = solve_page(game, claims, checks, prices)
-    assert page.verdict.startswith("The stable plan asks 9.143 samples in all, 7.857 fewer")
+    assert page.verdict.startswith("The stable plan asks for 9.143 samples, 7.857 fewer")
     said = words(page)
     assert "Optimal: Feasible, not stable: core could give 3 less" in said
     assert "Optimal: core envies 16 others." in said
@@ -419,7 +417,7 @@ def test_four_hundred_agents_are_all_listed():
     page = solve_page(game, claims, checks, {})
     assert len(table(page, "Samples").rows) == 400
     assert len(table(page, "Those who are off").rows) == 400
-    assert "The 12 who give most" in words(page)
+    assert "These are the 12 agents that give most" in words(page)
 
 
 def test_a_million_agents_make_a_page_of_bounded_size():
@@ -466,7 +464,7 @@ def test_a_checked_plan_is_judged_and_listed():
     assert found.rows[1][:6] == pytest.approx(("City", 700, 950, 250, 0, 1440))
     assert found.footer == (("all", 2100),)
     assert (
-        "City gives 700: alone it would need 1,440; with the others as they are it needs 950, so "
+        "City gives 700. Alone it would need 1,440. Given what the others give, it needs 950, so "
     )
     assert "the plan does not count as envy-free" in words(page)
     assert picture_names(page) == ["defection-checked", "overlap"]
@@ -592,7 +590,7 @@ def test_names_that_mean_harm_stand_on_the_page_as_text():
     assert "<script>alert" not in text
     assert html.escape(HOSTILE[0]) in text
     assert HOSTILE[1] in text
-    assert "alone it would need" in text
+    assert "Alone it would need" in text
 
 
 def test_a_page_of_a_measured_game_says_how_sure_each_plan_is():
@@ -606,7 +604,7 @@ def test_a_page_of_a_measured_game_says_how_sure_each_plan_is():
     page = solve_page(game, found.solutions, found.checks, found.prices)
     # Both contributors have exactly their target: one standard deviation above the goal.
     sure = norm.cdf(1) ** 2
-    assert f"all agents reach their goals with probability {sure:.2f}" in page.verdict
+    assert f"All agents reach their goals with probability {sure:.2f}" in page.verdict
     proved = next(section for section in page.sections if section.heading == "What is proved")
     assert "P(all) is the probability" in proved.parts[0]
     place = proved.parts[1].columns.index("P(all)")

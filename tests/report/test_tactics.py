@@ -41,9 +41,9 @@ def test_a_plain_audit_says_nothing_of_tactics():
     ("options", "words"),
     [
         ({"group": 2}, "2 agents defect together; they succeed if all of them reach their goals."),
-        ({"filler": "noise"}, "A defector fills its share up with noise."),
-        ({"filler": "copies", "detect_copies": True}, "hashes and do not count."),
-        ({"kept_data": True}, "and takes the better model."),
+        ({"filler": "noise"}, "A defector fills its contribution up with noise."),
+        ({"filler": "copies", "detect_copies": True}, "hashes and does not count them."),
+        ({"kept_data": True}, "and use the better model."),
     ],
 )
 def test_each_tactic_has_its_sentence(options, words):

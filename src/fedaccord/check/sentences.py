@@ -86,26 +86,25 @@ def _explain_need(found: Check, agent: int) -> str:
     least = math.ceil(given - allowed)  # 300.0000001 is 300
     # Numbers that differ are not to read alike.
     tell = _teller(given, needed, alone, *([least - 1.0] if given >= 10 else []), tie=allowed)
-    without = "it has no samples of its own" if found.empty_handed[agent] else ""
-    reason = f"{found.game.name(agent)} gives {tell(given)}: "
-    reason += f"{without or _alone_clause(tell, alone)}; "
+    without = "It has no samples of its own" if found.empty_handed[agent] else ""
+    said = [f"{found.game.name(agent)} gives {tell(given)}", without or _alone_clause(tell, alone)]
     if found.short[agent] > allowed:
-        reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount suffices"
-        reason += f"with the others as they are {reach}, so it falls short"
-    elif found.spare[agent] > allowed:
-        reason += f"with the others as they are {tell(needed)} is enough"
-    elif needed < given - allowed:
-        reason += f"with the others as they are {tell(needed)} is enough, but it must give "
-        reason += f"{tell(float(found.game.minimums[agent]))} to take part"
+        reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount is enough"
+        said.append(f"Given what the others give, {reach}, so it falls short")
+    elif found.spare[agent] > allowed or needed < given - allowed:
+        said.append(f"Given what the others give, {tell(needed)} is enough")
+        if found.spare[agent] <= allowed:
+            must = tell(float(found.game.minimums[agent]))
+            said.append(f"But it must give {must} to take part")
     elif given == 0:
-        reason += "the others already supply all it needs" if alone > 0 else "it needs nothing"
+        said.append("The others already supply all it needs" if alone > 0 else "It needs nothing")
     else:
-        reason += f"the others supply {_share(given, alone, allowed)} of what it needs; "
-        less = f"with {tell(least - 1.0)}" if given >= 10 else "with any less"
-        reason += f"{less} it would fall short"
+        said.append(f"The others supply {_part(given, alone, allowed)} of what it needs")
+        less = f"With {tell(least - 1.0)}" if given >= 10 else "With any less"
+        said.append(f"{less} it would fall short")
     if envied := [j for i, j in found.envy if i == agent]:
-        reason += f"; it would rather have the burden of {found.game.name(envied[0])}"
-    return reason
+        said.append(f"It envies {found.game.name(envied[0])}, which gives less")
+    return ". ".join(said)
 
 
 def _teller(*values: float, tie: float) -> Callable[[float], str]:
@@ -125,11 +124,11 @@ def _read(text: str) -> float:
 
 def _alone_clause(tell: Callable[[float], str], alone: float) -> str:
     if not math.isfinite(alone):
-        return "alone no amount would suffice"
-    return f"alone it would need {tell(alone)}"
+        return "Alone it could not reach its requirement"
+    return f"Alone it would need {tell(alone)}"
 
 
-def _share(given: float, alone: float, allowed: float) -> str:
+def _part(given: float, alone: float, allowed: float) -> str:
     """Return what part of what an agent needs comes from the others."""
     if given >= alone - allowed:
         return "nothing"
@@ -146,22 +145,28 @@ def describe_prospects(found: Check) -> str:
     """Return the verdict on a measured game: how sure it is, and who could give less."""
     if found.prospects is None:
         return ""
-    return f"{_describe_chances(found, found.prospects)} {_describe_spare(found)}"
+    sure, rest = describe_success(found, found.prospects), describe_rest(found, found.prospects)
+    return f"{sure} {rest}"
 
 
-def _describe_chances(found: Check, prospects: Prospects) -> str:
+def describe_success(found: Check, prospects: Prospects) -> str:
+    """Return how likely all agents reach their goals, and the required probability if missed."""
     sure = format_probability(prospects.everyone.value)
-    weakest = prospects.weakest
     planned = ""
     if found.plan is not None:
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
     asked = ""
     if found.answers["sure"] is Answer.FALSE:
-        asked = f", below the required {format_probability(found.probability)}"
-    return (
-        f"All agents reach their goals with probability {sure}{planned}{asked}. Weakest: "
-        f"{found.game.name(weakest)}, {format_probability(float(prospects.satisfied[weakest]))}."
-    )
+        asked = f" The required probability is {format_probability(found.probability)}."
+    return f"All agents reach their goals with probability {sure}{planned}.{asked}"
+
+
+def describe_rest(found: Check, prospects: Prospects) -> str:
+    """Return which agent is the least likely to reach its goal, and who could give less."""
+    weakest = prospects.weakest
+    chance = format_probability(float(prospects.satisfied[weakest]))
+    least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
+    return f"{least} {_describe_spare(found)}"
 
 
 def _describe_spare(found: Check) -> str:
@@ -184,7 +189,7 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     """Explain an agent's number of a measured game in a few sentences, the last without a stop."""
     given = float(found.contributions[agent])
     name, judged = found.game.name(agent), found.judged
-    said = [f"{name} gives {format_samples(given)}{_compare_share(found, agent)}."]
+    said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
     sure = format_probability(float(prospects.satisfied[agent]))
     planned = ""
     if found.plan is not None:
@@ -193,16 +198,18 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     if given > 0:
         least = min(prospects.defection)
         chance = format_probability(float(prospects.defection[least][agent]))
-        said.append(f"If it alone gave {100 * least:g} % of that: {chance}.")
+        said.append(
+            f"If it alone gave {100 * least:g} % of that, the probability would be {chance}."
+        )
     said.append(f"If the others give this much, {_describe_needed(found, agent)}.")
     alone = float(judged.alone[agent])
-    as_sure = "" if found.with_margin is None else " to be as sure as in the plan"
+    same = "" if found.with_margin is None else " for the same target as in the plan"
     if found.empty_handed[agent]:
         said.append("It has no samples of its own")
     elif math.isfinite(alone):
-        said.append(f"Alone it would need {format_samples(alone)}{as_sure}")
+        said.append(f"Alone it would need {format_samples(alone)}{same}")
     else:
-        said.append(f"Alone no amount would suffice{as_sure}")
+        said.append("Alone it could not reach its goal" + " and safety margin" * bool(same))
     return " ".join(said)
 
 
@@ -211,15 +218,15 @@ def _describe_needed(found: Check, agent: int) -> str:
     needed = float(found.needed[agent])
     goal = "its goal and safety margin" if found.has_margins else "its goal on average"
     if not math.isfinite(needed):
-        return f"it reaches {goal} with no amount"
+        return f"it could not reach {goal}, whatever it gave"
     amount = f"with {count_whole(needed, 'sample')}" if needed else "without giving any samples"
     return f"it reaches {goal} {amount}"
 
 
-def _compare_share(found: Check, agent: int) -> str:
+def _compare_contribution(found: Check, agent: int) -> str:
     if found.plan is None:
         return ""
     more = float(found.contributions[agent] - found.plan.contributions[agent])
     if more == 0:
         return ", as in the plan"
-    return f", {format_samples(abs(more))} {'more' if more > 0 else 'less'} than in the plan"
+    return f", {format_samples(abs(more))} {'more' if more > 0 else 'fewer'} than in the plan"

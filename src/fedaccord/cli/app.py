@@ -161,7 +161,7 @@ def _fedaccord(
         ),
     ] = False,
 ) -> None:
-    """Plan how much data each member should give; check whether any member could give less.
+    """Plan how much data each agent should give; check whether any agent could give less.
 
     Exit codes: 0 success, 1 the answer is no
     (check: the plan fails; plan: no plan exists; train: an agent misses its goal),

@@ -136,13 +136,13 @@ def check(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check a proposal: how sure is it that all reach their goals, and could anyone give less?
+    """Check a proposal: do all agents reach their goals, and could an agent give less?
 
     From pilots, or a game that 'plan --save-game' wrote, the answer has probabilities and is
     compared with the plan. It exits 0 if all agents reach their goals with the probability asked
     for, and none could give less and keep the plan's safety margin. From other games it exits 0 if
-    the proposal is feasible and stable. --require asks for other answers. It exits 1 if one of
-    them is no or unknown.
+    the proposal is feasible and stable. --require changes which answers must be yes. It exits 1
+    if one of them is no or unknown.
     """
     from fedaccord.allocation import Allocation
     from fedaccord.check import Answer

@@ -38,7 +38,7 @@ Subject = Annotated[
     typer.Argument(
         metavar="FILE|NAMES",
         help="HISTOGRAMS.csv, a table agent,limit, or City=1200,Rural=800 (name=samples it has). "
-        "For the next pilots: PILOT.csv.",
+        "For the next pilots: PILOTS.csv.",
     ),
 ]
 Budget = Annotated[
@@ -48,13 +48,13 @@ Budget = Annotated[
 Next = Annotated[
     int | None,
     typer.Option(
-        "--next", metavar="N", help="Of PILOT.csv: number of next pilots. Default: 2 k + 5."
+        "--next", metavar="N", help="For PILOTS.csv: number of next pilots. Default: 2 k + 5."
     ),
 ]
 Save = Annotated[
     str | None,
     typer.Option(
-        metavar="PILOT.(csv|xlsx)",
+        metavar="PILOTS.(csv|xlsx)",
         help="Write the table to fill in to this file. Default: CSV on standard output.",
     ),
 ]
@@ -80,7 +80,7 @@ def pilots(
     """Write the list of pilots to run as a table to fill in, which 'fedaccord plan' then takes.
 
     A pilot is a trial training with chosen contributions. Before any pilot, give the agents and
-    how many samples each has. After the first pilots, give PILOT.csv: the command then writes the
+    how many samples each has. After the first pilots, give PILOTS.csv: the command then writes the
     next pilots, those expected to narrow the plan most, as rows to append to that table.
     """
     if save is not None:
@@ -151,7 +151,7 @@ def _refuse_strays(more: int | None, goal: list[str] | None, histograms: str | N
     for option, value in given.items():
         if value is not None:
             raise InputError(
-                f"{option} is for the next pilots, after a PILOT.csv; leave it out, and use "
+                f"{option} is for the next pilots, after a PILOTS.csv; leave it out, and use "
                 "--budget for the number of first pilots"
             )
 

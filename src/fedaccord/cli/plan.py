@@ -73,7 +73,7 @@ Subject = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE",
-        help="CONFIG.toml (a federation), PILOT.csv, HISTOGRAMS.csv or GAME.json. Default: the "
+        help="CONFIG.toml (a federation), PILOTS.csv, HISTOGRAMS.csv or GAME.json. Default: the "
         "built-in handwritten-digits federation.",
     ),
 ]
@@ -106,7 +106,9 @@ Judgement = Annotated[
 ]
 Preference = Annotated[
     str,
-    typer.Option(help="total: the cheapest stable plan. firm: defectors lose most."),
+    typer.Option(
+        help="total: the cheapest stable plan. firm: the stable plan in which defectors lose most."
+    ),
 ]
 HistogramsFile = Annotated[
     str | None,
@@ -128,7 +130,7 @@ SaveGame = Annotated[
     str | None, typer.Option(metavar="GAME.json", help="Write the game of the plan.")
 ]
 SavePilots = Annotated[
-    str | None, typer.Option(metavar="PILOT.csv", help="Write the table of pilots.")
+    str | None, typer.Option(metavar="PILOTS.csv", help="Write the table of pilots.")
 ]
 WithReserve = Annotated[
     bool,
@@ -203,7 +205,7 @@ def plan(
     """Plan how much each agent gives, so that all agents reach their goals and none gives too much.
 
     FILE is a CONFIG.toml (a federation; default: the built-in handwritten-digits federation), a
-    PILOT.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first trains pilots.
+    PILOTS.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first trains pilots.
     Every finished pilot is stored, so the same command continues after an interruption. Exits 1 if
     no plan reaches the requested probability.
     """

@@ -33,7 +33,7 @@ class CurveModel:
 
     contributions: n x k, of the pilots in which the agent was measured.
     agent: whose curve it is: its own samples are worth 1.
-    reference: effective samples in the midst of the pilots, at which `above` is told.
+    reference: effective samples in the midst of the pilots, at which `above` is measured.
     """
 
     contributions: Matrix

@@ -285,7 +285,7 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
                 agent,
                 "flat",
                 f"{name} gave nothing in any pilot in which it was measured: what others' samples "
-                "are worth beside its own was not seen; make pilots in which it gives.",
+                "are worth next to its own was not seen; make pilots in which it gives.",
             )
             continue
         width: Vector = high[agent] - low[agent]

@@ -201,7 +201,7 @@ class Measurement(Displayed):
         return find_doubts(self)
 
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> Measurement:
-        """Return the same curves with other goals; nothing is fitted anew.
+        """Return the same curves with other goals; nothing is fitted again.
 
         goals: one accuracy for all, one per agent, or some by name.
         """
@@ -223,7 +223,7 @@ def fit_curves(
 
     table: the pilots.
     seed: of the resamples.
-    resamples: how often pilots are drawn anew from the fitted curves and fitted again.
+    resamples: how many sets of curves are drawn from the posterior.
     prior: what a sample of j may be worth to i, k x k, as Histograms.benefits says; a fit that
         the pilots leave open stays near it.
     """

@@ -95,12 +95,15 @@ class Histograms:
             "agents": tuple(agents),
             "labels": tuple(labels),
             "counts": frozen(values),
-            "needs": read_own("need", needs, agents),
-            "goals": read_own("goal", goals, agents),
-            "validation": read_own("validation", validation, agents),
-            "limits": read_own("limit", limits, agents),
-            "minimums": read_own("minimum", minimums, agents),
-            "costs": read_own("cost", costs, agents),
+            **read_own(
+                agents,
+                needs=needs,
+                goals=goals,
+                validation=validation,
+                limits=limits,
+                minimums=minimums,
+                costs=costs,
+            ),
             "notes": tuple(notes),
         }
         # Who has nothing can give nothing.

@@ -82,15 +82,14 @@ class PilotTable:
             raise InputError("there are no pilots; a table needs at least one")
         check_finite(given.ravel(), "the contribution", _cell_names(names))
         _check_accuracies(reached, names)
+        own = read_own(
+            names, goals=goals, validation=validation, limits=limits, minimums=minimums, costs=costs
+        )
         values = {
             "agents": names,
             "contributions": frozen(given),
             "accuracies": frozen(reached),
-            "goals": read_own("goal", goals, names),
-            "validation": read_own("validation", validation, names),
-            "limits": read_own("limit", limits, names),
-            "minimums": read_own("minimum", minimums, names),
-            "costs": read_own("cost", costs, names),
+            **own,
             "notes": tuple(notes),
         }
         for name, value in values.items():
@@ -179,7 +178,7 @@ class PilotTable:
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Write PILOT.csv or PILOT.xlsx, replacing the file in one step."""
+        """Write PILOTS.csv or PILOTS.xlsx, replacing the file in one step."""
         own = {}
         for column in PILOTS.own:
             field, default = OWN[column]
@@ -270,8 +269,18 @@ def _explain_share(value: float) -> str:
     return "it must lie between 0 and 1"
 
 
-def read_own(column: str, given: ArrayLike | None, names: Sequence[str]) -> Vector:
-    """Return the numbers that agents have one of each, or raise an InputError.
+def read_own(names: Sequence[str], **given: ArrayLike | None) -> dict[str, Vector]:
+    """Return the numbers that agents have one of each, by field, or raise an InputError.
+
+    names: of the agents.
+    given: by field, one number per agent; what it is where nothing is said, where left out.
+    """
+    columns = {field: column for column, (field, _) in OWN.items()}
+    return {name: _read_column(columns[name], values, names) for name, values in given.items()}
+
+
+def _read_column(column: str, given: ArrayLike | None, names: Sequence[str]) -> Vector:
+    """Return the numbers of one column, or raise an InputError.
 
     column: which, as tables call it.
     given: one per agent; what it is where nothing is said, where left out.

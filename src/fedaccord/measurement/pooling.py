@@ -7,7 +7,7 @@ share:
 
 for the floor, the head, the pace, and the worth of others' samples; the height is each agent's
 own. Shift m and spread are learned from all agents' fits by expectation maximisation, so that
-agents who differ much are pulled together little.
+agents that differ much are pulled together little.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Populations:
 def _draw_variance(
     squares: Vector, count: int, expected: Vector | float, rng: np.random.Generator
 ) -> Vector:
-    """Draw variances, given the sum of so many squares and what they are expected to be."""
+    """Draw variances, given the sum of `count` squares and what they are expected to be."""
     drawn = rng.chisquare(EVIDENCE + count, size=squares.shape)
     return np.asarray((EVIDENCE * expected + squares) / drawn)
 

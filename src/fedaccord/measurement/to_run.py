@@ -56,13 +56,10 @@ class Members:
         notes: Sequence[str] = (),
     ) -> None:
         names = tuple(agents)
-        values = {
-            "limits": np.floor(read_own("limit", limits, names)),
-            "goals": read_own("goal", goals, names),
-            "validation": read_own("validation", validation, names),
-            "minimums": read_own("minimum", minimums, names),
-            "costs": read_own("cost", costs, names),
-        }
+        values = read_own(
+            names, limits=limits, goals=goals, validation=validation, minimums=minimums, costs=costs
+        )
+        values["limits"] = np.floor(values["limits"])
         for name, limit in zip(names, values["limits"].tolist(), strict=True):
             if np.isinf(limit):
                 raise InputError(
@@ -108,15 +105,8 @@ class Members:
         found = Histograms.from_rows(rows)
         has = found.counts.sum(axis=1)
         limits = np.where(np.isinf(found.limits), has, found.limits)
-        return cls(
-            found.agents,
-            limits,
-            goals=found.goals,
-            validation=found.validation,
-            minimums=found.minimums,
-            costs=found.costs,
-            notes=found.notes,
-        )
+        own = {name: getattr(found, name) for name in ("goals", "validation", "minimums", "costs")}
+        return cls(found.agents, limits, **own, notes=found.notes)
 
     @classmethod
     def _from_list(cls, rows: Rows) -> Members:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedaccord.measurement.pilots import PilotTable
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
-# Is told sentences on how a file was read.
+# Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
 
 
@@ -122,7 +122,7 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
 
     rows: of the table.
     goals: in place of the table's own.
-    note: is told how the file was read.
+    note: takes the sentences on how the file was read.
     """
     from fedaccord.measurement.pilots import PilotTable
 
@@ -130,11 +130,17 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
     note(table.notes)
     if goals is not None:
         table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
-    for name, goal in zip(table.agents, table.goals.tolist(), strict=True):
-        if math.isnan(goal):
-            raise InputError(
-                f"{name} has no goal: add --goal 0.8, or --goal NAME=0.8, or a column goal"
-            )
+    without = [n for n, goal in zip(table.agents, table.goals, strict=True) if math.isnan(goal)]
+    if len(without) == len(table.agents):
+        raise InputError(
+            f"{rows.path} has no goals: add a column goal, with the accuracy that each agent "
+            "wants, or add --goal 0.8 for all agents"
+        )
+    if without:
+        raise InputError(
+            f"{without[0]} has no goal in {rows.path}: fill in the column goal, or add "
+            f'--goal "{without[0]}=0.8"'
+        )
     return table
 
 
@@ -145,7 +151,7 @@ def read_histograms(
 
     rows: of the histograms.
     needs: the samples that each agent needs alone, in place of the file's.
-    note: is told how the file was read.
+    note: takes the sentences on how the file was read.
     """
     from fedaccord.measurement.histograms import Histograms
 

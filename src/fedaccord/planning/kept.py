@@ -23,7 +23,7 @@ ALMOST = 1 - 1e-6
 
 @dataclass(frozen=True, eq=False)
 class KeptPlan:
-    """A plan, and what agents would do that keep what they withhold.
+    """A plan, and the best responses of agents that keep what they withhold.
 
     plan: what was planned, as if withheld samples were lost.
     kept: what agents hold, and what a kept sample is worth to them.
@@ -72,7 +72,7 @@ def plan_for_kept_data(
     *,
     time_limit: float = 60.0,
 ) -> KeptPlan | None:
-    """Return what agents that keep what they withhold would do; None where there is no plan.
+    """Return best responses of agents that keep what they withhold; None where there is no plan.
 
     plan: what was planned.
     kept_worth, holdings: as in `keep_data`.

@@ -329,7 +329,7 @@ class _Planner:
         return int(np.argmin(np.round(loose, 9)))
 
     def _find_cut(self, given: Vector) -> float | None:
-        """Return the mean chance of a contributor who cuts to the least level."""
+        """Return the mean chance of a contributor that gives the least level."""
         giving = given > 0
         if self.chances is None or not giving.any():
             return None

@@ -1,7 +1,7 @@
 """What stands in the way where there is no plan, and which single change would make one possible.
 
 A change raises one agent's limit, or lowers one agent's goal, and leaves everything else as it is.
-Where an equilibrium exists, it is told by its contributors S (see `selection`), and
+Where an equilibrium exists, its contributors S determine it (see `selection`), and
 
     W_SS x_S = (mu - W low)_S
 
@@ -86,9 +86,9 @@ class Impasse:
     benefits: W, k x k.
     needs: effective samples, infinite where no data reach the goal.
     minimums, limits, costs: of each agent.
-    curves, goals: of agents who want accuracies, with margins among the goals; None of others.
+    curves, goals: of agents that want accuracies, with margins among the goals; None of others.
     most: effective samples beyond which nothing is known of each agent's curve.
-    patient: whether agents who have nothing to give may fall short on average, as in plans from
+    patient: whether agents that have nothing to give may fall short on average, as in plans from
         pilots, where margins can be wide enough for them.
     """
 
@@ -158,7 +158,7 @@ class Impasse:
 
 
 def find_blocking(game: Impasse) -> tuple[int, ...]:
-    """Return the agents who stay short though they give all they can.
+    """Return the agents that stay short though they give all they can.
 
     Best response comes to rest where these give their limits and all others what they need.
     """

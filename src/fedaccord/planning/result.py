@@ -54,11 +54,11 @@ class Tradeoff:
     contributions: what each agent gives, before rounding.
     total: what that costs.
     everyone: the probability that one run satisfies all; None where nothing was measured.
-    cut: the mean probability that a contributor who cuts to the least level is satisfied; None
+    cut: the mean probability that a contributor that gives the least level is satisfied; None
         where nothing was measured, or nobody gives anything.
     own_part: the mean part of what contributors need that they give themselves; the larger it is,
         the sooner a cut is felt.
-    envious: the agents who would rather have another's burden.
+    envious: the agents that would rather have another's burden.
     chosen: whether it is the plan.
     """
 
@@ -72,12 +72,12 @@ class Tradeoff:
 
     @property
     def contributors(self) -> tuple[int, ...]:
-        """The agents who give anything."""
+        """The agents that give anything."""
         return tuple(np.flatnonzero(self.contributions > 0).tolist())
 
     @property
     def largest(self) -> int:
-        """The agent who gives most."""
+        """The agent that gives most."""
         return int(np.argmax(self.contributions))
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Certainty:
         has the probability.
     total: what that costs.
     everyone: the probability that one run satisfies all, at least the one asked for.
-    cut: the mean probability that a contributor that gives only the least level of its share
+    cut: the mean probability that a contributor that gives only the least level of its contribution
         reaches its goal.
     """
 
@@ -161,15 +161,15 @@ class Plan(Displayed):
         nothing limits somebody.
     attainable: goals that can be had with the probability asked for, where those asked for cannot.
     reason: why there is no plan, where there is none.
-    blocking: the agents who then stay short though they give all they can.
+    blocking: the agents that then stay short though they give all they can.
     changes: single changes that would make a plan possible, the smallest first. From pilots, each
         was verified at the requested probability, or tells the probability it leads to.
     together: where no single change is enough, the highest goals that hold together with the
         requested probability; None where none were looked for or found.
-    reserve: how many samples each agent holds in reserve, if reserves were asked for.
+    reserve: how many samples each agent holds in reserve, if the options ask for reserves.
     uncovered: agents whose failure the reserves cannot make up for.
     measurement: what the pilots say; None without pilots.
-    assumed: sentences on what was assumed, by whoever made the game.
+    assumed: sentences on what the game takes for granted.
     """
 
     game: LinearGame
@@ -247,12 +247,12 @@ class Plan(Displayed):
 
     @property
     def recipients(self) -> tuple[int, ...]:
-        """The agents who have no samples to give and take part all the same."""
+        """The agents that take part without samples to give."""
         return tuple(np.flatnonzero(self.game.limits == 0).tolist())
 
     @cached_property
     def alone_as_sure(self) -> Estimates:
-        """The whole samples each would need alone to be as sure as under the plan."""
+        """The whole samples each would need alone for the same target."""
         found = self.with_margin or Estimates(self.game.alone)
         ends = (None if end is None else round_up(end) for end in (found.low, found.high))
         return Estimates(round_up(found.values), *ends)

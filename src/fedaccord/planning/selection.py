@@ -1,12 +1,11 @@
 """Which equilibrium: all of a small linear game, and some of a large one.
 
-An equilibrium of u = W theta is told by its contributors S, those who give more than they must:
+An equilibrium of u = W theta has contributors S, which give more than they must:
 
     W_SS x_S = (mu - W low)_S,   theta = low + x,   x_S > 0,   W theta >= mu,   theta <= high
 
-Nobody among S has anything to spare, so whoever gives up to its limit has exactly what it needs.
-What a plan would have been, had the pilots come out otherwise, is found for each resample: the
-equilibrium that is most like the chosen one.
+Nobody among S has anything to spare, so an agent that gives up to its limit has exactly
+what it needs. For each resample, the plan is the equilibrium that is most like the chosen one.
 """
 
 from __future__ import annotations

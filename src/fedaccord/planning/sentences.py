@@ -1,4 +1,4 @@
-"""What a plan says, in sentences: the verdict, what it rests on, and why each gives its share.
+"""What a plan says, in sentences: the verdict, what it rests on, and each agent's reasons.
 
 Sentences speak of agents and samples; `report` puts the user's own words in their place.
 """
@@ -47,16 +47,17 @@ def list_verdict(plan: Plan) -> list[str]:
         return _describe_less_sure(plan)
     said = [_describe_total(plan)]
     if plan.measurement is None:
-        said += [_describe_stability(plan), _describe_basis(plan)]
+        said += [_describe_stability(plan), _compare_with_alone(plan), _describe_basis(plan)]
     else:
-        said += [_describe_certainty(plan), _describe_recipients(plan), describe_defection(plan)]
+        said += [*_list_certainty(plan), _compare_with_alone(plan)]
+        said += [_describe_recipients(plan), describe_defection(plan)]
     return [sentence for sentence in said if sentence]
 
 
 def _describe_total(plan: Plan) -> str:
     if not np.asarray(plan.contributions).any():
         return "No agent needs to give anything."
-    return f"The plan asks {_describe_asked(plan)}{_compare_with_alone(plan)}."
+    return f"The plan asks {_describe_asked(plan)}."
 
 
 def _describe_asked(plan: Plan) -> str:
@@ -75,18 +76,25 @@ def has_costs(plan: Plan) -> bool:
 
 
 def _compare_with_alone(plan: Plan) -> str:
+    """Return how much less the agents give than they would need alone for the same targets."""
     alone = plan.game.total(plan.alone_as_sure.values)
     saved = alone - plan.game.total(np.asarray(plan.contributions))
     if not math.isfinite(alone) or alone <= 0 or plan.recipients:
         return ""
-    word = "less" if has_costs(plan) else "fewer"
-    each = "if each trained alone"
-    sure = " and was as sure" if plan.z > 0 else ""
+    if plan.size == 1 or not np.asarray(plan.contributions).any():
+        return ""
+    same = " for the same targets" if plan.z > 0 else ""
+    if has_costs(plan):
+        start, would = "The plan costs the agents", "they would pay"
+        fewer, as_many = "less", "as much as"
+    else:
+        start, would = "Together the agents give", "they would need"
+        fewer, as_many = "fewer", "as many as"
     if saved < -0.005 * alone:
-        return f", more than the {format_samples(alone)} {each}{sure}"
+        return f"{start} more than the {format_samples(alone)} that {would} alone{same}."
     if saved <= 0.005 * alone:
-        return f", about as many as {each}{sure}"
-    return f", {format_part(saved / alone)} {word} than {each}{sure}"
+        return f"{start} about {as_many} {would} alone{same}."
+    return f"{start} {format_part(saved / alone)} {fewer} than {would} alone{same}."
 
 
 def _describe_stability(plan: Plan) -> str:
@@ -95,15 +103,17 @@ def _describe_stability(plan: Plan) -> str:
     return capitalize_first(f"{rounded}no agent can give less and still reach its requirement.")
 
 
-def _describe_certainty(plan: Plan) -> str:
+def _list_certainty(plan: Plan) -> list[str]:
     if plan.everyone is None:
-        return ""
+        return []
     value, low, high = (
         format_uncertain(end)
         for end in (plan.everyone.value, plan.everyone.low, plan.everyone.high)
     )
-    interval = "" if plan.everyone.low is None else f" (95 % interval {low} to {high})"
-    return f"All agents reach their goals in a run with probability {value}{interval}."
+    said = f"All agents reach their goals in a run with probability {value}."
+    if plan.everyone.low is None:
+        return [said]
+    return [said, f"The 95 % interval of this probability is {low} to {high}."]
 
 
 def format_uncertain(value: float | None) -> str:
@@ -129,12 +139,13 @@ def describe_defection(plan: Plan) -> str:
     chance, full = (float(p[giving].mean()) for p in (plan.cuts[level], plan.satisfied))
     part = format_part(level)
     if giving.sum() == 1:
-        who, mean = f"If {plan.name(int(np.argmax(giving)))} gives only {part} of its share, it", ""
+        who = f"If {plan.name(int(np.argmax(giving)))} gives only {part} of its contribution, it"
+        mean = ""
     else:
-        who, mean = f"A contributor that gives only {part} of its share", " on average"
+        who, mean = f"An agent that gives only {part} of its contribution", " on average"
     said = (
-        f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}, instead of "
-        f"{format_uncertain(full)}."
+        f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
+        f"contribution, the probability is {format_uncertain(full)}."
     )
     return f"{said} So the safety margin protects defectors too." if chance >= LOOSE else said
 
@@ -145,11 +156,11 @@ def _describe_basis(plan: Plan) -> str:
             sure = plan.game.chances.prospects(plan.contributions).everyone.value
             return f"All agents reach their goals with probability {format_probability(sure)}."
         return "The game came without pilots, so no probability is known."
-    return "The plan rests on no training: accuracies and probabilities are not known."
+    return "No training was run, so accuracies and probabilities are not known."
 
 
 def write_requested(plan: Plan) -> str:
-    """Return the requested probability as it was asked for: 0.95 or 0.999."""
+    """Return the requested probability with the digits it has: 0.95 or 0.999."""
     asked = float(plan.options["probability"])
     return f"{asked:.2f}" if round(asked, 2) == asked else f"{asked:g}"
 
@@ -160,7 +171,8 @@ def _describe_less_sure(plan: Plan) -> list[str]:
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = [
         f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
-        f"The nearest plan reaches {best} and asks {_describe_asked(plan)}.",
+        f"The nearest plan reaches {best}.",
+        f"It asks {_describe_asked(plan)}.",
     ]
     if plan.ceiling is not None:
         said.append(
@@ -200,7 +212,7 @@ def _explain_none(plan: Plan) -> list[str]:
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
     return [
-        "None lets all agents reach their goals without asking one for more than it needs.",
+        "Every plan that reaches all goals asks some agent for more than it needs.",
         _describe_blocking(plan),
         *_describe_changes(plan),
     ]
@@ -216,13 +228,14 @@ def _describe_unreachable(name: str, goal: float, nearest: float) -> str:
 def _describe_blocking(plan: Plan) -> str:
     names = [plan.name(agent) for agent in plan.blocking]
     if len(names) > 1:
-        return f"The limits of {_join(names)} stand in the way."
+        return f"The limits of {_join(names)} are too low."
     limit = float(plan.game.limits[plan.blocking[0]])
     if limit == 0:
         return f"{names[0]} has no samples to give, and the others need fewer than it does."
+    name = names[0] if plan.game.agents is not None else capitalize_first(names[0])
     return (
-        f"The limit of {names[0]} stands in the way: with all of its "
-        f"{count_whole(limit, 'sample')} it stays short."
+        f"{name} cannot give enough: even with all of its {count_whole(limit, 'sample')} it "
+        f"misses its {'requirement' if plan.goals is None else 'goal'}."
     )
 
 
@@ -239,7 +252,7 @@ def _describe_changes(plan: Plan) -> list[str]:
 
 
 def _qualify_change(plan: Plan) -> list[str]:
-    """Say how likely all agents reach their goals after the smallest change, from pilots."""
+    """Return how likely all agents reach their goals after the smallest change, from pilots."""
     known = plan.changes[0].probability
     if known is None:
         return []
@@ -254,7 +267,8 @@ def _qualify_change(plan: Plan) -> list[str]:
 def _list_together(plan: Plan, goals: Vector) -> str:
     lowered = [i for i in range(plan.size) if goals[i] < np.asarray(plan.goals)[i]]
     named = [f"{format_goal(float(goals[i]))} for {plan.name(i)}" for i in lowered]
-    return f"Goals that hold together with probability {write_requested(plan)}: {_join(named)}."
+    asked = write_requested(plan)
+    return f"All agents reach these lower goals with probability {asked}: {_join(named)}."
 
 
 def describe_change(plan: Plan, place: int) -> str:
@@ -280,7 +294,7 @@ class Sheet:
     """What an agent's data manager should know, a sentence or two each.
 
     asks: what the plan asks of it.
-    why: why so much.
+    why: the reasons for the amount.
     gets: what accuracy it may expect, and how likely it reaches its goal.
     less: what would come of it if it gave less.
     """
@@ -303,7 +317,7 @@ def write_sheet(plan: Plan, agent: int) -> Sheet:
     if missed is not None:
         return Sheet(_describe_unreachable(missed.name, missed.goal, missed.nearest))
     if plan.contributions is None:
-        return Sheet(f"{plan.name(agent)} has no share: there is no plan.")
+        return Sheet(f"{plan.name(agent)} has no contribution: there is no plan.")
     return Sheet(
         _describe_share(plan, agent),
         " ".join(filter(None, (_describe_reason(plan, agent), _describe_driver(plan, agent)))),
@@ -394,7 +408,7 @@ def _describe_target(plan: Plan, agent: int) -> str:
     goal = format_goal(float(plan.goals[agent]))
     if plan.margins is None or plan.margins[agent] <= 0:
         return f"to reach its goal of {goal}"
-    return f"to reach its target of {plan.aims[agent]:.3f} (goal {goal} plus a safety margin)"
+    return f"to reach its target of {plan.aims[agent]:.3f}, its goal plus a safety margin"
 
 
 def _name_best_helper(plan: Plan, agent: int, given: Vector) -> tuple[str, float] | None:
@@ -410,38 +424,38 @@ def _describe_prospects(plan: Plan, agent: int) -> str:
     """Return what accuracy an agent may expect, and how likely it reaches its goal."""
     if plan.accuracy is None or plan.goals is None:
         return ""
-    expected = f"It is expected to reach {plan.accuracy.values[agent]:.3f}"
+    said = [f"Its expected accuracy is {plan.accuracy.values[agent]:.3f}."]
     if plan.satisfied is None or plan.runs is None:
-        return f"{expected}."
+        return said[0]
     run = plan.runs[agent]
+    if run.low is not None:
+        said.append(f"Single runs range from {run.low:.3f} to {run.high:.3f}.")
     chance = format_uncertain(float(plan.satisfied[agent]))
-    single = "" if run.low is None else f" (a single run: {run.low:.3f} to {run.high:.3f})"
-    return f"{expected}{single}, and reaches its goal with probability {chance}."
+    return " ".join([*said, f"It reaches its goal with probability {chance}."])
 
 
 def _describe_less(plan: Plan, agent: int) -> str:
     """Return how likely an agent reaches its goal if it alone gives less."""
     if not plan.cuts or not np.asarray(plan.contributions)[agent]:
         return ""
-    less = [
-        f"{format_uncertain(float(chances[agent]))} with {format_part(level)} of its share"
-        for level, chances in plan.cuts.items()
-    ]
-    return f"If it alone gave less, the probability would be {join_with_and(less)}."
+    level = min(plan.cuts)
+    return (
+        f"If it alone gave only {format_part(level)} of its contribution, the probability would be "
+        f"{format_uncertain(float(plan.cuts[level][agent]))}."
+    )
 
 
 # What has to be so.
 
 _PILOTS = (
     "The real training is like the pilots: the same algorithm, model, rounds and kind of data.",
-    "What an agent gives is a random part of what it has, no better and no worse than the rest.",
+    "Each agent gives a random selection of its samples.",
     "A sample of another agent is worth a fixed number of an agent's own samples. The error falls "
     "as a power law of their sum, down to a floor.",
-    "Agents of one federation have similar learning curves; how similar is learned from the "
-    "pilots.",
-    "Each fit to resampled pilots is as likely to be the truth as any other.",
-    "Every pilot was measured on validation data that were drawn afresh. If all pilots share one "
-    "validation set, the true accuracy may differ from the measured curve by its sampling error.",
+    "Agents of one federation have similar learning curves. The pilots show how similar.",
+    "Each curve drawn from the posterior is as likely to be true as any other.",
+    "Every pilot was measured on newly drawn validation data. If all pilots share one validation "
+    "set, the true accuracy may differ from the measured curve by its sampling error.",
     "Runs scatter normally around the curve, independently from agent to agent. If they go up and "
     "down together, all agents reach their goals together more often than stated.",
     "Agents give what the plan asks for, and their samples are as good as in the pilots.",
@@ -453,8 +467,8 @@ _JUDGED = {
     "reaches it.",
 }
 _BARE = (
-    "What a sample of one agent is worth to another, and what each agent needs, is as the game "
-    "says. Without pilots there are no intervals and no probabilities.",
+    "The game is right about what a sample of one agent is worth to another, and about what each "
+    "agent needs. No training was run, so accuracies and probabilities are not known.",
 )
 
 

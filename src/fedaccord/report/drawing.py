@@ -194,7 +194,7 @@ def label_names(
 
 
 def set_labels(ax: Axes, *, x: str = "", top: str = "") -> None:
-    """Say what the axes are: x below, and above what is measured.
+    """Name the axes: x below, and above what is measured.
 
     ax: where; call this before put_legend.
     x: what the horizontal axis is.
@@ -286,7 +286,7 @@ def finish(ax: Axes) -> Axes:
 def write_beside(
     ax: Axes, x: float, y: float, text: str, *, by: tuple[float, float] = (4, 0), **look: Any
 ) -> None:
-    """Write beside a point, so many points to the right and up of it.
+    """Write next to a point, `by` points to the right and up of it.
 
     look: options of matplotlib's for text, such as its size.
     """
@@ -391,7 +391,7 @@ def set_axes(
     grid: Literal["x", "y", "both"] = "y",
     legend: bool = True,
 ) -> None:
-    """Say what the axes are, write their ticks, and put the grid and the legend.
+    """Name the axes, write their ticks, and put the grid and the legend.
 
     x, top: what the axes are, as set_labels has it.
     percent: the axes whose numbers are shares: "x", "y" or "xy".

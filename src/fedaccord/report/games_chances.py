@@ -25,6 +25,7 @@ from fedaccord.report.model import (
 )
 from fedaccord.report.terminal import shorten_name
 from fedaccord.wording import (
+    count,
     count_samples,
     format_accuracy,
     format_difference,
@@ -93,23 +94,25 @@ def describe_average(found: Check) -> str:
     if short.any():
         names = _name_first(found, np.where(np.isfinite(found.short), found.short, np.inf))
         reach = f"{names} {'falls' if short.sum() == 1 else 'fall'} short of the goal"
-    less = "no agent could give less"
+    less = "No agent could then give less."
     if spare.any():
         worst = int(np.argmax(found.spare))
-        others = f", and {int(spare.sum()) - 1:,} more could too" if spare.sum() > 1 else ""
         amount = format_samples(found.spare[worst])
-        less = f"{found.game.name(worst)} could give {amount} less{others}"
-    margin = found.with_margin is not None and not found.could_give_less.any() and spare.any()
-    why = " That room is the safety margin." if margin else ""
+        less = f"{found.game.name(worst)} could then give {amount} fewer samples."
+        if spare.sum() > 1:
+            more = int(spare.sum()) - 1
+            less += f" {count(more, 'other')} could give less too."
+    if found.with_margin is not None and not found.could_give_less.any() and spare.any():
+        less += " These samples are the safety margin."
     basis = "With its safety margin" if found.has_margins else "On average, with no safety margin"
-    return f"{basis}, {reach}; {less}; {_envy(found)}.{why}"
+    return f"{basis}, {reach}. {less} {_envy(found)}."
 
 
 def _envy(found: Check) -> str:
     envious = len({i for i, _ in found.envy})
     if envious:
         return "1 agent envies another" if envious == 1 else f"{envious:,} agents envy another"
-    return "no agent envies another"
+    return "No agent envies another"
 
 
 def _name_first(found: Check, amounts: Vector) -> str:
@@ -132,7 +135,9 @@ def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") 
     basis = "its goal and safety margin" if found.has_margins else "its goal on average"
     often = basis if found.has_margins else "its goal in about half of all runs"
     needs = f"Needs: samples with which the agent reaches {often}, if the others give as proposed."
-    alone = f"to reach {basis}" if found.with_margin is None else "to be as sure as in the plan"
+    alone = (
+        f"to reach {basis}" if found.with_margin is None else "for the same target as in the plan"
+    )
     none = "; an agent that has no samples cannot go alone" if found.empty_handed.any() else ""
     return {
         **symbols,
@@ -149,7 +154,7 @@ def _explain_spare(found: Check, place: Place) -> dict[str, str]:
         "keep its safety margin" if found.with_margin is not None else "reach its goal on average"
     )
     less = f"Could give less by: how many fewer samples it could give and still {keep}"
-    return {"less": f"{less}. A single sample, or 1 % of its share, counts as rounding."}
+    return {"less": f"{less}. A single sample, or 1 % of its contribution, counts as rounding."}
 
 
 def _pick(values: Vector) -> Callable[[int], float | None]:
@@ -203,7 +208,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
                 short="needs",
             ),
             _Samples(
-                "alone, as sure" if found.with_margin is not None else "alone",
+                "alone, same target" if found.with_margin is not None else "alone",
                 _pick(alone),
                 sums=(keep_finite(alone.sum()),),
                 short="alone",
@@ -272,10 +277,7 @@ def _answer_goals(found: Check, prospects: Prospects) -> Mark:
         format_probability(prospects.everyone.value),
         format_probability(found.probability),
     )
-    weakest = prospects.weakest
-    name, least = found.game.name(weakest), format_probability(prospects.satisfied[weakest])
-    said = f"with probability {value}; required: {asked}; weakest: {name}, {least}"
-    return Mark(said, "good" if sure else "bad")
+    return Mark(f"with probability {value}; {asked} is required", "good" if sure else "bad")
 
 
 def _answer_less(found: Check) -> Mark:

@@ -63,7 +63,7 @@ COLOURS = {
     "optimal": style.OPTIMAL,
     "stable": style.STABLE,
     "envy-free": style.ENVY_FREE,
-    "alone, as sure": style.ALONE,
+    "alone, same target": style.ALONE,
     "plan": style.STABLE,
     "proposal": style.OPTIMAL,
 }
@@ -196,7 +196,7 @@ def _draw_bars(ax: Axes, game: Game, given: Mapping[str, Vector]) -> None:
         bars.set_label(_total_label(name, values))
         for y, value, limit in zip(at.tolist(), values.tolist(), game.limits.tolist(), strict=True):
             if not np.isfinite(value):
-                none = "alone no amount suffices" if limit else "no samples of its own"
+                none = "alone no amount is enough" if limit else "no samples of its own"
                 write_beside(ax, 0.0, y, none, fontsize=TINY)
             elif game.size <= THICK:
                 write_beside(ax, value, y, format_amount(value), fontsize=TINY)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fedaccord.check import Answer, Check
+from fedaccord.check.sentences import describe_success
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.games.base import Game
 from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
@@ -115,9 +116,10 @@ def solve_page(
 
 def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Section:
     parts: list[Part] = [
-        "Alone is what each would have to give if nobody else gave anything. The optimal plan has "
-        "the least total, the stable one the least of those in which nobody could give less, the "
-        "envy-free one the least of those in which nobody would rather have another's share."
+        "Alone: what each agent would have to give if no other agent gave anything. The optimal "
+        "plan has the smallest total. The stable plan has the smallest total of the plans in which "
+        "no agent could give less. The envy-free plan has the smallest total of the plans in which "
+        "no agent envies another."
     ]
     parts += [
         f"There is no {concept} plan to show: {solution.status.value}"
@@ -142,8 +144,8 @@ def _reasons_section(found: Check | None, heading: str) -> Section | None:
     if few:
         return Section(heading, (sentences,))
     rest = (
-        f"The {TOLD} who give most; in Python, check(game, plan).explain(name) gives the sentence "
-        "of any other."
+        f"These are the {TOLD} agents that give most. In Python, check(game, plan).explain(name) "
+        "returns the sentences of any agent."
     )
     return Section(heading, (rest, sentences))
 
@@ -234,10 +236,9 @@ def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Sectio
     if picture is not None:
         parts.append(picture)
     parts.append(
-        "The paper's Theorem 4 has games, flowers, whose prices grow like the square root of the "
-        f"number of agents, about half of it. Here that root is "
-        f"{format_amount(game.size**0.5)}. It is there for comparison, and not a "
-        "bound that every game keeps to."
+        "In the flower games of the paper's Theorem 4, prices grow like half the square root of "
+        f"the number of agents. Here the root is {format_amount(game.size**0.5)}. It is a "
+        "comparison, not a bound."
     )
     return Section("What stability and fairness cost", tuple(parts))
 
@@ -279,7 +280,7 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
             Section("What each gives and needs", tuple(_check_parts(found))),
         ]
     else:
-        verdict, tone = found.verdict, judge_tone(found)
+        verdict, tone = describe_success(found, prospects), judge_tone(found)
         sections = list_sections(found, prospects)
         facts = list(list_proposal_facts(found, prospects))
     rest = (

@@ -15,6 +15,7 @@ from fedaccord.report.games import TONES, has_costs
 from fedaccord.report.games_chances import describe_chances
 from fedaccord.report.model import Mark, Tone, rank
 from fedaccord.wording import (
+    capitalize_first,
     count,
     count_samples,
     format_amount,
@@ -70,7 +71,7 @@ def mark_off(found: Check, agent: int) -> Mark:
     allowed = found.tolerance * found.scale
     if found.short[agent] > allowed:
         if not np.isfinite(found.short[agent]):
-            return Mark("no amount suffices", "bad")
+            return Mark("no amount is enough", "bad")
         return Mark(f"{format_amount(found.short[agent])} short", "bad")
     if found.spare[agent] > allowed:
         return Mark(f"{format_amount(found.spare[agent])} spare", "unsure")
@@ -93,7 +94,7 @@ def name_plan(concept: str) -> str:
 def judge_solutions(
     game: Game, solutions: Mapping[str, Solution], checks: Mapping[str, Check]
 ) -> tuple[str, Tone]:
-    """Say in a sentence what came of solving, by concept, and whether that is good news."""
+    """Return what came of solving, by concept, and whether that is good news."""
     concept = choose_concept(solutions)
     solution, found = solutions[concept], checks.get(concept)
     if solution.contributions is None or found is None:
@@ -103,20 +104,23 @@ def judge_solutions(
     if answer is Answer.FALSE:
         said = found.sentence()
         return f"The {concept} plan that was found does not hold: {lower_first(said)}", "bad"
-    asked = f"asks {_describe_total(game, solution.contributions)} in all"
+    asked = f"asks for {_describe_total(game, solution.contributions)}"
+    sure = ""
     alone = _compare_with_alone(game, solution.contributions)
+    if found.prospects is not None:
+        sure, alone = capitalize_first(describe_chances(found.prospects)), ""
     idle = int((found.contributions == 0).sum())
     agents = count(game.size, "agent")
     clauses = [
         f"The {name_plan(concept)} {asked}{alone}",
+        sure,
         f"{idle:,} of {agents} {pluralize(idle, 'gives', 'give')} nothing" if idle else "",
         _describe_stability(concept, found),
-        "" if found.prospects is None else describe_chances(found.prospects),
     ]
     if solution.status is not Status.OPTIMAL:
         clauses.append(_describe_unproved(solution))
     doubts = [_describe_doubt(name, other) for name, other in solutions.items() if name != concept]
-    said = "; ".join(filter(None, clauses)) + "."
+    said = ". ".join(filter(None, clauses)) + "."
     tone = judge_tone(found, good=not any(doubts))
     if solution.status is not Status.OPTIMAL or answer is Answer.BORDERLINE:
         tone = "unsure"
@@ -152,7 +156,7 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
     helpless = int((~np.isfinite(game.alone)).sum())
     if helpless:
         whom = "one agent" if helpless == 1 else count(helpless, "agent")
-        return f", and alone no amount would suffice for {whom}"
+        return f", and {whom} could not do without the others"
     priced = has_costs(game)
     alone = game.total(game.alone)
     saved = alone - game.total(given)
@@ -183,6 +187,9 @@ def _describe_stability(concept: str, found: Check) -> str:
     }[found.envy_free]
     first, second = (envy, stable) if concept == "envy-free" else (stable, envy)
     differ = {found.stable, found.envy_free} == {Answer.TRUE, Answer.FALSE}
+    # A name keeps its own first letter.
+    named = found.game.name(int(np.argmax(found.spare)))
+    first = first if first.startswith(named) else capitalize_first(first)
     return f"{first}, {'but' if differ else 'and'} {second}"
 
 
@@ -190,12 +197,11 @@ def _describe_unproved(solution: Solution) -> str:
     """Return what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
-        near = f"such plans come as near to {count_samples(low)} in all as you like"
+        near = f"Such plans come as near to {count_samples(low)} as you like"
         return f"{near}, and none has the least"
     if not np.isfinite(low) or low <= 0:
-        return "how far it is from the cheapest of its kind is not known"
-    proved = f"only that none is below {format_amount(low)}"
-    return f"that none of its kind is cheaper is not proved, {proved}"
+        return "How far it is from the cheapest of its kind is not known"
+    return f"A cheaper one may exist, but none below {format_amount(low)}"
 
 
 def _explain_no_plan(
@@ -224,7 +230,8 @@ def _describe_instead(solutions: Mapping[str, Solution]) -> str:
     optimal = solutions.get("optimal")
     if optimal is None or optimal.contributions is None:
         return ""
-    return f"; the cheapest plan asks {_describe_total(optimal.game, optimal.contributions)} in all"
+    total = _describe_total(optimal.game, optimal.contributions)
+    return f". The cheapest plan asks for {total}"
 
 
 # A plan that was checked.
@@ -267,7 +274,7 @@ def _describe_lack(found: Check) -> Iterator[str]:
     for agent in rank(found.short, min(many, NAMES)).tolist():
         name, short = found.game.name(agent), found.short[agent]
         if not np.isfinite(short):
-            said.append(f"no amount that {name} could give would suffice for it")
+            said.append(f"{name} could not give enough to reach its requirement")
         elif said:
             said.append(f"{name} by {format_amount(short)}")
         else:

@@ -44,7 +44,7 @@ REMEDY = (
 
 
 def describe_kept(game: Game, kept: KeptData) -> Iterator[str]:
-    """Say which agents gain nothing, or little, by giving a sample that they could keep.
+    """Return which agents gain nothing, or little, by giving a sample that they could keep.
 
     game: whose agents they are.
     kept: what their kept samples are worth.
@@ -76,7 +76,7 @@ def _name(game: Game, agents: list[int]) -> str:
 
 
 def describe_rest(game: Game, kept: KeptData, rest: Solution) -> Iterator[str | Mark | Table]:
-    """Say what the others do if the agents that give nothing are left short, and by how much.
+    """Return what the others do if the agents that give nothing are left short, and by how much.
 
     game: of agents that keep data, with everybody's requirement.
     kept: what their kept samples are worth.
@@ -148,7 +148,7 @@ def write_kept_verdict(found: KeptPlan) -> str:
 
 
 def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
-    """Say what agents gain by sharing, and which plan is stable if all keep what they withhold."""
+    """Return what agents gain by sharing, and which plan is stable if all keep their rest."""
     yield from describe_kept(found.game, found.kept)
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:

@@ -386,7 +386,7 @@ def _pictures(parts: Sequence[Part]) -> list[Picture]:
 
 
 def list_run_facts() -> Iterator[tuple[str, str]]:
-    """Say what a page was made with, where and when."""
+    """Return what a page was made with, where and when."""
     from fedaccord._machine import machine, versions
 
     yield "Versions", versions()
@@ -405,7 +405,7 @@ def joined(
 ) -> Page:
     """Make one page of several, each a section of it with its own verdict at its top.
 
-    Pictures that share a name get a number behind it. A fact that several pages share is told once,
+    Pictures that share a name get a number behind it. A fact that several pages share appears once,
     the others with the page that they are about.
 
     names: short ones of the pages, for the facts; their titles where left out.

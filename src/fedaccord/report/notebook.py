@@ -33,7 +33,7 @@ LISTED = {
     "Check": ("games", "list_needs"),
     "Solution": ("games", "list_solution"),
     "SolvedGame": ("games", "list_solved"),
-    "Plan": ("plan", "list_shares"),
+    "Plan": ("plan_contributions", "list_contributions"),
     "History": ("training", "list_agents"),
     "DefectionAudit": ("notebook", "list_curves"),
     "Frontier": ("notebook", "list_contenders"),

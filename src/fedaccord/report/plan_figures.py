@@ -16,7 +16,6 @@ from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Plan
 from fedaccord.planning.sentences import format_uncertain
-from fedaccord.report import plan as tables
 from fedaccord.report import style
 from fedaccord.report.drawing import (
     NARROW,
@@ -37,6 +36,9 @@ from fedaccord.report.games_figures import (
     picture_burdens,
 )
 from fedaccord.report.model import Cell, Picture, Table, keep_finite
+from fedaccord.report.plan_alternatives import list_tradeoffs
+from fedaccord.report.plan_certainty import list_chances
+from fedaccord.report.plan_columns import choose_agents
 from fedaccord.wording import (
     count,
     count_whole,
@@ -61,12 +63,12 @@ NUMBERED = 12
 # What is pictured.
 
 
-def picture_shares(plan: Plan) -> Picture:
-    """Picture what each gives in the plan, and would need alone to be as sure."""
+def picture_contributions(plan: Plan) -> Picture:
+    """Picture what each gives in the plan, and would need alone for the same target."""
     alone = np.array(plan.alone_as_sure.values)
     # An agent without samples reaches nothing alone.
     alone[list(plan.recipients)] = np.inf
-    given = {"alone, as sure" if plan.z > 0 else "alone": alone}
+    given = {"alone, same target" if plan.z > 0 else "alone": alone}
     if plan.contributions is not None:
         given["plan"] = plan.contributions
     return picture_burdens(plan.game, given)
@@ -100,17 +102,17 @@ def picture_tradeoffs(plan: Plan) -> Picture:
         "Equilibria: what each costs, and what a defector can expect",
         _describe_tradeoffs_picture(plan),
         draw=lambda ax: plot_tradeoffs(plan, ax),
-        data=tables.list_tradeoffs(plan).table("page"),
+        data=list_tradeoffs(plan).table("page"),
         narrow=NARROW,
     )
 
 
 def picture_prospects(plan: Plan) -> Picture:
     """Picture what accuracies to expect."""
-    table = tables.list_chances(plan).table("page")
+    table = list_chances(plan).table("page")
     told = (
         f"{plan.name(i)} {plan.runs.values[i]:.3f}, goal {format_goal(float(plan.goals[i]))}"
-        for i in tables.choose_agents(plan)[:12]
+        for i in choose_agents(plan)[:12]
         if plan.runs is not None and plan.goals is not None
     )
     return Picture(
@@ -143,16 +145,16 @@ def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
     return Chart(
         "cuts",
         "Probability that a defector still reaches its goal",
-        "per cent of its share that an agent gives, while the others give all of theirs",
+        "per cent of its contribution that an agent gives, while the others give all of theirs",
         "probability that it reaches its goal",
-        f"With {format_part(least)} of its share: {told}.",
+        f"With {format_part(least)} of its contribution: {told}.",
         lines,
         percent=True,
     )
 
 
 def _describe_tradeoffs_picture(plan: Plan) -> str:
-    """Say what equilibria there are, for those who do not see them."""
+    """Return what equilibria there are, for those who do not see them."""
     chosen = next(t for t in plan.tradeoffs if t.chosen)
     chance = "" if chosen.cut is None else format_uncertain(chosen.cut)
     unfelt = f", and a defector reaches its goal with probability {chance}" if chance else ""
@@ -247,7 +249,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 
 def size_prospects(plan: Plan) -> tuple[float, float]:
     """Return the width and height in inches that the expected accuracies need."""
-    return WIDTH, 1.5 + 0.34 * len(tables.choose_agents(plan))
+    return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
 
 
 def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
@@ -259,7 +261,7 @@ def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
     ax = new_axes(size_prospects(plan)) if ax is None else ax
     if plan.runs is None or plan.accuracy is None or plan.goals is None:
         raise InputError("this plan has no accuracies: make one from pilots")
-    shown = tables.choose_agents(plan)
+    shown = choose_agents(plan)
     places = np.arange(len(shown))
     runs, means = plan.runs, plan.accuracy
     with styled():

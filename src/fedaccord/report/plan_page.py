@@ -13,7 +13,6 @@ from fedaccord.planning.sentences import (
     write_requested,
     write_sheet,
 )
-from fedaccord.report import plan as tables
 from fedaccord.report.drawing import picture_of
 from fedaccord.report.games import list_check_facts, list_game_facts
 from fedaccord.report.model import (
@@ -30,22 +29,41 @@ from fedaccord.report.model import (
     tabulate_questions,
 )
 from fedaccord.report.overlap import picture_overlap
+from fedaccord.report.plan_alternatives import (
+    describe_tradeoffs,
+    introduce_changes,
+    introduce_together,
+    list_changes,
+    list_reach,
+    list_together,
+    list_tradeoffs,
+    mean_cut,
+)
+from fedaccord.report.plan_answers import DOUBTS, TONES, answer_questions, list_doubts, list_symbols
+from fedaccord.report.plan_certainty import LOOSE, list_certainties, list_chances, list_cuts
+from fedaccord.report.plan_columns import ROWS, choose_agents
+from fedaccord.report.plan_contributions import (
+    describe_bare,
+    describe_contributions,
+    list_bare,
+    list_contributions,
+)
 from fedaccord.report.plan_figures import (
     chart_certainty,
     chart_cuts,
+    picture_contributions,
     picture_curve,
     picture_prospects,
-    picture_shares,
     picture_tradeoffs,
     plot_learning,
     plot_prospects,
     plot_tradeoffs,
 )
-from fedaccord.wording import count, format_part
+from fedaccord.wording import count
 
 __all__ = ["plan_page", "plot_learning", "plot_prospects", "plot_tradeoffs"]
 
-# Up to this many agents have a half page and a curve each; of more, those who give most.
+# Up to this many agents have a half page and a curve each; of more, the agents that give most.
 SHEETS = 36
 CURVES = 8
 
@@ -59,7 +77,7 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
     """
     sections = [
         _reach_section(plan),
-        _shares_section(plan),
+        _contributions_section(plan),
         _certainty_section(plan),
         _less_section(plan),
         _chances_section(plan),
@@ -83,7 +101,7 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
             *_warn(plan),
             *_list_rest(said[2:]),
             *_list_doubts(plan),
-            tabulate_questions(tables.answer_questions(plan)),
+            tabulate_questions(answer_questions(plan)),
         ),
     )
 
@@ -97,10 +115,10 @@ def _list_rest(sentences: list[str]) -> Iterator[Part]:
 def _choose_tone(plan: Plan) -> Tone:
     """All is well only where nothing speaks against the fit, and a defector would lose."""
     if plan.outcome is not Outcome.PLANNED:
-        return tables.TONES[plan.outcome]
+        return TONES[plan.outcome]
     if plan.doubts or plan.measurement is None:
         return "unsure"
-    return "good" if (tables.mean_cut(plan) or 0.0) < tables.LOOSE else "plain"
+    return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
 
 
 def _warn(plan: Plan) -> Iterator[Part]:
@@ -118,10 +136,10 @@ def _list_doubts(plan: Plan) -> Iterator[Part]:
         yield Mark(
             "Nothing was measured: the plan is as good as the numbers it was given.", "unsure"
         )
-    if sentences := tables.list_doubts(plan):
+    if sentences := list_doubts(plan):
         open_ = "one question" if len(sentences) == 1 else f"{len(sentences):,} questions"
         yield Mark(f"The pilots leave {open_} open.", "unsure")
-        shown = sentences[: tables.DOUBTS]
+        shown = sentences[:DOUBTS]
         more = len(sentences) - len(shown)
         rest = (f"And {count(more, 'more doubt')}; --json lists them.",) if more else ()
         yield Listing((*shown, *rest))
@@ -139,29 +157,27 @@ def _reach_section(plan: Plan) -> Section | None:
             "The table has the accuracy that each agent would reach if all agents gave as much as "
             "they can, with its 95 % interval. No plan reaches a goal above that."
         )
-        parts.append(tables.list_reach(plan).table("page"))
+        parts.append(list_reach(plan).table("page"))
     elif plan.reason:
         parts.append(plan.reason)
     if plan.changes:
-        parts += [tables.introduce_changes(plan), tables.list_changes(plan).table("page")]
+        parts += [introduce_changes(plan), list_changes(plan).table("page")]
     if plan.together is not None:
-        parts += [tables.introduce_together(plan), tables.list_together(plan).table("page")]
+        parts += [introduce_together(plan), list_together(plan).table("page")]
     return Section("What stands in the way", tuple(parts)) if parts else None
 
 
 # Who gives what.
 
 
-def _shares_section(plan: Plan) -> Section | None:
+def _contributions_section(plan: Plan) -> Section | None:
     if plan.contributions is None:
         return None
-    parts: list[Part] = [_describe_plan(plan), picture_shares(plan)]
-    if plan.size > tables.ROWS:
-        parts.append(
-            f"The table lists the {tables.ROWS:,} agents who give most; --save writes all."
-        )
-    parts.append(tables.list_shares(plan).table("page"))
-    parts.append(Listing(tuple(tables.describe_shares(plan, "page"))))
+    parts: list[Part] = [_describe_plan(plan), picture_contributions(plan)]
+    if plan.size > ROWS:
+        parts.append(f"The table lists the {ROWS:,} agents that give most; --save writes all.")
+    parts.append(list_contributions(plan).table("page"))
+    parts.append(Listing(tuple(describe_contributions(plan, "page"))))
     return Section("Who gives how much", tuple(parts))
 
 
@@ -178,7 +194,7 @@ def _describe_plan(plan: Plan) -> str:
     less = " An agent that cannot reach its target gives all it has." if short else ""
     whole = "" if plan.whole else ", apart from rounding up to whole samples"
     return (
-        "Results vary from run to run. So the plan aims above each goal, by a safety margin."
+        "Results vary from run to run. So each agent's target is its goal plus a safety margin."
         f"{less} No agent can give less than the plan asks and still expect its target, while the "
         f"others keep to the plan{whole}."
     )
@@ -198,7 +214,7 @@ def _certainty_section(plan: Plan) -> Section | None:
             f"reaches {_format_everyone(plan)}."
         )
     intro = f"It takes more samples to be surer that all agents reach their goals. {where}"
-    table = tables.list_certainties(plan).table("page")
+    table = list_certainties(plan).table("page")
     return Section("The price of certainty", (intro, picture_of(chart), table))
 
 
@@ -209,18 +225,18 @@ def _format_everyone(plan: Plan) -> str:
 def _less_section(plan: Plan) -> Section | None:
     if not plan.cuts or plan.contributions is None or plan.satisfied is None:
         return None
-    agents = tables.choose_agents(plan, most=tables.ROWS, few=tables.ROWS)
+    agents = choose_agents(plan, most=ROWS, few=ROWS)
     giving = [i for i in agents if plan.contributions[i] > 0]
     if not giving:
         return None
-    shown = [i for i in tables.choose_agents(plan) if i in set(giving)][:CURVES]
+    shown = [i for i in choose_agents(plan) if i in set(giving)][:CURVES]
     intro = (
         "The plan includes a safety margin, so an agent that gives less may still be lucky. The "
         "table has the probability that an agent reaches its goal if it alone gives part of its "
-        "share. The agent saves samples but is less certain to reach its goal. The last column has "
-        "what this does to the others: the probability that all of them reach their goals."
+        "contribution. The agent saves samples but is less certain to reach its goal. The last "
+        "column has the probability that all other agents still reach their goals."
     )
-    table = tables.list_cuts(plan, giving).table("page")
+    table = list_cuts(plan, giving).table("page")
     chart = picture_of(chart_cuts(plan, shown))
     return Section("What an agent gains by giving less", (intro, chart, table))
 
@@ -237,7 +253,7 @@ def _chances_section(plan: Plan) -> Section | None:
         "All agents reach their goals in a run with probability "
         f"{format_uncertain(plan.everyone.value)} (requested: {asked}).{ends}"
     )
-    parts: list[Part] = [said, picture_prospects(plan), tables.list_chances(plan).table("page")]
+    parts: list[Part] = [said, picture_prospects(plan), list_chances(plan).table("page")]
     if plan.ceiling is not None:
         parts.append(
             "If all agents gave as much as they can, the probability would be "
@@ -253,7 +269,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
     if not plan.tradeoffs:
         return None
     heading = "Other stable plans"
-    said = tables.describe_tradeoffs(plan, hint=False)
+    said = describe_tradeoffs(plan, hint=False)
     if len(plan.tradeoffs) == 1:
         return Section(heading, (said,))
     intro = (
@@ -262,7 +278,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
         "larger contributors a defector loses at once, but the burden is heavier and some agents "
         "may envy others."
     )
-    table = tables.list_tradeoffs(plan).table("page")
+    table = list_tradeoffs(plan).table("page")
     return Section(heading, (intro, said, picture_tradeoffs(plan), table))
 
 
@@ -273,10 +289,10 @@ def _sheets_section(plan: Plan) -> Section | None:
     if plan.contributions is None:
         return None
     few = plan.size <= SHEETS
-    agents = range(plan.size) if few else tables.choose_agents(plan)
+    agents = range(plan.size) if few else choose_agents(plan)
     intro = "The printed version has half a page for each agent."
     if not few:
-        intro += " Here are those who give most; --json has the sentences of all."
+        intro += " Here are the agents that give most; --json has the sentences of all."
     cards = tuple(_make_card(plan, agent) for agent in agents)
     return Section("Agent by agent", (intro, *cards))
 
@@ -298,7 +314,7 @@ def _make_card(plan: Plan, agent: int) -> Card:
 def _legend_section(plan: Plan) -> Section | None:
     if plan.contributions is None:
         return None
-    rows = tuple(tables.list_symbols(plan))
+    rows = tuple(list_symbols(plan))
     return Section(
         "Words and symbols", (Table("What they mean", ("word or symbol", "meaning"), rows),)
     )
@@ -312,7 +328,7 @@ def _bare_section(plan: Plan) -> Section | None:
         return None
     what = (
         "Three plans of the theory. In the optimal plan the total is least. In the stable plan no "
-        "agent could give less. In the envy-free plan no agent would rather give another's share."
+        "agent could give less. In the envy-free plan no agent envies another that gives less."
     )
     average = (
         " All three reach the goals only on average: they have no safety margin, so about half of "
@@ -322,8 +338,8 @@ def _bare_section(plan: Plan) -> Section | None:
     )
     parts = (
         what + average,
-        tables.list_bare(plan).table("page"),
-        Listing(tuple(tables.describe_bare(plan))),
+        list_bare(plan).table("page"),
+        Listing(tuple(describe_bare(plan))),
     )
     summary = "The optimal, the stable and the envy-free plan"
     return Section("Plans without a safety margin", (Fold(summary, parts),))
@@ -336,15 +352,15 @@ def _curves_section(plan: Plan) -> Section | None:
     measurement = plan.measurement
     if measurement is None:
         return None
-    agents = tables.choose_agents(plan)[:CURVES]
+    agents = choose_agents(plan)[:CURVES]
     intro = (
         "Each figure has the accuracies of an agent in the pilots, and the curve through them. "
         "Samples of other agents are counted at what they are worth to the agent. The band holds "
-        "95 % of the curves that fit resampled pilots."
+        "95 % of the curves that fit the pilots."
     )
     parts: list[Part] = [intro]
     if len(agents) < plan.size:
-        parts.append(f"Here are the {len(agents)} agents who give most.")
+        parts.append(f"Here are the {len(agents)} agents that give most.")
     parts += [picture_curve(plan, measurement, agent, n + 1) for n, agent in enumerate(agents)]
     overlap = picture_overlap(plan.game)
     if overlap is not None:
@@ -355,13 +371,12 @@ def _curves_section(plan: Plan) -> Section | None:
 def _assumptions_section(plan: Plan) -> Section:
     intro = "The numbers are right if all of this is true:"
     parts: list[Part] = [intro, Listing(plan.assumptions)]
-    if plan.measurement is not None and not tables.list_doubts(plan):
+    if plan.measurement is not None and not list_doubts(plan):
         parts.insert(0, "Nothing in the pilots speaks against the fit.")
     return Section("What is assumed", tuple(parts))
 
 
 def _method_section(plan: Plan) -> Section:
-    levels = ", ".join(format_part(level) for level in plan.options["levels"])
     if plan.measurement is None:
         said = (
             "The game was taken as it is. The cheapest, the cheapest stable and the cheapest "
@@ -381,15 +396,14 @@ def _method_section(plan: Plan) -> Section:
     return Section(
         "How the numbers were found",
         (
-            "For each agent a learning curve and the worth of the others' samples were fitted to "
-            f"{count(len(plan.measurement.table), 'pilot')}, and then to {number:,} sets of "
-            "pilots that were drawn from the curves with the scatter of the pilots. Intervals go "
-            "from 2.5 % to 97.5 % of these fits.",
+            "For each agent, a learning curve was fitted to "
+            f"{count(len(plan.measurement.table), 'pilot')}. The fit also gives what a sample of "
+            f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
+            "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves.",
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
-            "multiple is the same for all: the least with which a run satisfies all agents with "
-            f"probability {write_requested(plan)}. The plan is an equilibrium at "
-            f"these targets in whole samples. Defection was tried at {levels} of a share. Needs "
-            "and plans are rounded up to whole samples.",
+            "multiple is the same for all agents. It is the least with which all agents reach "
+            f"their goals with probability {write_requested(plan)}. The plan is an equilibrium at "
+            "these targets in whole samples. Needs and plans are rounded up to whole samples.",
             *fineness,
         ),
     )

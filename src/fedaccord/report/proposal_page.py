@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator
 
 from fedaccord.check import Check
+from fedaccord.check.sentences import describe_rest
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Prospects
 from fedaccord.report import style
@@ -76,6 +77,7 @@ def list_proposal_facts(found: Check, prospects: Prospects) -> Iterator[tuple[st
 
 def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
     yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
+    yield describe_rest(found, prospects)
     yield ask_three(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)
@@ -85,7 +87,7 @@ def _compare(found: Check, prospects: Prospects) -> Iterator[Part]:
     alone = np.nan_to_num(list_alone(found), nan=np.inf, posinf=np.inf)
     given = {"alone": alone}
     if found.plan is not None:
-        given = {"alone, as sure": alone, "plan": found.plan.contributions}
+        given = {"alone, same target": alone, "plan": found.plan.contributions}
     yield picture_burdens(found.game, {**given, "proposal": found.contributions})
     yield list_prospects(found, prospects).table("page")
     yield Listing(tuple(list_symbols(found, prospects, "page").values()))
@@ -101,9 +103,9 @@ def _defect(found: Check, prospects: Prospects) -> Iterator[Part]:
         float(values[giving].mean()) for values in (prospects.satisfied, prospects.defection[least])
     )
     yield (
-        f"A contributor that alone gives only {format_part(least)} of its share reaches its goal "
-        f"with probability {format_probability(cut)} on average, instead of "
-        f"{format_probability(full)}."
+        f"An agent that alone gives only {format_part(least)} of its contribution reaches its goal "
+        f"with probability {format_probability(cut)} on average. With its whole contribution, the "
+        f"probability is {format_probability(full)}."
     )
     yield picture_levels(found, prospects)
 

@@ -13,20 +13,21 @@ from fedaccord.report.model import Cell, Table
 from fedaccord.wording import count, format_interval, format_level
 
 FILLED = {
-    "copies": "fills its share up with copies of the samples that it gives",
-    "labels": "fills its share up with its own samples, with shuffled labels",
-    "noise": "fills its share up with noise",
+    "copies": "fills its contribution up with copies of the samples that it gives",
+    "labels": "fills its contribution up with its own samples, with shuffled labels",
+    "noise": "fills its contribution up with noise",
     "idle": "gives no samples and returns every model as it got it",
     "random": "gives no samples and returns every model with noise added",
 }
 BEST = (
-    "A defector takes the last model that it got. Or it trains on alone from there, with the share "
-    "that it gave or with all it has (P3), and takes the better model."
+    "A defector can use the last model that it got. It can also continue training alone, on what "
+    "it gave or on all its data (P3), and use the better model."
 )
+AFTERWARDS = ("last model", "trained on what it gave", "trained on all its data")
 
 
 def describe_tactics(audit: DefectionAudit) -> str:
-    """Say what defectors do beyond giving less; nothing where they do no more."""
+    """Return what defectors do beyond giving less; nothing where they do no more."""
     asked = audit.options
     said = []
     if asked.group > 1:
@@ -35,7 +36,11 @@ def describe_tactics(audit: DefectionAudit) -> str:
             "their goals."
         )
     if asked.filler is not None:
-        found = ". Copies are found by their hashes and do not count" if asked.detect_copies else ""
+        found = (
+            ". The federation finds copies by their hashes and does not count them"
+            if asked.detect_copies
+            else ""
+        )
         said.append(f"A defector {FILLED[asked.filler]}{found}.")
     if asked.kept_data:
         said.append(BEST)
@@ -64,13 +69,7 @@ def _list_going_on(audit: DefectionAudit) -> Table:
                 rows.append((curve.algorithm, gives, *(format_share(share) for share in shares)))
     return Table(
         "How often a defector reaches its goal, by what it does afterwards",
-        (
-            "algorithm",
-            "it gives",
-            "with the model",
-            "with its share",
-            "with all it has",
-        ),
+        ("algorithm", "it gives", *AFTERWARDS),
         tuple(rows),
     )
 
@@ -102,7 +101,7 @@ def list_tactics(frontier: Frontier) -> Table:
     heads = [h for what in contenders[0].further for h in (what, f"others, {what}")]
     return Table(
         f"How often contributors that give {format_level(level)} reach their goals",
-        ("algorithm", "with the model", "with its share", "with all it has", *heads),
+        ("algorithm", *AFTERWARDS, *heads),
         tuple(rows),
     )
 

@@ -67,7 +67,7 @@ def _is_visible(c: str) -> bool:
 def prepare_streams() -> None:
     """Make standard output and error take every name, and keep output to what is printed here.
 
-    Solvers written in C print to file descriptor 1 whatever they are told. So the real output
+    Solvers written in C print to file descriptor 1 even with printing off. So the real output
     moves to another descriptor, and what arrives at the first is dropped, even at exit.
     """
     for stream in (sys.stdout, sys.stderr):

@@ -253,7 +253,7 @@ def _chart(flowers: Sequence[Flower], model: str, exponents: dict[str, Exponent]
         y="total over the optimal total",
         alt=f"From {flowers[0].agents} to {last.agents:,} agents the price of stability rises from "
         f"{flowers[0].stability.upper:.3g} to {last.stability.upper:.3g} and the price of fairness "
-        f"from {flowers[0].fairness.upper:.3g} to {last.fairness.upper:.3g}, both beside half the "
+        f"from {flowers[0].fairness.upper:.3g} to {last.fairness.upper:.3g}, both next to half the "
         f"square root of k; fitted exponents {exponents['stable'].value:.3f} and "
         f"{exponents['envy_free'].value:.3f}.",
         lines=(*lines, half),

@@ -181,7 +181,7 @@ def chart_levels(found: SoloCurves, goal: float) -> Chart:
         title="Alone with a part of their points: accuracy averaged over the agents",
         x="round of training alone",
         y="accuracy, averaged over the agents",
-        alt=f"With so much of the points, the average {ends}; the goal is {goal:g}.",
+        alt=f"By the part of the points that it has, the average {ends}; the goal is {goal:g}.",
         lines=tuple(
             Line(f"{100 * level:g} % of the points", rounds, tuple(m.tolist()))
             for level, m in means.items()

@@ -341,7 +341,7 @@ class PretrainingSettings:
     weights: str | None = key(text)
 
 
-KEPT_DATA = "Also count defectors that train on their own data afterwards, kept data included."
+KEPT_DATA = "Also count defectors that afterwards continue training on all their own data."
 PROTOCOLS = ("P1", "P2")
 DEFECTORS = ("each", "random")
 SCORED_ON = (
@@ -395,7 +395,7 @@ class AuditOptions:
     defectors: str = key(
         choice(*DEFECTORS),
         "each",
-        help="Who defects: each agent in every trial, or one at random.",
+        help="Which agents defect: each agent in every trial, or one at random.",
     )
     width: float | None = key(
         real(above=0, below=1),
@@ -406,11 +406,14 @@ class AuditOptions:
     kept_data: bool = key(switch, False, help=KEPT_DATA)
     filler: str | None = key(
         choice(*FILLERS),
-        help="A defector fills its share up with: copies, labels, noise, idle or random.",
+        help="How a defector fakes the rest of its contribution: copies, labels, noise, idle or "
+        "random.",
         metavar="WHAT",
     )
     group: int = key(whole(), 1, help="Number of agents that defect together.", metavar="N")
-    detect_copies: bool = key(switch, False, help="Find copies by their hashes: they do not count.")
+    detect_copies: bool = key(
+        switch, False, help="Find copies by their hashes and do not count them."
+    )
     seed: int = key(whole(0), 0, help="Random seed.", metavar="N")
 
     def __post_init__(self) -> None:
@@ -462,8 +465,8 @@ class FrontierOptions:
     pilots: how many pilots a measured plan may take.
     seeking: how many runs EQ-FED may take.
     probability: with which all are to be satisfied under a measured plan.
-    prefer: which equilibrium a measured plan is: the smallest "total", or the "firm" one, whose
-        contributors would lose most by giving less.
+    prefer: which equilibrium a measured plan is: the smallest "total", or "firm": the stable plan
+        in which defectors lose most.
     all_reach: the first criterion: all agents reach their goals in at least this share of runs.
     defector_reaches: the second criterion: a contributor that gives less than the plan asks reaches
         its goal in at most this share of runs.
@@ -471,9 +474,9 @@ class FrontierOptions:
     others_reach: the third criterion: all the others reach their goals then in at least this share
         of runs.
     samples_used: the last criterion: at most this share of the baseline's samples is used.
-    kept_data: whether defectors of P2 go on alone when training has ended, as in an audit.
+    kept_data: whether defectors continue training alone afterwards, as in an audit.
     group: if above 1, as many agents defect together in a further audit by P2.
-    fillers: with what defectors fill their pledges up, in a further audit by P2 for each.
+    fillers: how defectors fake the rest of their contributions, in a further audit by P2 for each.
     detect_copies: whether copies among the fillers are found by their hashes, and do not count.
     """
 
@@ -486,7 +489,7 @@ class FrontierOptions:
     defectors: str = key(
         choice(*DEFECTORS),
         "each",
-        help="Who defects: each agent in every trial, or one at random.",
+        help="Which agents defect: each agent in every trial, or one at random.",
     )
     scored_on: str | int | None = key(count_or_all, help=SCORED_ON, metavar="N")
     seed: int | None = key(whole(0), help="Random seed.", metavar="N")

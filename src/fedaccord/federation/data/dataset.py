@@ -349,17 +349,20 @@ def load_data(
     without: columns to leave out.
     sites: the sites to keep; all where left out.
     """
-    if sites:
-        whole = load_data(
-            source,
-            path=path,
-            label=label,
-            site=site,
-            label_above=label_above,
-            categories=categories,
-            without=without,
-        )
-        return whole.take_sites(sites)
+    whole = _load_whole(source, path, label, site, label_above, categories, without)
+    return whole.take_sites(sites) if sites else whole
+
+
+def _load_whole(
+    source: str,
+    path: str | Path | None,
+    label: str | None,
+    site: str | None,
+    label_above: float | None,
+    categories: Sequence[str],
+    without: Sequence[str],
+) -> Dataset:
+    """Read a data set with all of its sites."""
     kind = Path(source).suffix.lower()
     if path is not None and kind in (".npz", ".csv"):
         raise InputError(f"give {source} or path={path}, not both")

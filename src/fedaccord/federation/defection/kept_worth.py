@@ -117,7 +117,7 @@ def _solve_fieller(
 
 
 def describe_kept_worth(worths: Sequence[KeptWorth]) -> str:
-    """Say what the worth of kept samples means for whoever wants agents to share.
+    """Return what the worth of kept samples means for a coordinator that wants agents to share.
 
     worths: of the agents.
     """

@@ -1,0 +1,219 @@
+"""What each agent gives: in the plan, and in the plans of the theory without a safety margin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.result import Status
+from fedaccord.planning.probabilities import Estimate, Estimates
+from fedaccord.planning.result import Plan, round_up
+from fedaccord.planning.sentences import has_costs
+from fedaccord.report.model import Column, Estimated, Place, Records, keep_finite, name_rows
+from fedaccord.report.plan_columns import (
+    COLUMNS,
+    ENDS,
+    Samples,
+    choose_agents,
+    list_chance,
+    list_goal,
+    list_records,
+    of_agents,
+    of_each,
+)
+from fedaccord.wording import (
+    capitalize_first,
+    format_interval,
+    format_number,
+    format_part,
+    format_range,
+    format_samples,
+    join_with_and,
+)
+
+CONCEPTS = ("optimal", "stable", "envy-free")
+# Intervals leave out this part of the resamples anyway.
+LEFT_OUT = 0.05
+
+
+def list_contributions(plan: Plan) -> Records:
+    """List what each gives in the plan, what it would need alone, and how sure it is."""
+    game, given = plan.game, plan.contributions
+    limited = bool(np.isfinite(game.limits).any())
+    alone, everyone = plan.alone_as_sure, plan.everyone
+
+    def share(agent: int) -> Estimated | None:
+        """Return what the plan asks of an agent, and what it might have asked."""
+        if given is None or plan.real is None:
+            return None
+        low, high = plan.real[agent].low, plan.real[agent].high
+        # An agent that gives the same under every curve needs no interval.
+        if low is None or high is None or low == high:
+            return Estimated(float(given[agent]))
+        return Estimated(float(given[agent]), *round_up(np.array([low, high])).tolist())
+
+    def need(agent: int) -> Estimated | None:
+        return None if agent in plan.recipients else of_agents(alone)(agent)
+
+    return list_records(
+        plan,
+        "Samples that each agent gives in the plan, and would need alone for the same target",
+        *_name_totals(plan),
+        *([] if plan.goals is None else [list_goal(plan)]),
+        Samples("plan", share, sums=_sum_up(plan, given, plan.total), ends=ENDS),
+        *_reserve(plan),
+        Samples(
+            "alone, same target" if plan.z > 0 else "alone",
+            need,
+            sums=_sum_up(plan, None if plan.recipients else alone.values),
+            ends=ENDS,
+        ),
+        *(
+            []
+            if plan.satisfied is None
+            else [list_chance(plan, sums=() if everyone is None else (everyone.value,))]
+        ),
+        *(
+            [Samples("limit", lambda i: keep_finite(float(game.limits[i])), where="page")]
+            if limited
+            else []
+        ),
+        *([Column("cost of a sample", of_each(game.costs), where="page")] * has_costs(plan)),
+    )
+
+
+def describe_contributions(plan: Plan, place: Place) -> Iterator[str]:
+    """Return what the columns of the plan's table are, as a place shows them."""
+    known = [e for e in (plan.real, plan.with_margin) if e is not None and e.low is not None]
+    if known:
+        ends = "In brackets are" if place == "terminal" else "From and to are the ends of"
+        yield f"{ends} 95 % intervals, over the curves that fit the pilots."
+    elif plan.measurement is None:
+        yield "There are no intervals, because there are no pilots."
+    yield from _describe_reserve(plan)
+    if plan.z > 0:
+        chance = "P(goal): the probability that an agent reaches its goal in one run."
+        yield f"Alone, same target: what an agent would need without the others. {chance}"
+    if any(e.high is not None and np.isinf(e.high).any() for e in known):
+        never = "some curves that fit the pilots never reach the goal"
+        yield f"An interval has no upper end if {never}."
+    if plan.aims_missed > LEFT_OUT:
+        yield from _describe_left_out(
+            plan.aims_missed, "some target is out of reach", "of the plan and its total"
+        )
+
+
+def _reserve(plan: Plan) -> list[Column]:
+    if plan.reserve is None:
+        return []
+    sums = [total.value for total in _sum_up(plan, plan.reserve)]
+    return [Samples("reserve", of_each(plan.reserve), sums=sums)]
+
+
+def _describe_reserve(plan: Plan) -> Iterator[str]:
+    """Return what a reserve is, and what the reserves cannot make up for."""
+    if plan.reserve is None:
+        return
+    yield (
+        "Reserve: samples that an agent keeps ready. They are called only if another agent does "
+        "not deliver its contribution."
+    )
+    if plan.uncovered:
+        names = list(plan.uncovered)
+        whose = (
+            join_with_and(names[:COLUMNS]) if len(names) <= COLUMNS else f"{len(names):,} agents"
+        )
+        yield f"The reserves cannot make up for a failure of {whose}."
+
+
+def list_bare(plan: Plan) -> Records:
+    """List the plans of the theory: each agent reaches its goal on average, without a margin."""
+
+    def column(concept: str) -> Column:
+        solution = plan.solutions.get(concept)
+        given = (
+            None if solution is None or solution.contributions is None else solution.contributions
+        )
+        values = None if given is None else round_up(given)
+        return Samples(concept, of_each(values), sums=[e.value for e in _sum_up(plan, values)])
+
+    low, high = (None, None) if plan.alone is None else (plan.alone.low, plan.alone.high)
+    ends = (None if end is None else round_up(end) for end in (low, high))
+    alone = Estimates(round_up(plan.bare.alone), *ends)
+    return list_records(
+        plan,
+        "Samples that each agent gives without a safety margin",
+        *_name_totals(plan),
+        Samples(
+            "alone",
+            lambda i: None if i in plan.recipients else of_agents(alone)(i),
+            sums=_sum_up(plan, None if plan.recipients else alone.values),
+            ends=ENDS,
+        ),
+        *map(column, CONCEPTS),
+    )
+
+
+def describe_bare(plan: Plan) -> Iterator[str]:
+    """Return how sure the totals and prices of the plans without a safety margin are."""
+    known = [n for n, t in plan.totals.items() if t.low is not None and t.high is not None]
+    for name in known:
+        total = format_interval(*_round_total(plan, name), format_samples)
+        yield f"Total of the {name} plan, with its 95 % interval: {total}."
+    if known:
+        again = len(plan.measurement.resamples) if plan.measurement else 0
+        yield f"No interval for the envy-free plan (it would take {again} solves)."
+    if plan.goals_missed > LEFT_OUT:
+        yield from _describe_left_out(
+            plan.goals_missed, "no such plan meets all goals", "of these totals and prices"
+        )
+    open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
+    if open_ended:
+        yield f"Not proved to be the cheapest of their kind: {', '.join(open_ended)}."
+    for name, price in plan.prices.items():
+        found = plan.price_of_stability
+        if name == "price of stability" and found is not None and found.low is not None:
+            yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
+        else:
+            note = f" ({price.note.rstrip('.')})" if price.note else ""
+            value = format_range(price.lower, price.upper, format_number)
+            yield f"{capitalize_first(name)}: {value}{note}."
+
+
+def _round_total(plan: Plan, concept: str) -> tuple[float, float, float]:
+    """Return what a plan costs in whole samples, as its table has it, and the interval of that."""
+    given = np.asarray(plan.solutions[concept].contributions)
+    found = plan.totals[concept]
+    low, high = round_up(np.array([found.low, found.high])).tolist()
+    return plan.game.total(round_up(given)), low, high
+
+
+def _describe_left_out(part: float, what: str, whose: str) -> Iterator[str]:
+    """Return how many resamples the intervals leave out, and why."""
+    if part > 0.5:
+        yield f"In {format_part(part)} of the resamples, {what}. There are no intervals {whose}."
+    else:
+        left = f"The intervals {whose} leave these resamples out."
+        yield f"In {format_part(part)} of the resamples, {what}. {left}"
+
+
+def _name_totals(plan: Plan) -> tuple[Column, Column]:
+    rest = plan.size - len(choose_agents(plan))
+    return name_rows(
+        plan.name,
+        terminal=("all (samples)", "total cost") if has_costs(plan) else ("all",),
+        page=("all", "total cost")[: 1 + has_costs(plan)],
+        rest=f"and {rest:,} others" if rest else "",
+    )
+
+
+def _sum_up(plan: Plan, values: Vector | None, ends: Estimate | None = None) -> list[Estimated]:
+    """Return what all give together, and what it costs where samples have costs."""
+    totals = [None, None] if values is None else [float(values.sum()), plan.game.total(values)]
+    found = [Estimated(total) for total in totals[: 1 + has_costs(plan)]]
+    # The interval of the total is that of what it costs, the same where samples cost alike.
+    if ends is not None:
+        found[-1] = Estimated(found[-1].value, ends.low, ends.high)
+    return found
