@@ -11,7 +11,7 @@ from fedaccord.frontier.result import Frontier
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CONFIGS = ("digits/frontier.toml", "blum2021/frontier.toml", "sixteen/sixteen.toml")
 # What a plan puts into an algorithm's settings: what was pledged, and how many passes it takes.
-BY_THE_PLAN = {"commitment", "passes"}
+BY_THE_PLAN = {"commitment", "passes", "reserve"}
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
