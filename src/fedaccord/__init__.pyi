@@ -71,5 +71,8 @@ from .planning.reserve import Shortfall as Shortfall
 from .planning.reserve import choose_reserve as choose_reserve
 from .planning.reserve import hold_reserve as hold_reserve
 from .planning.result import Plan as Plan
+from .sharing.result import Contract as Contract
+from .sharing.result import CostShares as CostShares
+from .sharing.share import share_costs as share_costs
 
 __version__: str

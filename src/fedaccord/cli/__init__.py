@@ -11,6 +11,7 @@ from fedaccord.cli import frontier as frontier
 from fedaccord.cli import pilots as pilots
 from fedaccord.cli import plan as plan
 from fedaccord.cli import reproduce as reproduce
+from fedaccord.cli import share as share
 from fedaccord.cli import solve as solve
 from fedaccord.cli import template as template
 from fedaccord.cli import train as train

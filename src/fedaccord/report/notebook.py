@@ -26,6 +26,7 @@ SHOWN = {
     "Solution": ("games", "show_solution"),
     "SolvedGame": ("games", "show_solutions"),
     "Plan": ("plan", "show_plan"),
+    "CostShares": ("sharing", "show_shares"),
     "DefectionAudit": ("defection", "show_audit"),
     "Frontier": ("frontier", "show_frontier"),
 }
@@ -34,6 +35,7 @@ LISTED = {
     "Solution": ("games", "list_solution"),
     "SolvedGame": ("games", "list_solved"),
     "Plan": ("plan", "list_shares"),
+    "CostShares": ("sharing", "list_payments"),
     "History": ("training", "list_agents"),
     "DefectionAudit": ("notebook", "list_curves"),
     "Frontier": ("notebook", "list_contenders"),
