@@ -27,6 +27,7 @@ SHOWN = {
     "SolvedGame": ("games", "show_solutions"),
     "Plan": ("plan", "show_plan"),
     "CostShares": ("sharing", "show_shares"),
+    "Coalitions": ("coalitions", "show_coalitions"),
     "DefectionAudit": ("defection", "show_audit"),
     "Frontier": ("frontier", "show_frontier"),
 }
@@ -36,6 +37,7 @@ LISTED = {
     "SolvedGame": ("games", "list_solved"),
     "Plan": ("plan", "list_shares"),
     "CostShares": ("sharing", "list_payments"),
+    "Coalitions": ("coalitions", "list_gains"),
     "History": ("training", "list_agents"),
     "DefectionAudit": ("notebook", "list_curves"),
     "Frontier": ("notebook", "list_contenders"),

@@ -32,8 +32,8 @@ MONEY = (
     "An agent with a payment below zero is paid."
 )
 HONESTY = (
-    "The prices do not make agents honest. An agent that understates its requirement pays less, "
-    "and one that overstates what its samples are worth is paid more. Measure both, as pilots do."
+    "The prices do not make agents honest. An agent that understates its requirement may pay less, "
+    "and one that overstates what its samples are worth may be paid more. Measure both with pilots."
 )
 RULES = {
     "prices": "each agent pays the price of its requirement, and is paid the price of its samples",
@@ -183,7 +183,7 @@ def list_accuracy(found: CostShares) -> Records:
         (
             Column("agent", found.game.name, sums=("all",)),
             Column(
-                "adds", lambda i: Estimated(*vars(shares[i]).values()),
+                "adds", lambda i: Estimated(*vars(shares[i]).values()) if ends else shares[i].value,
                 sums=(float(shares.values.sum()),), ends=ends, write=format_accuracy,
             ),
         ),
