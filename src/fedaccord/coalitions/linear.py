@@ -101,7 +101,7 @@ class _Plans:
         block, right = block / scale[:, None], right / scale
         if np.linalg.cond(block) < SINGULAR:
             return np.asarray(np.linalg.solve(block, right.T).T)
-        found: Matrix = np.linalg.lstsq(block, right.T, rcond=1e-11)[0].T
+        found = np.array(np.linalg.lstsq(block, right.T, rcond=1e-11)[0].T, dtype=np.float64)
         wrong = np.abs(found @ block.T - right).max(axis=1)
         found[wrong > MET * np.abs(right).max(axis=1)] = np.nan
         return found

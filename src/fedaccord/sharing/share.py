@@ -73,7 +73,8 @@ class _Sharer:
     def share(self) -> CostShares:
         """Return all contracts that can be found."""
         found = [self._share_by_prices(), self._share_by_marginal_costs()]
-        found += [self._share_by_shapley_value(), self._share_by_nucleolus()]
+        if self._can_all_go_alone():
+            found += [self._share_by_shapley_value(), self._share_by_nucleolus()]
         return CostShares(
             self.game,
             self.prices,
@@ -155,17 +156,21 @@ class _Sharer:
         everyone = np.ones((1, self.game.size), dtype=bool)
         return float(self.costs.measure(everyone)[0])
 
+    def _can_all_go_alone(self) -> bool:
+        """Return whether every group has a cost, which it has if every agent has one alone."""
+        if self.game.size > SAMPLED_AGENTS or np.isfinite(self.costs.alone).all():
+            return True
+        agent = self.game.name(int(np.argmax(np.isinf(self.costs.alone))))
+        self.notes.append(
+            f"There are no Shapley shares and there is no nucleolus: {agent} cannot reach its "
+            "requirement alone, so its cost alone is no number."
+        )
+        return False
+
     def _share_by_shapley_value(self) -> Contract | None:
         size = self.game.size
         if size > SAMPLED_AGENTS:
             self._note_size("Shapley shares", SAMPLED_AGENTS)
-            return None
-        if np.isinf(self.costs.alone).any():
-            agent = self.game.name(int(np.argmax(np.isinf(self.costs.alone))))
-            self.notes.append(
-                f"There are no Shapley shares: {agent} cannot reach its requirement alone, so its "
-                "cost alone is no number."
-            )
             return None
         values = self.costs.values if size <= MOST_AGENTS else None
         return self._write("shapley", self._find_shapley_value(self.costs.measure, values))
@@ -182,7 +187,9 @@ class _Sharer:
 
     def _share_by_nucleolus(self) -> Contract | None:
         if self.game.size > NUCLEOLUS_AGENTS:
-            self._note_size("nucleolus", NUCLEOLUS_AGENTS)
+            self.notes.append(
+                f"There is no nucleolus: it is found for up to {NUCLEOLUS_AGENTS} agents."
+            )
             return None
         return self._write("nucleolus", Estimates(find_nucleolus(self.costs.values).shares))
 

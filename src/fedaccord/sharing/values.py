@@ -109,17 +109,18 @@ def find_nucleolus(values: Vector) -> Nucleolus:
     members' shares follow from settled ones are left out. Each round settles at least one share
     more, so that k rounds are enough.
 
-    values: the cost of every group; those of infinite cost ask for nothing.
+    values: the cost of every group.
     """
     size = len(values).bit_length() - 1
     if size > NUCLEOLUS_AGENTS:
         raise InputError(
             f"the nucleolus is found for up to {NUCLEOLUS_AGENTS} agents; got {size}: leave it out"
         )
+    if not np.isfinite(values).all():
+        raise InputError("the nucleolus needs the cost of every group, and some are infinite")
     unit = float(values[-1]) or 1.0
     groups = list_groups(size)[1:-1].astype(float)
     costs = values[1:-1] / unit
-    groups, costs = groups[np.isfinite(costs)], costs[np.isfinite(costs)]
     settled, amounts = np.ones((1, size)), np.array([values[-1] / unit])
     least, rounds = np.inf, 0
     shares = np.full(size, amounts[0] / size)
