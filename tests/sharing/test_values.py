@@ -213,7 +213,7 @@ def test_marginal_shares_leave_a_deficit_and_no_group_leaves(seed):
 
 
 def true_burden(game, reported, agent, rule):
-    """Return what an agent bears in truth if it reports another game; infinite where it is short."""
+    """Return what an agent bears in truth if it reports another game; infinite if it is short."""
     found = share_costs(reported)
     given = found.contributions
     if game.utilities(given)[agent] < game.requirements[agent] * (1 - 1e-9):
