@@ -20,7 +20,7 @@ from fedaccord.cli.app import (
 from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
 from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
 from fedaccord.cli.plan import Goals, HistogramsFile
-from fedaccord.errors import UnreachableError
+from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ def share(
             check_destination(save, (".csv", ".xlsx"), keep=read, what="table")
     try:
         game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
-    except UnreachableError as error:
+        with progress("sharing the cost"), interruptible():
+            found = share_costs(game, orders=orders, seed=seed, time_limit=time_limit)
+    except (UnreachableError, UnsolvedError) as error:
         complain(str(error))
         return 1
-    with progress("sharing the cost"), interruptible():
-        found = share_costs(game, orders=orders, seed=seed, time_limit=time_limit)
     if save is not None:
         found.save(save)
     files = describe_files(report, {"Shared from": subject, "Histograms": histograms})

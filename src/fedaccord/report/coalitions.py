@@ -19,7 +19,7 @@ from fedaccord.report.model import (
     keep_finite,
     list_run_facts,
 )
-from fedaccord.wording import count, format_amount, format_number, pluralize
+from fedaccord.wording import count, format_amount, pluralize
 
 if TYPE_CHECKING:
     from fedaccord.games.base import Game
@@ -68,10 +68,7 @@ def describe_search(found: Coalitions) -> Iterator[str]:
         )
     price = found.price_of_anarchy
     if price is not None and price > 1 + 1e-9:
-        yield (
-            f"The dearest core-stable partition costs {format_number(price)} times the cheapest "
-            "partition."
-        )
+        yield (f"The dearest core-stable partition costs {price:.4g} times the cheapest partition.")
 
 
 def list_cycle(found: Coalitions) -> Iterator[str]:
@@ -93,7 +90,7 @@ def list_gains(found: Coalitions) -> Records:
     place = {agent: part for part in chosen.parts for agent in part}
     columns = [
         Column("agent", lambda i: found.agents[i], sums=("all",)),
-        Column("coalition", lambda i: found.write_group(place[i]), sums=(None,)),
+        Column("coalition", lambda i: found.write_group(place[i]), sums=("",)),
         _costs(found.what, chosen),
         _costs("alone", found.alone),
     ]

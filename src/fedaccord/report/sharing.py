@@ -32,8 +32,8 @@ MONEY = (
     "An agent with a payment below zero is paid."
 )
 HONESTY = (
-    "The prices do not make agents honest. An agent that understates its requirement may pay less, "
-    "and one that overstates what its samples are worth may be paid more. Measure both with pilots."
+    "The prices do not make agents honest: an agent that overstates its costs, or what its samples "
+    "are worth to the others, may be paid more. Measure what you can, as pilots do."
 )
 RULES = {
     "prices": "each agent pays the price of its requirement, and is paid the price of its samples",
@@ -84,7 +84,7 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
             f"would pay {write_money(contract.leaver.alone)} alone."
         )
     elif not contract.leaver_known:
-        said += " Whether a group would rather leave was not checked: there are too many groups."
+        said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
         said += (
             f" Nobody gains by misstating its costs or its requirement, but a funder has to add "

@@ -142,7 +142,9 @@ class CostShares(Displayed):
             said = f"{gives} and pays nothing"
         else:
             said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {write_money(abs(paid))}"
-        if given > 0 and paid != 0:
+        if bears < -small:
+            said += f", so it earns {write_money(-bears)} in all"
+        elif given > 0 and abs(paid) > small:
             said += f", so it bears {write_money(bears)} in all"
         return f"{said}{self._compare(agent)}."
 
@@ -150,15 +152,17 @@ class CostShares(Displayed):
         """Return what an agent would pay alone, and in the group that saves least by staying."""
         if self.alone is None:
             return ""
-        alone = float(self.alone[agent])
-        end = f": it would pay {write_money(alone)} alone" if np.isfinite(alone) else (
-            ": alone it could not reach its requirement"
-        )  # fmt: skip
-        group = self._find_tightest(agent)
+        alone, group = float(self.alone[agent]), self._find_tightest(agent)
+        end = (
+            f": it would pay {write_money(alone)} alone"
+            if np.isfinite(alone)
+            else ": alone it could not reach its requirement"
+        )
         if group is None:
             return end
         names = join_with_and([self.game.name(member) for member in group])
-        return f"{end}, and {names} together {write_money(self.costs.cost(group))}"
+        pays = "" if np.isfinite(alone) else " would pay"
+        return f"{end}, and {names} together{pays} {write_money(self.costs.cost(group))}"
 
     def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
         """Return the group of an agent and some others, not all, that saves least by staying."""

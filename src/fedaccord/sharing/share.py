@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from fedaccord._checks import Matrix, Vector, check_whole, frozen
@@ -91,7 +93,8 @@ class _Sharer:
         payments: given for prices, of which it is proved that no group would leave.
         """
         spent, proved = self.game.costs * self.prices.contributions, rule == "prices"
-        small = self.game.size <= MOST_AGENTS
+        # Costs of groups over the reals say nothing of a group that gives whole samples.
+        small = self.game.size <= MOST_AGENTS and not self.game.is_integer
         total = self.prices.total
         leaver = find_leaver(shares.values, self.costs, total) if small and not proved else None
         deficit = total - float(shares.values.sum())
@@ -148,13 +151,20 @@ class _Sharer:
                 "requirements, so it could ask for any amount."
             )
             return None
-        shares = self._total_of_groups() - without
+        shares = self._total_of_groups - without
         return self._write("marginal", Estimates(frozen(shares)))
 
+    @cached_property
     def _total_of_groups(self) -> float:
-        """Return the cost of all agents as groups are measured, over the reals."""
+        """The cost of all agents as groups are measured, over the reals."""
         everyone = np.ones((1, self.game.size), dtype=bool)
         return float(self.costs.measure(everyone)[0])
+
+    @property
+    def _excess(self) -> float:
+        """What the plan costs in parts of that; more than one where samples are whole."""
+        total = self._total_of_groups
+        return self.prices.total / total if self.game.is_integer and total > 0 else 1.0
 
     def _can_all_go_alone(self) -> bool:
         """Return whether every group has a cost, which it has if every agent has one alone."""
@@ -173,7 +183,8 @@ class _Sharer:
             self._note_size("Shapley shares", SAMPLED_AGENTS)
             return None
         values = self.costs.values if size <= MOST_AGENTS else None
-        return self._write("shapley", self._find_shapley_value(self.costs.measure, values))
+        found = self._find_shapley_value(self.costs.measure, values)
+        return self._write("shapley", _scale(found, self._excess))
 
     def _find_shapley_value(self, worth: Worth, values: Vector | None = None) -> Estimates:
         """Return the Shapley value; values are those of all groups, where they are known."""
@@ -191,7 +202,8 @@ class _Sharer:
                 f"There is no nucleolus: it is found for up to {NUCLEOLUS_AGENTS} agents."
             )
             return None
-        return self._write("nucleolus", Estimates(find_nucleolus(self.costs.values).shares))
+        shares = find_nucleolus(self.costs.values).shares
+        return self._write("nucleolus", _scale(Estimates(shares), self._excess))
 
     def _share_accuracy(self) -> Estimates | None:
         """Return what each agent's samples add to the mean accuracy of all agents."""
@@ -218,6 +230,15 @@ class _Sharer:
 
     def _note_size(self, what: str, most: int) -> None:
         self.notes.append(f"There are no {what}: they are found for up to {most} agents.")
+
+
+def _scale(estimates: Estimates, factor: float) -> Estimates:
+    low, high = estimates.low, estimates.high
+    return Estimates(
+        frozen(estimates.values * factor),
+        None if low is None else frozen(low * factor),
+        None if high is None else frozen(high * factor),
+    )
 
 
 def _shift(estimates: Estimates, amount: Vector) -> Estimates:
