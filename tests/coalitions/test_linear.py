@@ -88,3 +88,10 @@ def test_whole_samples_are_compared_over_the_reals():
     found = find_coalitions(game)
     np.testing.assert_allclose(found.chosen.costs, [20 / 3, 20 / 3])
     assert any("whole samples" in note for note in found.notes)
+
+
+def test_the_cheapest_of_several_stable_plans_is_taken():
+    """Either agent gives 1, or both give a third: three stable plans."""
+    game = LinearGame([[1, 2], [2, 1]], [1, 1])
+    np.testing.assert_allclose(find_stable_costs(game)[3], [1 / 3, 1 / 3])
+    np.testing.assert_allclose(find_stable_costs(game.replace(costs=[1, 5]))[3], [1, 0])

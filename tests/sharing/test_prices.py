@@ -117,6 +117,14 @@ def test_the_proof_in_fractions_holds_and_objects_to_planted_faults():
     assert not proves_plan(HOSPITALS.replace(limits=[1228, None, None]), given, prices)
 
 
+def test_a_price_below_zero_proves_nothing():
+    """With it, a plan twice as dear as the cheapest would seem to be proved."""
+    game = LinearGame([[1, 0], [1, 1]], [4, 0])
+    plan, prices = [Fraction(8), Fraction(0)], [Fraction(2), Fraction(-1)]
+    assert sum(share_by_prices(game, prices)) == 8
+    assert not proves_plan(game, plan, prices)
+
+
 def test_prices_above_what_a_sample_costs_need_a_limit():
     prices = [Fraction(2), Fraction(0), Fraction(0)]
     assert share_by_prices(HOSPITALS, prices) is None
