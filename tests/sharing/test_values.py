@@ -149,6 +149,9 @@ def test_the_nucleolus_is_in_the_least_core_and_meets_kohlbergs_criterion(seed):
     # Linear games have a core.
     assert saved.min() >= -1e-7
     assert meets_kohlberg(values, found.shares, size)
+    if seed < 20:
+        contract = share_costs(game).contracts["nucleolus"]
+        assert contract.saving == pytest.approx(max(best, 0.0), abs=1e-6)
 
 
 def test_kohlbergs_criterion_objects_to_other_shares():
@@ -194,8 +197,9 @@ def test_shapley_shares_drive_groups_out_of_some_games():
 
 def test_a_leaver_is_found_where_shares_are_planted():
     costs = GroupCosts(LinearGame([[1, 0.5], [0.5, 1]], [3, 3]))
-    assert find_leaver(np.array([2.0, 2.0]), costs, 4.0) is None
-    leaver = find_leaver(np.array([0.5, 3.5]), costs, 4.0)
+    assert find_leaver(np.array([2.0, 2.0]), costs) == (1.0, None)
+    saving, leaver = find_leaver(np.array([0.5, 3.5]), costs)
+    assert saving == -0.5
     assert (leaver.agents, leaver.bears, leaver.alone) == ((1,), 3.5, 3.0)
 
 

@@ -83,6 +83,8 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
             f" It drives a group out: {names} {verb} {write_money(contract.leaver.bears)} and "
             f"would pay {write_money(contract.leaver.alone)} alone."
         )
+    elif contract.saving is not None and found.game.size > 1:
+        said += f" Every group saves at least {write_money(contract.saving)} by staying."
     elif not contract.leaver_known:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:

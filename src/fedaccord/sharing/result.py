@@ -14,7 +14,7 @@ from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.games.chances import Estimates
 from fedaccord.games.linear import LinearGame
-from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups, number_group
+from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups
 from fedaccord.sharing.prices import Prices
 from fedaccord.sharing.splitting import Splitting
 from fedaccord.wording import format_amount, format_samples, join_with_and
@@ -45,6 +45,8 @@ class Contract:
     shares: what each agent bears in all: its samples, and what it pays; with intervals, if known.
     payments: what each agent pays on top of the cost of its samples; it is paid where below zero.
     deficit: the part of the plan's cost that no agent bears, for an outside funder.
+    saving: what every group saves at least by staying, below zero where one would rather leave;
+        None where groups were not looked at.
     leaver: the group that would save most by leaving; None where no group would save anything.
     leaver_known: whether all groups were looked at, or a proof covers them.
     """
@@ -53,6 +55,7 @@ class Contract:
     shares: Estimates
     payments: Estimates
     deficit: float
+    saving: float | None
     leaver: Leaver | None
     leaver_known: bool
 
@@ -63,6 +66,7 @@ class Contract:
             "shares": self.shares.to_dict(),
             "payments": self.payments.to_dict(),
             "deficit": self.deficit,
+            "least_saving": self.saving,
             "leaver": None if leaver is None else {**vars(leaver), "agents": list(leaver.agents)},
             "all_groups_checked": self.leaver_known,
         }
@@ -223,18 +227,22 @@ def write_money(value: float) -> str:
     return format_samples(value) if abs(value) >= 100 else format_amount(value)
 
 
-def find_leaver(shares: Vector, costs: GroupCosts, total: float) -> Leaver | None:
-    """Return the group that would save most by leaving; None where none would save anything.
+def find_leaver(shares: Vector, costs: GroupCosts) -> tuple[float, Leaver | None]:
+    """Return what every group saves at least by staying, and the group that would rather leave.
+
+    All agents together are no group: they save what nobody bears.
 
     shares: what each agent bears.
     costs: of all groups of few agents.
-    total: what the plan costs.
     """
     groups = list_groups(len(shares))
     bears = groups @ shares
-    saved = bears - costs.values
-    best = int(saved.argmax())
-    if saved[best] <= ROUNDING * total:
-        return None
+    saved = (costs.values - bears)[1:-1]
+    if not len(saved):
+        return 0.0, None
+    best = int(saved.argmin()) + 1
+    least = float(saved.min())
+    if least >= -ROUNDING * costs.values[-1]:
+        return max(least, 0.0), None
     agents = tuple(np.flatnonzero(groups[best]).tolist())
-    return Leaver(agents, float(bears[best]), float(costs.values[number_group(agents)]))
+    return least, Leaver(agents, float(bears[best]), float(costs.values[best]))

@@ -96,14 +96,15 @@ class _Sharer:
         # Costs of groups over the reals say nothing of a group that gives whole samples.
         small = self.game.size <= MOST_AGENTS and not self.game.is_integer
         total = self.prices.total
-        leaver = find_leaver(shares.values, self.costs, total) if small and not proved else None
+        saving, leaver = find_leaver(shares.values, self.costs) if small else (None, None)
         deficit = total - float(shares.values.sum())
         return Contract(
             rule,
             shares,
             payments or _shift(shares, -spent),
             0.0 if abs(deficit) <= 1e-9 * total else deficit,
-            leaver,
+            saving,
+            None if proved else leaver,
             small or proved,
         )
 
