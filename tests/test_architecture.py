@@ -16,13 +16,15 @@ PACKAGE = SOURCE / "fedaccord"
 # under fedaccord; every one needs a rule. This is the order, from below:
 #
 #     errors < foundation < allocation < games < check < {groups, equilibria};
+#     equilibria < {sharing, coalitions};
 #     games < measurement;   {equilibria, measurement} < planning;
 #     {allocation, measurement} < federation;
 #     {planning, federation} < frontier < reproduce < report < cli
 FOUNDATION = {"errors", "_checks", "_display", "_io", "_lazy", "_machine", "charts", "wording"}
 GAMES = FOUNDATION | {"allocation", "games"}
 SOLVED = GAMES | {"check", "groups", "equilibria"}
-COMPARED = SOLVED | {"measurement", "planning", "federation", "frontier"}
+MONEY = {"sharing", "coalitions"}
+COMPARED = SOLVED | MONEY | {"measurement", "planning", "federation", "frontier"}
 MAY_IMPORT = {
     "errors": set(),
     **dict.fromkeys(FOUNDATION - {"errors"}, FOUNDATION),
@@ -31,6 +33,7 @@ MAY_IMPORT = {
     "check": GAMES,
     "groups": GAMES | {"check"},
     "equilibria": SOLVED - {"groups"},
+    **dict.fromkeys(MONEY, SOLVED),
     "measurement": GAMES,
     "planning": SOLVED | {"measurement"},
     "federation": FOUNDATION | {"allocation", "measurement"},

@@ -7,6 +7,12 @@ from .check import Audit as Audit
 from .check import Check as Check
 from .check import audit as audit
 from .check import check as check
+from .coalitions.find import find_coalitions as find_coalitions
+from .coalitions.mean_estimation import tabulate_mean_estimation as tabulate_mean_estimation
+from .coalitions.result import Coalitions as Coalitions
+from .coalitions.result import Partition as Partition
+from .coalitions.table import CoalitionTable as CoalitionTable
+from .coalitions.table import tabulate_coalitions as tabulate_coalitions
 from .equilibria.dynamics import Path as Path
 from .equilibria.dynamics import best_response_dynamics as best_response_dynamics
 from .equilibria.economics import LeaveOneOut as LeaveOneOut
@@ -71,5 +77,8 @@ from .planning.reserve import Shortfall as Shortfall
 from .planning.reserve import choose_reserve as choose_reserve
 from .planning.reserve import hold_reserve as hold_reserve
 from .planning.result import Plan as Plan
+from .sharing.result import Contract as Contract
+from .sharing.result import CostShares as CostShares
+from .sharing.share import share_costs as share_costs
 
 __version__: str

@@ -14,7 +14,7 @@ from fedaccord.measurement import histograms, pilots
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md").read_text(
     encoding="utf-8"
 )
-COMMANDS = ("solve", "check", "catalog", "pilots", "plan", "reproduce")
+COMMANDS = ("solve", "check", "share", "coalitions", "catalog", "pilots", "plan", "reproduce")
 # Said of every command.
 EVERYWHERE = {"--help"}
 WORDING = {"--title", "--agent-word", "--sample-word"}

@@ -12,6 +12,7 @@ from fedaccord.reproduce import all_claims
 
 HELP = (
     *((), ("solve",), ("check",), ("catalog",), ("plan",), ("audit",), ("frontier",), ("train",)),
+    *(("share",), ("coalitions",)),
     *(("template",), ("template", "plan"), ("pilots",)),
     *(("difficulty",), ("pretrain",), ("search",), ("flower",), ("flower", "init")),
     *(("flower", "keys"), ("reproduce",)),
@@ -98,6 +99,23 @@ _page_case("solve", "solve hospitals.json")
 _page_case("solve-coverage", "solve coverage.json")
 _page_case("check", "check hospitals.json cut.json")
 _page_case("catalog", "catalog")
+
+# Money.
+_text_case(
+    "share",
+    "share measured.json",
+    "share whole.json",
+    "share impossible.json",
+    "share hospitals.json --save pay.csv",
+    files=["pay.csv"],
+)
+_text_case(
+    "coalitions", "coalitions hospitals.json", "coalitions measured.json", "coalitions whole.json"
+)
+for command in ("share", "coalitions"):
+    _json_case(command, f"{command} hospitals.json")
+    _page_case(command, f"{command} hospitals.json")
+_json_case("share-pilots", "share two_pilots.csv", rel=TRAINED)
 
 # Plans.
 _text_case(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # The order in the help: games, plans, training, Flower, the paper.
 ORDER = (
-    *("solve", "check", "catalog"),
+    *("solve", "check", "share", "coalitions", "catalog"),
     *("template", "pilots", "plan"),
     *("audit", "frontier", "train", "difficulty", "pretrain", "search"),
     "flower",

@@ -3,6 +3,7 @@
 from .catalog import catalog_page as catalog_page
 from .check_figures import plot_envy as plot_envy
 from .check_figures import plot_spare as plot_spare
+from .coalitions import coalitions_page as coalitions_page
 from .defection import audit_page as audit_page
 from .defection import plot_defection as plot_defection
 from .drawing import picture_of as picture_of
@@ -33,6 +34,7 @@ from .preparation import plot_search as plot_search
 from .preparation import pretrain_page as pretrain_page
 from .preparation import search_page as search_page
 from .proposal_page import plot_levels as plot_levels
+from .sharing import share_page as share_page
 from .training import plot_draws as plot_draws
 from .training import plot_training as plot_training
 from .training import train_page as train_page

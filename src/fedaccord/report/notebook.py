@@ -26,6 +26,8 @@ SHOWN = {
     "Solution": ("games", "show_solution"),
     "SolvedGame": ("games", "show_solutions"),
     "Plan": ("plan", "show_plan"),
+    "CostShares": ("sharing", "show_shares"),
+    "Coalitions": ("coalitions", "show_coalitions"),
     "DefectionAudit": ("defection", "show_audit"),
     "Frontier": ("frontier", "show_frontier"),
 }
@@ -34,6 +36,8 @@ LISTED = {
     "Solution": ("games", "list_solution"),
     "SolvedGame": ("games", "list_solved"),
     "Plan": ("plan_contributions", "list_contributions"),
+    "CostShares": ("sharing", "list_payments"),
+    "Coalitions": ("coalitions", "list_gains"),
     "History": ("training", "list_agents"),
     "DefectionAudit": ("notebook", "list_curves"),
     "Frontier": ("notebook", "list_contenders"),

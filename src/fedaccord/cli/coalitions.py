@@ -1,0 +1,76 @@
+"""The command coalitions: who should federate with whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedaccord.cli.app import (
+    Wording,
+    app,
+    check_report,
+    check_time_limit,
+    command_line,
+    describe_files,
+    present,
+)
+from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
+from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
+from fedaccord.cli.plan import Goals, HistogramsFile
+from fedaccord.errors import UnreachableError
+from fedaccord.report.terminal import complain, interruptible, progress
+
+if TYPE_CHECKING:
+    from fedaccord.report.model import Page
+
+
+@app.command()
+@add_wording
+def coalitions(
+    wording: Wording,
+    subject: Subject,
+    goal: Goals = None,
+    probability: Probability = None,
+    histograms: HistogramsFile = None,
+    sheet: SheetName = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time limit for each search.")
+    ] = 60.0,
+    seed: Seed = 0,
+    report: ReportFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find who should federate with whom: coalitions that no group of agents would leave.
+
+    Each coalition plays its cheapest stable plan, and an agent prefers the coalition in which it
+    gives least. Of up to 12 agents all partitions are searched. Exits 1 if none is core-stable.
+    """
+    from fedaccord.coalitions.find import find_coalitions
+    from fedaccord.report.coalitions import coalitions_page, show_coalitions
+
+    check_time_limit(time_limit)
+    for read in (subject, histograms):
+        check_report(report, keep=read)
+    try:
+        game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
+    except UnreachableError as error:
+        complain(str(error))
+        return 1
+    with progress("comparing coalitions"), interruptible():
+        found = find_coalitions(game, time_limit=time_limit)
+    files = describe_files(report, {"Compared from": subject, "Histograms": histograms})
+
+    def make_page() -> Page:
+        return coalitions_page(found, game, command=command_line(), files=files)
+
+    return present(
+        record=found.to_dict,
+        parts=lambda: show_coalitions(found),
+        page=make_page,
+        report=report,
+        as_json=as_json,
+        wording=wording,
+        names=game.agents,
+        success=bool(found.core),
+    )

@@ -1,0 +1,118 @@
+"""Coalitions of a linear game: each plays its cheapest stable plan.
+
+A stable plan of a coalition S is a set T of members that give more than their minimums, with
+
+    (W theta)_i = mu_i for i in T,   theta_j = low_j and (W theta)_j >= mu_j for j in S \\ T
+
+One inverse of W_TT answers for every coalition that holds T, so that all stable plans of all
+coalitions take 2^k inverses. Of several plans the cheapest is taken; of several cheapest plans the
+most even, with the least sum of squares. Where W_TT is singular, only its most even plan is tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedaccord._checks import Indices, Matrix
+from fedaccord.coalitions.table import CoalitionTable
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+
+# Requirements are met, and contributions in their range, up to this part.
+MET = 1e-9
+# Totals that differ by less than this part are the same.
+SAME = 1e-9
+# Benefits of a set of agents are singular from this condition on.
+SINGULAR = 1e12
+
+
+def check_linear(game: Game) -> LinearGame:
+    """Return a linear game over the reals, or raise an InputError."""
+    if not isinstance(game, LinearGame):
+        raise InputError(
+            f"coalitions need a linear or a measured game; this is a {game.model} game: give a "
+            "table of costs, or measure it with pilots"
+        )
+    return game.replace(strategies="real") if game.is_integer else game
+
+
+def tabulate_stable_plans(game: Game) -> CoalitionTable:
+    """Return what each agent's samples cost it in each coalition's cheapest stable plan.
+
+    game: linear or measured, of up to 12 agents.
+    """
+    linear = check_linear(game)
+    return CoalitionTable(find_stable_costs(linear), linear.agents, what="gives")
+
+
+def find_stable_costs(game: LinearGame) -> Matrix:
+    """Return the costs of all coalitions of a game, 2^k x k; infinite where none is stable."""
+    size = game.size
+    plans = _Plans(game)
+    for givers in range(1 << size):
+        plans.try_givers(givers)
+    return np.where(np.isfinite(plans.totals)[:, None], plans.given * game.costs, np.inf)
+
+
+class _Plans:
+    """The best stable plan of each coalition so far.
+
+    totals, squares: what it costs, and the sum of its squares.
+    given: what each agent gives.
+    """
+
+    def __init__(self, game: LinearGame) -> None:
+        self.game = game
+        count = 1 << game.size
+        self.totals, self.squares = np.full(count, np.inf), np.full(count, np.inf)
+        self.totals[0] = 0.0
+        self.given = np.zeros((count, game.size))
+
+    def try_givers(self, givers: int) -> None:
+        """Try a set of agents that give more than their minimums, in all coalitions of theirs."""
+        game, size = self.game, self.game.size
+        inside = np.flatnonzero(givers >> np.arange(size) & 1)
+        outside = np.flatnonzero(~givers >> np.arange(size) & 1)
+        idle = (np.arange(1 << len(outside))[:, None] >> np.arange(len(outside)) & 1) == 1
+        benefits, needs = game.dense_benefits, game.requirements
+        least = idle * game.minimums[outside]
+        right = needs[inside] - least @ benefits[np.ix_(inside, outside)].T
+        given = self._solve(inside, right)
+        has = given @ benefits[np.ix_(outside, inside)].T
+        has += least @ benefits[np.ix_(outside, outside)].T
+        spare = MET * np.maximum(needs[outside], 1e-300)
+        fits = ((has >= needs[outside] - spare) | ~idle).all(axis=1)
+        low, high = game.minimums[inside], game.limits[inside]
+        room = MET * np.abs(given).max(axis=1, initial=0.0)[:, None]
+        fits &= ((given >= low - room) & (given <= high + room)).all(axis=1)
+        coalitions = givers + (idle @ (1 << outside) if len(outside) else np.zeros(1, dtype=int))
+        plans = np.zeros((len(idle), size))
+        plans[:, inside], plans[:, outside] = np.maximum(given, low), least
+        self._keep(coalitions[fits], plans[fits])
+
+    def _solve(self, inside: Indices, right: Matrix) -> Matrix:
+        """Return contributions that meet requirements exactly, the most even of several."""
+        if not len(inside):
+            return np.zeros((len(right), 0))
+        block = self.game.dense_benefits[np.ix_(inside, inside)]
+        # Rows in units of own benefits, so that units do not look like singularity.
+        scale = np.diag(block)
+        block, right = block / scale[:, None], right / scale
+        if np.linalg.cond(block) < SINGULAR:
+            return np.asarray(np.linalg.solve(block, right.T).T)
+        found = np.array(np.linalg.lstsq(block, right.T, rcond=1e-11)[0].T, dtype=np.float64)
+        wrong = np.abs(found @ block.T - right).max(axis=1)
+        found[wrong > MET * np.abs(right).max(axis=1)] = np.nan
+        return found
+
+    def _keep(self, coalitions: Indices, plans: Matrix) -> None:
+        totals, squares = plans @ self.game.costs, (plans**2).sum(axis=1)
+        before = self.totals[coalitions]
+        with np.errstate(invalid="ignore"):
+            tie = np.abs(totals - before) <= SAME * np.abs(before)
+        better = (totals < before) & ~tie
+        better |= tie & (squares < self.squares[coalitions] * (1 - SAME))
+        chosen = coalitions[better]
+        self.totals[chosen], self.squares[chosen] = totals[better], squares[better]
+        self.given[chosen] = plans[better]

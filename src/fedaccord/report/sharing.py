@@ -1,0 +1,244 @@
+"""Who pays whom: tables, sentences and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fedaccord.games.chances import Estimates
+from fedaccord.report.games import ROWS, SHOWN, list_game_facts
+from fedaccord.report.model import (
+    FEW,
+    Column,
+    Estimated,
+    Listing,
+    Mark,
+    Page,
+    Records,
+    Section,
+    Table,
+    Tone,
+    choose_rows,
+    keep_finite,
+    list_run_facts,
+    name_rows,
+)
+from fedaccord.sharing.result import ROUNDING, Contract, CostShares, write_money
+from fedaccord.wording import count, format_accuracy, join_with_and
+
+MONEY = (
+    "Money is in units of the game's costs: where no costs are given, in the cost of one sample. "
+    "An agent with a payment below zero is paid."
+)
+HONESTY = (
+    "The prices do not make agents honest: an agent that overstates its costs, or what its samples "
+    "are worth to the others, may be paid more. Measure what you can, as pilots do."
+)
+RULES = {
+    "prices": "each agent pays the price of its requirement, and is paid the price of its samples",
+    "marginal": "each agent bears what its membership adds to the cost of the others",
+    "shapley": "each agent bears what it adds to the cost, on average over all orders of joining",
+    "nucleolus": "the group that saves least by staying saves as much as possible",
+}
+
+
+# On a terminal.
+
+
+def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows: who pays whom, why, and what other contracts say."""
+    yield Mark(found.verdict, judge_shares(found))
+    yield list_payments(found).table("terminal")
+    yield from _explain(found)
+    yield ""
+    if len(found.contracts) > 1:
+        yield list_contracts(found).table("terminal")
+        yield from (describe_contract(found, contract) for contract in found.contracts.values())
+        yield ""
+    if found.accuracy is not None:
+        yield list_accuracy(found).table("terminal")
+    yield from describe_splitting(found)
+    yield from found.notes
+    yield HONESTY
+
+
+def judge_shares(found: CostShares) -> Tone:
+    """Return whether the verdict is good news: what is proved only roughly is not quite."""
+    return "good" if found.prices.gap <= ROUNDING else "unsure"
+
+
+def _explain(found: CostShares) -> list[str]:
+    few = found.game.size <= FEW
+    return [found.explain(agent) for agent in range(found.game.size * few)]
+
+
+def describe_contract(found: CostShares, contract: Contract) -> str:
+    """Return what a contract does, whether a group would leave, and what is left to fund."""
+    said = f"{contract.rule}: {RULES[contract.rule]}."
+    if contract.leaver is not None:
+        names = join_with_and([found.game.name(agent) for agent in contract.leaver.agents])
+        verb = "bears" if len(contract.leaver.agents) == 1 else "bear"
+        said += (
+            f" It drives a group out: {names} {verb} {write_money(contract.leaver.bears)} and "
+            f"would pay {write_money(contract.leaver.alone)} alone."
+        )
+    elif contract.saving is not None and found.game.size > 1:
+        said += f" Every group saves at least {write_money(contract.saving)} by staying."
+    elif not contract.leaver_known:
+        said += " Whether a group would rather leave was not checked."
+    if contract.deficit > ROUNDING * found.prices.total:
+        said += (
+            f" Nobody gains by misstating its costs or its requirement, but a funder has to add "
+            f"{write_money(contract.deficit)} of {write_money(found.prices.total)}."
+            if contract.rule == "marginal"
+            else f" {write_money(contract.deficit)} is left to fund."
+        )
+    return said
+
+
+def describe_splitting(found: CostShares) -> Iterator[str]:
+    """Return whether any agent would gain by appearing as two."""
+    if found.splitting is None:
+        return
+    for rule, gains in found.splitting.gains.items():
+        agent = int(gains.argmax())
+        if gains[agent] > ROUNDING * found.prices.total:
+            yield (
+                f"Under {rule}, {found.game.name(agent)} would save {write_money(gains[agent])} by "
+                "appearing as two agents."
+            )
+        else:
+            yield f"Under {rule}, no agent would save anything by appearing as two agents."
+
+
+# Tables.
+
+
+def _money(head: str, estimates: Estimates) -> Column:
+    def cell(agent: int) -> float | Estimated:
+        found = estimates[agent]
+        # Adding zero turns a negative zero into zero.
+        value = found.value + 0.0
+        return value if found.low is None else Estimated(value, found.low, found.high)
+
+    ends = None if estimates.low is None else (f"{head}, from", f"{head}, to")
+    total = float(estimates.values.sum())
+    return Column(head, cell, sums=(total if abs(total) > 1e-6 else 0.0,), ends=ends,
+                  write=write_money)  # fmt: skip
+
+
+def list_payments(found: CostShares) -> Records:
+    """List what each agent gives, pays, bears in all, and would pay alone."""
+    game, contract = found.game, found.contracts["prices"]
+    weights = np.abs(found.payments) + contract.shares.values
+    page, terminal = choose_rows(weights, most=ROWS, few=SHOWN), choose_rows(weights)
+    rest = game.size - len(terminal)
+    given = found.contributions
+    columns = [
+        Column("gives", lambda i: float(given[i]), sums=(float(given.sum()),), write=write_money),
+        _money("pays", contract.payments),
+        _money("bears in all", contract.shares),
+    ]
+    alone = found.alone
+    if alone is not None:
+        columns.append(
+            Column("alone", lambda i: keep_finite(alone[i]), sums=(keep_finite(alone.sum()),),
+                   write=write_money)
+        )  # fmt: skip
+    columns += [
+        Column("price of its requirement", lambda i: float(found.prices.requirements[i]),
+               where="page"),
+        Column("price of its samples", lambda i: float(found.prices.samples[i]), where="page"),
+    ]  # fmt: skip
+    every = ("all",) if not rest else (f"and {rest:,} more; all",)
+    return Records(
+        "Who pays whom",
+        (*name_rows(game.name, terminal=every, page=("all",)), *columns),
+        page,
+        terminal,
+    )
+
+
+def list_contracts(found: CostShares) -> Records:
+    """List what each agent pays under each contract."""
+    weights = np.abs(found.payments)
+    page, terminal = choose_rows(weights, most=ROWS, few=SHOWN), choose_rows(weights)
+    return Records(
+        "Payments under other contracts",
+        (
+            *name_rows(found.game.name, terminal=("all",), page=("all",)),
+            *(_money(rule, contract.payments) for rule, contract in found.contracts.items()),
+        ),
+        page,
+        terminal,
+    )
+
+
+def list_accuracy(found: CostShares) -> Records:
+    """List how much of the mean accuracy each agent's samples account for."""
+    shares = found.accuracy
+    assert shares is not None
+    ends = None if shares.low is None else ("from", "to")
+    return Records(
+        "Mean accuracy that each agent's samples add",
+        (
+            Column("agent", found.game.name, sums=("all",)),
+            Column(
+                "adds", lambda i: Estimated(*vars(shares[i]).values()) if ends else shares[i].value,
+                sums=(float(shares.values.sum()),), ends=ends, write=format_accuracy,
+            ),
+        ),
+        choose_rows(shares.values, most=ROWS, few=SHOWN),
+        choose_rows(shares.values),
+    )  # fmt: skip
+
+
+# The page.
+
+
+def share_page(
+    found: CostShares, *, command: str = "", files: Sequence[tuple[str, str]] = ()
+) -> Page:
+    """Make a page on who pays whom.
+
+    found: the shares.
+    command: what was typed.
+    files: facts about the files that were read.
+    """
+    sections = [
+        Section("Who pays whom", (MONEY, list_payments(found).table("page"), *_list(found))),
+        _contracts_section(found),
+    ]
+    if found.accuracy is not None:
+        sections.append(Section("Accuracy", (list_accuracy(found).table("page"),)))
+    doubts = (HONESTY, *describe_splitting(found), *found.notes)
+    sections.append(Section("What the payments do not promise", (Listing(doubts),)))
+    return Page(
+        title=f"Who pays whom: {count(found.game.size, 'agent')}",
+        verdict=found.verdict,
+        tone=judge_shares(found),
+        sections=tuple(sections),
+        facts=(*files, *list_game_facts(found.game), ("Proof", describe_proof(found)),
+               *list_run_facts()),
+        command=command,
+    )  # fmt: skip
+
+
+def _list(found: CostShares) -> tuple[Listing, ...]:
+    said = _explain(found)
+    return (Listing(tuple(said)),) if said else ()
+
+
+def _contracts_section(found: CostShares) -> Section:
+    said = tuple(describe_contract(found, contract) for contract in found.contracts.values())
+    return Section("Other contracts", (list_contracts(found).table("page"), Listing(said)))
+
+
+def describe_proof(found: CostShares) -> str:
+    """Return how the payments were confirmed."""
+    if found.prices.exact:
+        return "plan and prices prove each other in exact fractions"
+    if found.prices.gap <= ROUNDING:
+        return "plan and prices prove each other up to rounding"
+    return f"the prices prove the plan's cost up to a part of {found.prices.gap:.2g}"

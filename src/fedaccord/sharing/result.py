@@ -1,0 +1,248 @@
+"""Contracts that share the cost of a plan, and what each of them promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord._display import Displayed
+from fedaccord.allocation import Allocation
+from fedaccord.games.chances import Estimates
+from fedaccord.games.linear import LinearGame
+from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups
+from fedaccord.sharing.prices import Prices
+from fedaccord.sharing.splitting import Splitting
+from fedaccord.wording import format_amount, format_samples, join_with_and
+
+# Differences below this part of the total are rounding.
+ROUNDING = 1e-8
+
+
+@dataclass(frozen=True)
+class Leaver:
+    """A group that a contract makes bear more than it would cost alone.
+
+    agents: the members' numbers.
+    bears: what the contract makes them bear together.
+    alone: what they would cost alone.
+    """
+
+    agents: tuple[int, ...]
+    bears: float
+    alone: float
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """Who bears how much of a plan's cost.
+
+    rule: prices, marginal, shapley or nucleolus.
+    shares: what each agent bears in all: its samples, and what it pays; with intervals, if known.
+    payments: what each agent pays on top of the cost of its samples; it is paid where below zero.
+    deficit: the part of the plan's cost that no agent bears, for an outside funder.
+    saving: what every group saves at least by staying, below zero where one would rather leave;
+        None where groups were not looked at.
+    leaver: the group that would save most by leaving; None where no group would save anything.
+    leaver_known: whether all groups were looked at, or a proof covers them.
+    """
+
+    rule: str
+    shares: Estimates
+    payments: Estimates
+    deficit: float
+    saving: float | None
+    leaver: Leaver | None
+    leaver_known: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the contract for machines."""
+        leaver = self.leaver
+        return {
+            "shares": self.shares.to_dict(),
+            "payments": self.payments.to_dict(),
+            "deficit": self.deficit,
+            "least_saving": self.saving,
+            "leaver": None if leaver is None else {**vars(leaver), "agents": list(leaver.agents)},
+            "all_groups_checked": self.leaver_known,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CostShares(Displayed):
+    """Who pays whom for the cheapest plan of a game, under several contracts.
+
+    game: linear or measured.
+    prices: the plan, and the prices that make it hold.
+    contracts: by rule; prices first.
+    costs: what groups cost alone.
+    accuracy: of a measured game, how much of the mean accuracy each agent's samples account for.
+    splitting: what agents would gain by appearing as two; None where it was not tried.
+    notes: what could not be found, and why, a sentence each.
+    """
+
+    game: LinearGame
+    prices: Prices
+    contracts: Mapping[str, Contract]
+    costs: GroupCosts
+    accuracy: Estimates | None
+    splitting: Splitting | None
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"CostShares({self.verdict.rstrip('.')})"
+
+    @property
+    def contributions(self) -> Vector:
+        """What each agent gives in the cheapest plan."""
+        return self.prices.contributions
+
+    @property
+    def allocation(self) -> Allocation:
+        """The cheapest plan."""
+        return Allocation(self.contributions, self.game.agents)
+
+    @property
+    def payments(self) -> Vector:
+        """What each agent pays under the prices; it is paid where below zero."""
+        return self.contracts["prices"].payments.values
+
+    @cached_property
+    def alone(self) -> Vector | None:
+        """What each agent would cost alone; None where there are too many agents."""
+        return self.costs.alone if self.game.size <= 4 * MOST_AGENTS else None
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one sentence."""
+        gap = self.prices.gap
+        if self.prices.exact:
+            return (
+                "With these payments the cheapest plan holds: they add up to zero, and no group "
+                "of agents would pay less alone."
+            )
+        if gap <= ROUNDING:
+            return (
+                "With these payments the cheapest plan holds, up to rounding: they add up to "
+                "zero, and no group of agents would pay less alone."
+            )
+        return (
+            f"With these payments no group of agents saves more than {gap / (1 + gap):.2g} of its "
+            "share alone, and the payments add up to zero."
+        )
+
+    def explain(self, agent: int) -> str:
+        """Explain in a sentence what an agent gives and pays, and what it would pay otherwise."""
+        name = self.game.name(agent)
+        paid, given = float(self.payments[agent]), float(self.contributions[agent])
+        bears = float(self.contracts["prices"].shares.values[agent])
+        gives = f"{name} gives {write_money(given)}" if given > 0 else f"{name} gives nothing"
+        small = ROUNDING * max(self.prices.total, 1e-300)
+        if abs(paid) <= small:
+            said = f"{gives} and pays nothing"
+        else:
+            said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {write_money(abs(paid))}"
+        if bears < -small:
+            said += f", so it earns {write_money(-bears)} in all"
+        elif given > 0 and abs(paid) > small:
+            said += f", so it bears {write_money(bears)} in all"
+        return f"{said}{self._compare(agent)}."
+
+    def _compare(self, agent: int) -> str:
+        """Return what an agent would pay alone, and in the group that saves least by staying."""
+        if self.alone is None:
+            return ""
+        alone, group = float(self.alone[agent]), self._find_tightest(agent)
+        end = (
+            f": it would pay {write_money(alone)} alone"
+            if np.isfinite(alone)
+            else ": alone it could not reach its requirement"
+        )
+        if group is None:
+            return end
+        names = join_with_and([self.game.name(member) for member in group])
+        pays = "" if np.isfinite(alone) else " would pay"
+        return f"{end}, and {names} together{pays} {write_money(self.costs.cost(group))}"
+
+    def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
+        """Return the group of an agent and some others, not all, that saves least by staying."""
+        size = self.game.size
+        if not 2 < size <= MOST_AGENTS:
+            return None
+        groups = list_groups(size)
+        bears = groups @ self.contracts["prices"].shares.values
+        sizes = groups.sum(axis=1)
+        fits = groups[:, agent] & (sizes > 1) & (sizes < size) & np.isfinite(self.costs.values)
+        if not fits.any():
+            return None
+        saved = np.where(fits, self.costs.values - bears, np.inf)
+        # Of groups that save the same, the smallest is the easiest to read.
+        best = np.flatnonzero(saved <= saved.min() + ROUNDING * self.prices.total)
+        chosen = int(best[sizes[best].argmin()])
+        return tuple(np.flatnonzero(groups[chosen]).tolist())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shares for machines."""
+        split = self.splitting
+        return {
+            "verdict": self.verdict,
+            "agents": [self.game.name(agent) for agent in range(self.game.size)],
+            "contributions": self.contributions.tolist(),
+            "total": self.prices.total,
+            "prices": self.prices.requirements.tolist(),
+            "sample_prices": self.prices.samples.tolist(),
+            "exact": self.prices.exact,
+            "gap": self.prices.gap,
+            "alone": None if self.alone is None else [
+                n if np.isfinite(n) else None for n in self.alone.tolist()
+            ],
+            "contracts": {name: found.to_dict() for name, found in self.contracts.items()},
+            "accuracy": None if self.accuracy is None else self.accuracy.to_dict(),
+            "splitting": None if split is None else {
+                name: gains.tolist() for name, gains in split.gains.items()
+            },
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def save(self, path: Any) -> None:
+        """Write what each agent gives, bears and pays as a table, by the file's name.
+
+        path: ends in .csv or .xlsx.
+        """
+        from fedaccord._io.table import write_table
+
+        names = [self.game.name(agent) for agent in range(self.game.size)]
+        shares = self.contracts["prices"].shares.values
+        rows = zip(names, *(v.tolist() for v in (self.contributions, shares, self.payments)),
+                   strict=True)  # fmt: skip
+        write_table(path, ["agent", "contribution", "share", "payment"], rows)
+
+
+def write_money(value: float) -> str:
+    """Return an amount of money, whole from a hundred on: 647, or 0.9375."""
+    return format_samples(value) if abs(value) >= 100 else format_amount(value)
+
+
+def find_leaver(shares: Vector, costs: GroupCosts) -> tuple[float, Leaver | None]:
+    """Return what every group saves at least by staying, and the group that would rather leave.
+
+    All agents together are no group: they save what nobody bears.
+
+    shares: what each agent bears.
+    costs: of all groups of few agents.
+    """
+    groups = list_groups(len(shares))
+    bears = groups @ shares
+    saved = (costs.values - bears)[1:-1]
+    if not len(saved):
+        return 0.0, None
+    best = int(saved.argmin()) + 1
+    least = float(saved.min())
+    if least >= -ROUNDING * costs.values[-1]:
+        return max(least, 0.0), None
+    agents = tuple(np.flatnonzero(groups[best]).tolist())
+    return least, Leaver(agents, float(bears[best]), float(costs.values[best]))

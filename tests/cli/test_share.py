@@ -1,0 +1,149 @@
+"""fedaccord share and fedaccord coalitions: numbers, files, pages, exit codes and faults."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from commands import assert_refused, run, write
+
+ROOT = Path(__file__).parents[2]
+HOSPITALS = ROOT / "docs" / "tutorial" / "hospitals.json"
+PILOTS = ROOT / "docs" / "how-to" / "network" / "pilots.csv"
+BOTH = pytest.mark.parametrize("command", ["share", "coalitions"])
+
+
+def hospitals(**changes):
+    return {**json.loads(HOSPITALS.read_text(encoding="utf-8")), **changes}
+
+
+def test_share_prints_a_sentence_for_each_agent():
+    result = run("share", HOSPITALS)
+    assert result.code == 0
+    assert "City gives 703 and pays 647, so it bears 1,350 in all: it would pay 1,440" in (
+        result.stdout
+    )
+    assert "a funder has to add 1,532 of 1,931" in result.stdout
+    assert "do not make agents honest" in result.stdout
+
+
+def test_share_as_json_has_every_contract():
+    result = run("share", HOSPITALS, "--json")
+    found = json.loads(result.stdout)
+    assert found["exact"] is True and found["gap"] == 0
+    assert found["contracts"]["prices"]["payments"]["values"] == [-1228.125, 646.875, 581.25]
+    assert list(found["contracts"]) == ["prices", "marginal", "shapley", "nucleolus"]
+    assert found["alone"] == [1440, 1440, 930]
+
+
+def test_share_saves_a_table_that_check_reads(tmp_path):
+    saved = tmp_path / "payments.csv"
+    assert run("share", HOSPITALS, "--save", saved).code == 0
+    rows = list(csv.DictReader(saved.read_text(encoding="utf-8").splitlines()))
+    assert [float(row["payment"]) for row in rows] == [-1228.125, 646.875, 581.25]
+    assert run("check", HOSPITALS, saved, "--require", "feasible").code == 0
+
+
+@BOTH
+def test_a_page_has_the_verdict_and_the_tables(command, tmp_path):
+    page = tmp_path / "page.html"
+    result = run(command, HOSPITALS, "--report", page, "--agent-word", "hospital")
+    assert result.code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "University" in text and "hospitals" in text
+    assert ("Who pays whom" if command == "share" else "Who should federate with whom") in text
+
+
+def test_pilots_give_intervals(tmp_path):
+    result = run("share", PILOTS, "--json", "--report", tmp_path / "page.html")
+    payments = json.loads(result.stdout)["contracts"]["prices"]["payments"]
+    low, value, high = payments["low"], payments["values"], payments["high"]
+    assert all(a <= b <= c for a, b, c in zip(low, value, high, strict=True))
+    assert sum(value) == pytest.approx(0, abs=1e-6)
+    assert json.loads(result.stdout)["accuracy"] is not None
+
+
+def test_coalitions_of_the_hospitals():
+    result = run("coalitions", HOSPITALS)
+    assert result.code == 0
+    assert "One coalition of all agents holds" in result.stdout
+    assert "University gives 300 with City and Rural, against 1,440 alone." in result.stdout
+    found = json.loads(run("coalitions", HOSPITALS, "--json").stdout)
+    assert found["chosen"]["parts"] == [[0, 1, 2]]
+    assert found["core_count"] == 2 and found["complete"] is True
+
+
+def test_an_agent_that_nobody_can_serve_stays_alone(tmp_path):
+    game = hospitals(limits=[100, 100, None], agents=["A", "B", "C"])
+    path = write(tmp_path / "game.json", game)
+    result = run("coalitions", path)
+    assert result.code == 0
+    assert "stays alone, short of its requirement" in result.stdout
+    assert run("share", path).code == 0
+
+
+def test_there_is_nothing_to_share_where_limits_leave_no_plan(tmp_path):
+    path = write(tmp_path / "game.json", hospitals(limits=[100, 100, 100]))
+    result = run("share", path)
+    assert result.code == 1 and result.stdout == ""
+    assert "There is nothing to share. Proved infeasible" in result.stderr
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.json"], "nowhere.json"),
+        ([HOSPITALS, "--probability", "0.9"], "--probability is for a table of pilots"),
+        ([HOSPITALS, "--histograms", "h.csv"], "--histograms is for a table of pilots"),
+        ([HOSPITALS, "--goal", "0.9"], "--goal is for accuracies"),
+        ([HOSPITALS, "--sheet", "one"], "--sheet"),
+        ([HOSPITALS, "--time-limit", "0"], "--time-limit"),
+        ([HOSPITALS, "--seed", "-1"], "--seed"),
+        ([HOSPITALS, "--report", "page.txt"], ".html"),
+        ([PILOTS, "--probability", "1"], "--probability"),
+        ([PILOTS, "--goal", "Nowhere=0.9"], "Nowhere"),
+        ([ROOT / "pyproject.toml"], "neither a game nor a table of pilots"),
+        ([], "Missing argument"),
+    ],
+)
+def test_faults_are_sentences(command, arguments, words):
+    assert_refused(run(command, *arguments), words)
+
+
+@BOTH
+def test_other_games_are_refused(command):
+    path = ROOT / "tests" / "golden" / "inputs" / "coverage.json"
+    assert_refused(run(command, path), "coverage")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--orders", "3"], "--orders"),
+        (["--save", "payments.json"], ".csv or .xlsx"),
+        (["--save", "nowhere/payments.csv"], "nowhere"),
+    ],
+)
+def test_faults_of_share(arguments, words):
+    assert_refused(run("share", HOSPITALS, *arguments), words)
+
+
+def test_share_does_not_overwrite_what_it_reads():
+    assert_refused(run("share", PILOTS, "--save", PILOTS), "which this command reads")
+
+
+@BOTH
+def test_goals_that_pilots_cannot_reach_exit_with_one(command):
+    result = run(command, PILOTS, "--goal", "0.9999")
+    assert result.code == 1 and result.stdout == ""
+    assert "no plan" in result.stderr or "there is no" in result.stderr
+
+
+def test_forty_one_agents_are_too_many_for_coalitions(tmp_path):
+    size = 41
+    benefits = [[1.0 if i == j else 0.1 for j in range(size)] for i in range(size)]
+    game = {"model": "linear", "requirements": [1] * size, "benefits": benefits}
+    path = write(tmp_path / "game.json", game)
+    assert_refused(run("coalitions", path), "up to 40 agents")
+    assert run("share", path).code == 0

@@ -1,0 +1,109 @@
+"""Tables, sentences and pages on who pays whom and who should federate with whom."""
+
+import numpy as np
+import pytest
+
+from fedaccord import (
+    CoalitionTable,
+    LinearGame,
+    find_coalitions,
+    share_costs,
+    tabulate_coalitions,
+    tabulate_mean_estimation,
+)
+from fedaccord.report.coalitions import (
+    coalitions_page,
+    judge_coalitions,
+    list_gains,
+    list_partitions,
+    show_coalitions,
+)
+from fedaccord.report.model import Mark, Table
+from fedaccord.report.sharing import (
+    describe_contract,
+    describe_splitting,
+    judge_shares,
+    list_payments,
+    share_page,
+    show_shares,
+)
+
+CHAIN = LinearGame([[1, 1, 0], [0, 1, 0], [1, 0, 1]], [6, 12, 6], agents=["A", "B", "C"])
+
+
+def texts(parts):
+    """Return the sentences among what a terminal shows."""
+    return [p.text if isinstance(p, Mark) else p for p in parts if not isinstance(p, Table)]
+
+
+def test_a_group_that_shapley_shares_drive_out_is_named():
+    found = share_costs(CHAIN)
+    said = describe_contract(found, found.contracts["shapley"])
+    assert "It drives a group out: A and B bear 13 and would pay 12 alone." in said
+    assert said in texts(show_shares(found))
+    assert any("appearing as two" in line for line in describe_splitting(found))
+
+
+def test_a_table_of_payments_adds_up():
+    table = list_payments(share_costs(CHAIN)).table("page")
+    columns = {head: n for n, head in enumerate(table.columns)}
+    paid = [row[columns["pays"]] for row in table.rows]
+    assert sum(paid) == pytest.approx(0, abs=1e-9)
+    assert table.footer[0][columns["bears in all"]] == pytest.approx(18)
+
+
+def test_many_agents_are_cut_on_a_terminal_and_whole_on_a_page():
+    game = LinearGame(np.eye(100) + 0.1, np.linspace(1, 9, 100))
+    found = share_costs(game)
+    records = list_payments(found)
+    assert len(records.table("terminal").rows) == 15 and len(records.table("page").rows) == 100
+    assert judge_shares(found) == "good"
+    assert "agent 99" in share_page(found).html()
+    assert not any(line.startswith("agent 99 gives") for line in texts(show_shares(found)))
+
+
+def test_whole_samples_are_no_clean_proof():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
+    assert judge_shares(found) == "unsure"
+    assert "up to a part of 0.05" in dict(share_page(found).facts)["Proof"]
+
+
+def chase(members):
+    """Return costs of three agents that each prefer the next to the one before."""
+    table = {(0, 1): [1, 2], (1, 2): [1, 2], (0, 2): [2, 1], (0, 1, 2): [4, 4, 4]}
+    return table.get(members, [3])
+
+
+def test_a_cycle_is_shown():
+    found = find_coalitions(tabulate_coalitions(3, chase, agents=["A", "B", "C"]))
+    assert judge_coalitions(found) == "bad"
+    lines = texts(show_coalitions(found))
+    assert "From A and B; C: B and C would rather form a coalition." in lines
+    page = coalitions_page(found, CHAIN)
+    assert [section.heading for section in page.sections][-1] == "Why none holds"
+    assert page.tone == "bad"
+
+
+def test_partitions_are_listed_with_both_kinds_of_stability():
+    found = find_coalitions(tabulate_mean_estimation([5, 5, 10, 15], agents=list("ABCD")))
+    rows = list_partitions(found).table("page").rows
+    assert [row[2:] for row in rows] == [("yes", "yes"), ("no", "yes")]
+    assert rows[0][0] == "A, B and C; D"
+    gains = list_gains(found).table("terminal")
+    assert gains.rows[3][1] == "D"
+
+
+def test_very_many_partitions_are_counted_and_cut():
+    found = find_coalitions(CoalitionTable(np.ones((2**8, 8))))
+    assert found.core_count == 4140 and len(found.core) == 1000
+    assert len(list_partitions(found).table("terminal").rows) == 8
+    assert any("4,140 partitions are core-stable" in str(line) for line in show_coalitions(found))
+    # Of partitions that are not all known, no price is told.
+    assert found.price_of_anarchy is None
+
+
+def test_notebooks_show_both_results():
+    pytest.importorskip("pandas")
+    shares, coalitions = share_costs(CHAIN), find_coalitions(CHAIN)
+    assert "pays" in shares._repr_html_() and shares.to_frame()["pays"].sum() == 0
+    assert "coalition" in coalitions._repr_html_() and len(coalitions.to_frame()) == 3
