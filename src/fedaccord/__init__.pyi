@@ -47,12 +47,16 @@ from .games.coverage import CoverageGame as CoverageGame
 from .games.files import read_game as read_game
 from .games.files import write_game as write_game
 from .games.function import FunctionGame as FunctionGame
+from .games.goals import Goal as Goal
+from .games.goals import GoalsGame as GoalsGame
+from .games.goals import LossCurve as LossCurve
 from .games.kept import keep_data as keep_data
 from .games.linear import DiscoveryGame as DiscoveryGame
 from .games.linear import LinearGame as LinearGame
 from .games.measured import LearningCurve as LearningCurve
 from .games.measured import MeasuredGame as MeasuredGame
 from .games.pac.exact import PacGame as PacGame
+from .games.signed import SignedGame as SignedGame
 from .groups import BlockingGroup as BlockingGroup
 from .groups import find_blocking_group as find_blocking_group
 from .groups import find_blocking_groups as find_blocking_groups

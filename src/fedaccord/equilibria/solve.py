@@ -33,6 +33,7 @@ from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
 
 LINEAR_METHODS: dict[Concept, tuple[str, ...]] = {
     "optimal": ("highs", "first-order", "multiplicative-weights", "milp"),
@@ -69,6 +70,8 @@ def solve_optimal(
     """
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim)
         if isinstance(game, LinearGame) and _fits_linear("optimal", method):
             return optimal_linear(claim, method)
         # Solvers bring much along: each is imported when a game needs it.
@@ -119,6 +122,8 @@ def solve_stable(
     begin = None if start is None else _check_start(game, start)
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim, begin)
         small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
         search = method == "exhaustive" or (method == "auto" and small)
         if isinstance(game, LinearGame) and _fits_linear("stable", method) and not search:
@@ -173,6 +178,8 @@ def solve_envy_free_given(
     given = {solution.concept: solution for solution in known if solution.game is game}
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim)
         equal = equal_allocation(game)
         if equal is None:
             note = "No equal allocation within the limits satisfies everybody."
@@ -250,6 +257,12 @@ def solve_all(
     )
 
 
+def _solve_rows(claim: Claim[Any], start: Vector | None = None) -> Solution:
+    from fedaccord.equilibria.rows.solve import solve_rows
+
+    return solve_rows(claim, start)
+
+
 def _fits_linear(concept: Concept, method: str) -> bool:
     return method == "auto" or method in LINEAR_METHODS[concept]
 
@@ -320,6 +333,11 @@ def _answer(
     solve: Callable[[Claim[Any]], Solution],
 ) -> Solution:
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
+    if isinstance(game, RowGame) and options["method"] != "auto":
+        raise InputError(
+            f'method {options["method"]!r} does not fit a game of several goals or of harm; use '
+            '"auto"'
+        )
     fitting = (*LINEAR_METHODS[concept], *COVERAGE_METHODS[concept])
     known = ("auto", *fitting, "exhaustive")
     if options["method"] not in known:
