@@ -146,7 +146,9 @@ class _Shown:
 
         found = self.found
         results = found.solutions, found.checks, found.prices
-        return solve_page(found.game, *results, command=command_line(), files=files)
+        return solve_page(
+            found.game, *results, staying=found.staying, command=command_line(), files=files
+        )
 
 
 class _KeptShown(_Shown):

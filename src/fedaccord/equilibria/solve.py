@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
-from fedaccord.check import check
+from fedaccord.check import Check, check
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.linear.optimal import optimal_linear
 from fedaccord.equilibria.linear.stable import stable_linear
@@ -27,6 +27,7 @@ from fedaccord.equilibria.result import (
     Solution,
     SolvedGame,
     Status,
+    Staying,
     equal_allocation,
 )
 from fedaccord.errors import ExactnessError, InputError
@@ -254,7 +255,17 @@ def solve_all(
         checks,
         price_of_stability(stable, optimal) if optimal and stable else None,
         price_of_fairness(envy_free, optimal) if optimal and envy_free else None,
+        _find_staying(game, checks.get("stable"), time_limit),
     )
+
+
+def _find_staying(game: Game, found: Check | None, time_limit: float) -> Staying | None:
+    """Return who stays where agents harm each other, if somebody would give less alone."""
+    if not isinstance(game, RowGame) or game.is_monotone or found is None or found.rational:
+        return None
+    from fedaccord.equilibria.rows.staying import find_staying
+
+    return find_staying(game, time_limit=time_limit)
 
 
 def _solve_rows(claim: Claim[Any], start: Vector | None = None) -> Solution:
@@ -335,7 +346,7 @@ def _answer(
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
     if isinstance(game, RowGame) and options["method"] != "auto":
         raise InputError(
-            f'method {options["method"]!r} does not fit a game of several goals or of harm; use '
+            f"method {options['method']!r} does not fit a game of several goals or of harm; use "
             '"auto"'
         )
     fitting = (*LINEAR_METHODS[concept], *COVERAGE_METHODS[concept])

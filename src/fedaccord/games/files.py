@@ -257,13 +257,16 @@ def _read_goal(item: Any, place: int) -> Any:
     parts["benefits"] = _read_numbers(row, lambda n: f"column {n} of {where}")
     for key in ("requirement", "at_least", "at_most"):
         if item.get(key) is not None:
-            parts[key] = _read_number(item[key], lambda _, key=key: f'"{key}" of {where}', 0)
+            parts[key] = _read_number(item[key], partial(_say_key, key, where), 0)
     if item.get("curve") is not None:
-        measure = item.get("measure") and read_measure(item["measure"], where)
-        falls = bool(measure) and not MEASURES[measure].rises
-        make = LossCurve if falls else LearningCurve
+        rises = "measure" not in item or MEASURES[read_measure(item["measure"], where)].rises
+        make = LearningCurve if rises else LossCurve
         parts["curve"] = _read_curve(item["curve"], where, make)
     return Goal(**parts)
+
+
+def _say_key(key: str, where: str, place: int) -> str:
+    return f'"{key}" of {where}'
 
 
 def _check_scale(game: Game) -> None:

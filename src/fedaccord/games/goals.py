@@ -71,8 +71,8 @@ class LossCurve:
     def __post_init__(self) -> None:
         for name in PARTS:
             value = as_plain(getattr(self, name))
-            rule = {"above": 0.0} if name in ("height", "pace") else {"least": 0.0}
-            value = check_real(f"the {name} of a loss curve", value, **rule)
+            above = 0.0 if name in ("height", "pace") else None
+            value = check_real(f"the {name} of a loss curve", value, above=above, least=0.0)
             object.__setattr__(self, name, value)
 
     @property
@@ -129,7 +129,7 @@ class Goal:
     curve: Curve | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
+        if not str(self.name).strip():
             raise InputError(f"a goal of {self.agent} has no name: give it one")
         for field in ("requirement", "at_least", "at_most"):
             if (value := getattr(self, field)) is not None:
@@ -147,7 +147,7 @@ class Goal:
     @property
     def title(self) -> str:
         """What the goal is called in messages."""
-        whom = f"agent {self.agent}" if is_whole(self.agent) else self.agent
+        whom = f"agent {self.agent}" if is_whole(self.agent) else str(self.agent)
         return f'the goal "{self.name}" of {whom}'
 
     def _check_wish(self) -> None:
@@ -242,7 +242,7 @@ class Goal:
         }
 
 
-def read_measure(measure: Any, title: str) -> str:
+def read_measure(measure: object, title: str) -> str:
     """Return a measure as MEASURES spells it; capitals do not count."""
     names = {name.casefold(): name for name in MEASURES}
     if not isinstance(measure, str) or measure.casefold() not in names:
@@ -273,7 +273,7 @@ class GoalsGame(RowGame):
         places = [self._place(goal) for goal in goals]
         self._check_each_has_one(places)
         order = np.argsort(places, kind="stable")
-        self.goals = tuple(goals[n] for n in order)
+        self.goals: tuple[Goal, ...] = tuple(goals[n] for n in order)
         self._check_names()
         rows = np.array([goal.benefits for goal in self.goals])
         needs = np.array([goal.need for goal in self.goals])

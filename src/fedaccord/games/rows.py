@@ -78,13 +78,23 @@ class RowGame(Game):
         return frozen(self.rows[np.arange(len(self.owners)), self.owners])
 
     @cached_property
+    def sizes(self) -> Matrix:
+        """The benefits without their signs."""
+        return self.rows if self.is_monotone else frozen(np.abs(self.rows))
+
+    @cached_property
     def starts(self) -> Indices:
         """The first row of each agent."""
         return frozen(np.searchsorted(self.owners, np.arange(self.size)))
 
     def slacks(self, contributions: Vector) -> Vector:
-        """Return what each goal has to spare, in samples of its agent; below zero what it lacks."""
-        return np.asarray((self.rows @ contributions - self.needs) / self.own_rows)
+        """Return what each goal has to spare, in samples of its agent; below zero what it lacks.
+
+        What may be the rounding of a sum is zero.
+        """
+        slack = self.rows @ contributions - self.needs
+        size = self.sizes @ contributions + self.needs
+        return np.asarray(np.where(np.abs(slack) <= ROUNDING * size, 0.0, slack) / self.own_rows)
 
     def binding_goals(self, contributions: Vector) -> Indices:
         """Return the goal of each agent that has least to spare: the one that asks most of it."""
@@ -118,7 +128,7 @@ class RowGame(Game):
         k products of any sign err by k units in the last place of the sum of their sizes.
         """
         span = self._span(agent)
-        size = np.abs(self.rows[span]) @ contributions + self.needs[span]
+        size = self.sizes[span] @ contributions + self.needs[span]
         error = EPSILON * (self.size + 4) * float((size / self.own_rows[span]).max())
         if abs(needed - round(needed)) > error + NEAR:
             return float(math.ceil(needed))
@@ -141,7 +151,7 @@ class RowGame(Game):
     def satisfied(self, contributions: Vector) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return for every agent whether it reaches all of its goals; exactly in integer games."""
         slack = self.rows @ contributions - self.needs
-        size = np.abs(self.rows) @ contributions + self.needs
+        size = self.sizes @ contributions + self.needs
         if not self.is_integer:
             return np.minimum.reduceat(slack + ROUNDING * size, self.starts) >= 0
         least = np.minimum.reduceat(slack, self.starts)

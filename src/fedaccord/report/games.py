@@ -19,6 +19,7 @@ from fedaccord.report.games_chances import (
     list_prospects,
     show_proposal,
 )
+from fedaccord.report.goals import show_goals
 from fedaccord.report.model import (
     FEW,
     Column,
@@ -76,6 +77,8 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
     for name, price in found.prices.items():
         if price is not None:
             yield describe_price(name.replace("_", " "), price)
+    if main in found.checks:
+        yield from show_goals(found.checks[main], found.staying if main == "stable" else None)
     if main in found.checks and (reasons := explain_agents(found.checks[main])):
         yield ""
         yield f"The {main} allocation, agent by agent:"
@@ -94,6 +97,7 @@ def show_check(found: Check) -> Iterator[str | Mark | Table]:
     if found.prospects is None:
         yield Mark(found.sentence(), TONES[found.stable])
         yield list_needs(found).table("terminal")
+        yield from show_goals(found)
     else:
         yield from show_proposal(found, found.prospects)
         yield ""

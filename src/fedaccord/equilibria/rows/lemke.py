@@ -18,6 +18,9 @@ from fedaccord._checks import Vector, exact_numbers
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.rows import RowGame
 
+# In doubles, needs are moved apart by this part of the largest.
+APART = 1e-9
+
 
 def find_by_lemke(game: RowGame, deadline: Deadline, *, exact: bool) -> Vector | None:
     """Return a stable plan of a game without regard to limits; None where the method finds none.
@@ -54,7 +57,9 @@ def _scale(game: RowGame, exact: bool) -> tuple[Any, Any]:
     if not exact:
         own = game.own_rows
         needs = (game.needs - game.rows @ game.minimums) / own
-        return game.rows / own[:, None], needs
+        # Ties may cycle in doubles: no two rows are to be reached at once.
+        apart = np.random.default_rng(0).random(len(needs)) * float(np.abs(needs).max())
+        return game.rows / own[:, None], needs + APART * apart
     low = exact_numbers(game.minimums)
     rows, right = [], []
     for agent, goals in enumerate(game.exact_rows):
@@ -82,12 +87,13 @@ def _leaving_row(table: Any, basis: list[int], entering: int, size: int, exact: 
     least = ratios.min()
     tied = able[ratios <= (least if exact else least + 1e-12)]
     artificial = table.shape[1] - 2
-    for row in tied.tolist():
+    rows: list[int] = tied.tolist()
+    for row in rows:
         if basis[row] == artificial:
             return row
-    if tied.size == 1 or not exact:
-        return int(tied[np.argmax(column[tied])])
-    return min(tied.tolist(), key=lambda r: list(table[r, size:-2] / table[r, entering]))
+    if not exact:
+        return max(rows, key=lambda r: float(column[r]))
+    return min(rows, key=lambda r: list(table[r, size:-2] / table[r, entering]))
 
 
 def _pivot(table: Any, basis: list[int], row: int, entering: int) -> int:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.confirm import NODES, SECONDS, is_refuted, program_of, report
-from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+from fedaccord.equilibria.dynamics import Ending, Order, best_response_dynamics
 from fedaccord.equilibria.programs import (
     Least,
     bound_by_prices,
@@ -50,7 +50,7 @@ def solve_rows(claim: Claim[RowGame], start: Vector | None = None) -> Solution:
     """
     game = claim.game
     unique = None
-    if claim.concept == "stable" and game.size <= EXACT_AGENTS:
+    if claim.concept == "stable" and (claim.costliest or game.size <= EXACT_AGENTS):
         unique = prove_unique(game)
     if claim.costliest and unique is None:
         _check_bounded(game)
@@ -181,21 +181,20 @@ def _stable(claim: Claim[RowGame], least: Least | None, start: Vector | None) ->
     method = "exact"
     for method, point in _candidates(claim, start, relaxed):
         point = point if game.is_integer else _polish(game, point)
-        if unique := _judge_unique(claim, method, point, bound):
+        unique = _judge_unique(claim, method, point, bound)
+        if unique is not None:
             return unique
         if _is_of_kind(claim, point):
             found.append(point)
             break
-    if game.size and len(game.owners) <= MILP_ROWS and not game.is_integer:
-        point = _solve_mixed(claim)
-        if point is not None and _is_of_kind(claim, point := _polish(game, point)):
-            method, found = "milp", [*found, point]
+    mixed = None if game.is_integer or len(game.owners) > MILP_ROWS else _solve_mixed(claim)
+    if mixed is not None and _is_of_kind(claim, mixed := _polish(game, mixed)):
+        method, found = "milp", [*found, mixed]
     if not found:
         note = "No method found a stable plan; that is no proof that there is none."
         return claim.failed(method, note, lower=0.0 if claim.costliest else bound)
     best = claim.better(found)
-    most = float(game.costs @ np.where(np.isfinite(game.most_at_rest), game.most_at_rest, np.inf))
-    return claim.among(method, best, bound, most)
+    return claim.among(method, best, bound, float(game.costs @ game.most_at_rest))
 
 
 def _candidates(
@@ -203,16 +202,15 @@ def _candidates(
 ) -> Iterator[tuple[str, Vector]]:
     """Yield allocations that may be stable, the likeliest first."""
     game = claim.game
-    if game.has_only_harm and relaxed is not None:
+    if game.has_only_harm and relaxed is not None and not game.is_integer:
         # The least point of all that reach the goals: it is optimal and stable.
         yield "highs", relaxed
     share = Deadline(claim.deadline.left / 3)
-    for order, damping in (("sequential", 1.0), ("simultaneous", 0.5)):
-        if game.is_integer and damping != 1:
-            continue
+    ways: tuple[tuple[Order, float], ...] = (("sequential", 1.0), ("simultaneous", 0.5))
+    for order, damping in ways[: 1 if game.is_integer else 2]:
         path = best_response_dynamics(
             game, start=start, order=order, damping=damping, max_rounds=2_000, deadline=share
-        )  # type: ignore[arg-type]
+        )
         if path.ending is Ending.CONVERGED:
             yield "best-response", np.array(path.last)
             break

@@ -58,7 +58,9 @@ def prove_unique(game: RowGame, near: Vector | None = None) -> Uniqueness | None
     """
     if game.is_integer:
         return None
-    return _prove_by_contraction(game, near) or _prove_by_definiteness(game, near) or _by_minors(game)
+    return (
+        _prove_by_contraction(game, near) or _prove_by_definiteness(game, near) or _by_minors(game)
+    )
 
 
 def _residual(game: RowGame, near: Vector) -> Vector:
@@ -86,8 +88,8 @@ def _prove_by_contraction(game: RowGame, near: Vector | None) -> Uniqueness | No
 def _prove_by_definiteness(game: RowGame, near: Vector | None) -> Uniqueness | None:
     """Prove it by |theta - theta*| <= (1 + |A|) |min(theta - low, A theta - m)| / least eigenvalue.
 
-    With r that residual, z = theta - low - r and w = A theta - m - r are complementary, as are those
-    of theta*, so (z - z*)'(w - w*) <= 0, and expanding it gives the bound.
+    With r that residual, z = theta - low - r and w = A theta - m - r are complementary, as are
+    those of theta*, so (z - z*)'(w - w*) <= 0, and expanding it gives the bound.
     """
     if game.has_several_goals or game.size > MOST_EIGENVALUES:
         return None
