@@ -66,7 +66,7 @@ def test_machines_get_goal_by_goal():
     goals = check(two_agents(), [10, 4]).to_dict()["goals"]
     assert [goal["reaches"] for goal in goals] == [12.0, 14.0, 6.5]
     assert [goal["spare"] for goal in goals] == [2.0, 0.0, 0.5]
-    assert [goal["binds"] for goal in goals] == [False, True, True]
+    assert [goal["binds"] for goal in goals] == [False, True, False]
 
 
 def test_one_goal_per_agent_is_a_linear_game_in_samples_of_its_own():

@@ -176,6 +176,17 @@ class Check(Displayed):
         return order[: int((more > 0).sum())]
 
     @property
+    def binding(self) -> frozenset[int]:
+        """The goals that bind: an agent with any less would miss them. None of other games."""
+        game = self.game
+        if not isinstance(game, GoalsGame):
+            return frozenset()
+        spare = game.slacks(self.contributions)[game.binding_goals(self.contributions)]
+        binds = spare < 1 if game.is_integer else spare <= self.tolerance * self.scale
+        binds &= (spare >= -self.tolerance * self.scale) & (self.contributions > game.minimums)
+        return frozenset(game.binding_goals(self.contributions)[binds].tolist())
+
+    @property
     def scale(self) -> float:
         """The largest contribution, which tolerances are relative to; largest need at zero."""
         return self.game.scale_of(self.contributions)
@@ -244,7 +255,6 @@ class Check(Displayed):
         harm = {} if game.is_monotone else {"better_alone": self.better_alone.tolist()}
         if not isinstance(game, GoalsGame):
             return harm
-        binding = set(game.binding_goals(self.contributions).tolist())
         reached, slacks = game.reached(self.contributions), game.slacks(self.contributions)
         goals = [
             {
@@ -253,7 +263,7 @@ class Check(Displayed):
                 "target": goal.target,
                 "reaches": float(reached[n]),
                 "spare": float(slacks[n]),
-                "binds": n in binding,
+                "binds": n in self.binding,
             }
             for n, goal in enumerate(game.goals)
         ]

@@ -119,8 +119,9 @@ def _name_goal(found: Check, agent: int, clause: str) -> str:
     game = found.game
     if not isinstance(game, GoalsGame) or len(game.goals_of(agent)) < 2:
         return ""
+    asks = found.needed[agent] > 0
     goal = int(game.binding_goals(found.contributions)[agent])
-    return clause.format(f'"{game.goals[goal].name}"') if game.needs[goal] > 0 else ""
+    return clause.format(f'"{game.goals[goal].name}"') if asks else ""
 
 
 def _teller(*values: float, tie: float) -> Callable[[float], str]:

@@ -26,7 +26,7 @@ MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "coverage": (("distributions",), ("copies",)),
     "pac": (("worlds",), ("classifier", "draws", "seed", "confidence")),
     "measured": (("benefits", "curves"), ("margins", "chances")),
-    "goals": (("agents",), ()),
+    "goals": (("goals",), ()),
     "signed": (("benefits",), ()),
 }
 # What agents want: in samples or shares, or, in a measured game, accuracies.
@@ -231,13 +231,16 @@ def _make_goals(data: Mapping[str, Any]) -> Game:
     """Make a game whose agents have several goals each."""
     from fedaccord.games.goals import GoalsGame
 
-    names = _read_list(data["agents"], "agents")
-    frame = _read_frame({**data, "requirements": [0] * len(names)}, "requirements")
-    del frame["requirements"]
     items = _read_list(data["goals"], "goals")
     if not items:
         raise InputError('"goals" is empty; give every agent a goal')
-    game = GoalsGame([_read_goal(item, place) for place, item in enumerate(items)], **frame)
+    goals = [_read_goal(item, place) for place, item in enumerate(items)]
+    size = len(goals[0].benefits)
+    if data.get("agents") is not None:
+        size = len(_read_list(data["agents"], "agents"))
+    frame = _read_frame({**data, "requirements": [0] * size}, "requirements")
+    del frame["requirements"]
+    game = GoalsGame(goals, **frame)
     _check_scale(game)
     return game
 

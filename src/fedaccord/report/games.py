@@ -12,6 +12,7 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
+from fedaccord.games.goals import GoalsGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.report.games_chances import (
     describe_chances,
@@ -174,7 +175,7 @@ def _frame(game: Game) -> Iterator[Column]:
         yield _numbers("goal", game.goals, "page")
         if game.margins.any():
             yield _numbers("target", np.round(game.goals + game.margins, 3), "page")
-    else:
+    elif not isinstance(game, GoalsGame):
         yield _numbers("requirement", game.requirements, "page")
     if np.isfinite(game.limits).any():
         yield _numbers("limit", game.limits, "page")

@@ -26,7 +26,6 @@ from fedaccord.wording import format_amount, join_with_and
 # The most agents that a sentence names, and that a page has a column for.
 NAMES = 3
 COLUMNS = 12
-BINDS = "binds"
 
 
 def list_goals(found: Check) -> Records | None:
@@ -36,12 +35,11 @@ def list_goals(found: Check) -> Records | None:
         return None
     reached, slacks = game.reached(found.contributions), game.slacks(found.contributions)
     slacks = np.where(np.abs(slacks) <= found.tolerance * found.scale, 0.0, slacks)
-    binding = set(game.binding_goals(found.contributions).tolist())
 
     def state(goal: int) -> Mark | str:
         if slacks[goal] < 0:
             return Mark("missed", "bad")
-        return BINDS if goal in binding and game.needs[goal] > 0 else ""
+        return "binds" if goal in found.binding else ""
 
     return Records(
         "What each goal wants and reaches",
@@ -104,7 +102,7 @@ def show_goals(found: Check, staying: Staying | None = None) -> Iterator[str | M
     if goals is not None:
         yield goals.table("terminal")
     if said := _join(describe_harm(found), describe_staying(found.game, staying)):
-        yield Mark(said, "unsure")
+        yield Mark(said, "plain")
 
 
 def _join(*sentences: str) -> str:
@@ -121,7 +119,7 @@ def make_goals_section(found: Check | None, staying: Staying | None = None) -> S
         return None
     goals = list_goals(found)
     said = _join(describe_harm(found), describe_staying(found.game, staying))
-    parts: list[Part] = [Mark(said, "unsure")] if said else []
+    parts: list[Part] = [Mark(said, "plain")] if said else []
     if goals is not None:
         parts.append(
             "Effective samples add up what everybody's samples are worth to a goal. The goal that "
