@@ -57,9 +57,12 @@ def test_a_lighter_burden_is_not_envied_where_the_swap_would_harm():
 
 
 def test_groups_are_refused_where_agents_harm_each_other():
-    # Each is stable at (20, 20), and both could give 10 if the other did.
+    # Neither can give less than 5 alone, and together they can give nothing.
+    game = SignedGame([[1, -1], [-1, 1]], [0, 0])
+    assert check(game, [5, 5]).stable is Answer.TRUE
+    assert check(game, [0, 0]).stable is Answer.TRUE
     with pytest.raises(InputError, match="a group can give less together"):
-        find_blocking_groups(SignedGame(DUEL, [10, 10]), [20, 20])
+        find_blocking_groups(game, [5, 5])
 
 
 def test_whole_responses_are_exact_where_large_numbers_cancel():

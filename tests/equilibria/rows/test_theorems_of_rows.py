@@ -73,6 +73,21 @@ def test_one_goal_per_agent_keeps_the_numbers_of_the_linear_game(solve):
                 assert found.total == pytest.approx(expected.total, abs=1e-6)
 
 
+@pytest.mark.parametrize("harm", [False, True])
+def test_where_own_samples_are_worth_most_a_stable_plan_is_envy_free(harm):
+    seen = 0
+    for seed in range(300):
+        game = draw_goals_game(np.random.default_rng(seed), harm=harm)
+        others = np.arange(game.size) != game.owners[:, None]
+        if (np.where(others, game.rows, -np.inf).max(axis=1) >= game.own_rows).any():
+            continue
+        oracle = RowOracle.of(game)
+        for plan in list_stable(game):
+            seen += 1
+            assert not oracle.list_envy(plan)
+    assert seen > 100
+
+
 # One stable plan.
 
 

@@ -243,7 +243,7 @@ def _judge_unique(
 
 
 def _polish(game: RowGame, point: Vector) -> Vector:
-    """Solve the tight goals of those who give more than they must, if that is nearer to rest."""
+    """Solve the tight goals of agents above their minimums, if that is nearer to rest."""
     scale = game.scale_of(point)
     inside = np.flatnonzero(point - game.minimums > 1e-7 * scale)
     tight = game.binding_goals(point)[inside]
