@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.confirm import NODES, SECONDS, is_refuted, program_of, report
-from fedaccord.equilibria.dynamics import Ending, Order, best_response_dynamics
 from fedaccord.equilibria.programs import (
     Least,
     bound_by_prices,
@@ -41,6 +40,10 @@ EXACT_AGENTS = 12
 LEMKE_EXACT = 24
 LEMKE_ROWS = 600
 MILP_ROWS = 300
+# Best responses: how many rounds, what counts as settled, and what as without end.
+ROUNDS = 2_000
+SETTLED = 1e-13
+BEYOND = 1e9
 
 
 def solve_rows(claim: Claim[RowGame], start: Vector | None = None) -> Solution:
@@ -206,19 +209,48 @@ def _candidates(
         # The least point of all that reach the goals: it is optimal and stable.
         yield "highs", relaxed
     share = Deadline(claim.deadline.left / 3)
-    ways: tuple[tuple[Order, float], ...] = (("sequential", 1.0), ("simultaneous", 0.5))
-    for order, damping in ways[: 1 if game.is_integer else 2]:
-        path = best_response_dynamics(
-            game, start=start, order=order, damping=damping, max_rounds=2_000, deadline=share
-        )
-        if path.ending is Ending.CONVERGED:
-            yield "best-response", np.array(path.last)
+    begin = game.minimums if start is None else np.clip(start, game.minimums, game.limits)
+    for move in (_move_in_turn, _move_half_way)[: 1 if game.is_integer else 2]:
+        point = _respond(game, begin, move, share)
+        if point is not None:
+            yield "best-response", point
             break
     if not game.is_integer and len(game.owners) <= LEMKE_ROWS:
         exact = len(game.owners) <= LEMKE_EXACT
         point = find_by_lemke(game, Deadline(claim.deadline.left / 2), exact=exact)
         if point is not None:
             yield "lemke", point
+
+
+def _move_in_turn(game: RowGame, theta: Vector) -> Vector:
+    """Return where agents get that move to their best responses one after the other."""
+    moved = np.array(theta)
+    for agent in range(game.size):
+        wanted = game.best_response(agent, moved)
+        moved[agent] = min(max(wanted, game.minimums[agent]), game.limits[agent])
+    return moved
+
+
+def _move_half_way(game: RowGame, theta: Vector) -> Vector:
+    """Return where agents get that all move half way to their best responses."""
+    return np.asarray((theta + game.responses_within(theta)) / 2)
+
+
+def _respond(
+    game: RowGame, begin: Vector, move: Callable[[RowGame, Vector], Vector], deadline: Deadline
+) -> Vector | None:
+    """Return where best responses settle; None where they cycle, or rise without end by harm."""
+    theta, most = np.array(begin), BEYOND * game.scale_of(begin)
+    seen: set[bytes] = set()
+    for _ in range(ROUNDS):
+        after = move(game, theta)
+        if np.abs(after - theta).max() <= SETTLED * after.max():
+            return after
+        if deadline.passed or after.max() > most or after.tobytes() in seen:
+            return None
+        seen.add(after.tobytes())
+        theta = after
+    return None
 
 
 def _judge_unique(
@@ -312,30 +344,34 @@ def _envy_free(claim: Claim[RowGame], least: Least | None) -> Solution:
     as_optimal = dataclasses.replace(claim, concept="optimal")
     relaxed, bound, _ = _solve_relaxed(as_optimal)
     bound = max(bound, 0.0 if least is None else float(least.bound))
-    found = [] if least is None or least.point is None else [to_floats(least.point)]
-    found += [] if relaxed is None or game.is_integer else [_lift(game, relaxed)]
-    if game.is_monotone and (equal := equal_allocation(game)) is not None:
-        found.append(equal)
-    if not game.is_monotone:
-        found += _equal_with_harm(game)
     stable = _stable(dataclasses.replace(claim, concept="stable"), None, None)
-    found += [] if stable.contributions is None else [np.array(stable.contributions)]
-    found = [
-        one for one in found if _is_of_kind(claim, one) and has_no_envy(game, one, claim.tolerance)
-    ]
+    trials = {
+        "exact": None if least is None or least.point is None else to_floats(least.point),
+        "optimal": None if relaxed is None or game.is_integer else _lift(game, relaxed),
+        "stable": None if stable.contributions is None else np.array(stable.contributions),
+        "equal": equal_allocation(game) if game.is_monotone else _equal_with_harm(game),
+    }
+    found = {
+        method: point
+        for method, point in trials.items()
+        if point is not None
+        and _is_of_kind(claim, point)
+        and has_no_envy(game, point, claim.tolerance)
+    }
     if not found:
         return claim.failed("equal", "No envy-free plan was found.", lower=bound)
-    return claim.bounded("equal", bound, claim.better(found))
+    method = min(found, key=lambda name: game.total(found[name]))
+    return claim.bounded(method, bound, found[method])
 
 
-def _equal_with_harm(game: RowGame) -> list[Vector]:
+def _equal_with_harm(game: RowGame) -> Vector | None:
     """Return equal contributions that reach all goals, if the sums of the rows allow it."""
     sums = game.rows.sum(axis=1)
     wanting = game.needs > 0
     if (sums[wanting] <= 0).any() or (sums < 0).any():
-        return []
+        return None
     level = float((game.needs[wanting] / sums[wanting]).max(initial=0.0))
     level = max(level, float(game.minimums.max()))
     level = math.ceil(level - 1e-12) if game.is_integer else level
     equal = np.full(game.size, float(level))
-    return [equal] if (equal <= game.limits).all() else []
+    return equal if (equal <= game.limits).all() else None
