@@ -68,7 +68,12 @@ from .measurement.fit import fit_curves as fit_curves
 from .measurement.histograms import Histograms as Histograms
 from .measurement.kept import WorthOfKept as WorthOfKept
 from .measurement.kept import worth_of_kept as worth_of_kept
+from .measurement.measures import GoalsMeasurement as GoalsMeasurement
+from .measurement.measures import Harm as Harm
+from .measurement.measures import find_harm as find_harm
+from .measurement.measures import fit_goals as fit_goals
 from .measurement.pilots import PilotTable as PilotTable
+from .planning.goals import plan_goals as plan_goals
 from .planning.kept import KeptPlan as KeptPlan
 from .planning.kept import plan_for_kept_data as plan_for_kept_data
 from .planning.plan import make_plan as make_plan

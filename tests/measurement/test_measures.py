@@ -32,8 +32,9 @@ def measured_lines(seed=0):
         for pilot, row in enumerate(values):
             for agent, value in enumerate(row):
                 goal = GOALS[name][agent]
-                yield [pilot, NAMES[agent], float(given[pilot, agent]), name, round(float(value), 4),
-                       "" if goal is None else goal, 3000]  # fmt: skip
+                amount, reached = float(given[pilot, agent]), round(float(value), 4)
+                goal = "" if goal is None else goal
+                yield [pilot, NAMES[agent], amount, name, reached, goal, 3000]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ a floor stays one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,15 +19,17 @@ from scipy.special import ndtr, stdtr
 
 from fedaccord._checks import Matrix, Vector, as_numbers, check_real
 from fedaccord._io.table import Rows, read_rows
-from fedaccord.errors import InputError
+from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, read_measure
 from fedaccord.games.measured import LearningCurve, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.wording import format_probability
 
 # The largest value of a measure that falls is this part of its unit.
 FILLED = 0.9
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -94,32 +96,48 @@ class GoalsMeasurement:
     @cached_property
     def game(self) -> GoalsGame:
         """The game as fitted; an UnreachableError where a goal cannot be met."""
-        table = next(iter(self.measurements.values())).table
-        goals = [
-            self._make_goal(name, agent)
+        return self.make_game(np.zeros(len(self._wants)))
+
+    @cached_property
+    def _wants(self) -> list[tuple[str, int]]:
+        """The measure and the agent of each goal, in the order of the game."""
+        found = [
+            (agent, name)
             for name, measured in self.measurements.items()
             for agent in np.flatnonzero(~np.isnan(measured.goals)).tolist()
         ]
+        return [(name, agent) for agent, name in sorted(found, key=lambda pair: pair[0])]
+
+    def make_game(self, margins: Vector) -> GoalsGame:
+        """Return the game with targets above the goals.
+
+        margins: of each goal, in shares of the measure's unit.
+        """
+        table = next(iter(self.measurements.values())).table
+        pairs = zip(self._wants, margins.tolist(), strict=True)
         return GoalsGame(
-            goals,
+            [self._make_goal(name, agent, margin) for (name, agent), margin in pairs],
             agents=table.agents,
             limits=table.limits,
             minimums=table.minimums,
             costs=table.costs,
         )
 
-    def _make_goal(self, name: str, agent: int) -> Goal:
+    def _make_goal(self, name: str, agent: int, margin: float) -> Goal:
         measured, unit = self.measurements[name], self.units[name]
         kind = _kind_of(name)
         floor, height, head, pace = measured.curves[agent].tolist()
         row = self._worths(measured)[agent]
-        goal = float(measured.goals[agent])
+        target = float(measured.goals[agent]) + margin
         who = measured.agents[agent]
+        if 1 - target <= floor:
+            raise UnreachableError(f'no amount of data reaches the target of "{name}" of {who}')
         if MEASURES[kind].rises:
             curve = LearningCurve(floor, height, head, pace)
-            return Goal(who, name, row, measure=kind, at_least=goal, curve=curve)
+            return Goal(who, name, row, measure=kind, at_least=target, curve=curve)
         loss = LossCurve(unit * floor, unit * height, head, pace)
-        return Goal(who, name, row, measure=kind, at_most=unit * (1 - goal), curve=loss)
+        at_most = float(f"{unit * (1 - target):.12g}")
+        return Goal(who, name, row, measure=kind, at_most=at_most, curve=loss)
 
     def _worths(self, measured: Measurement) -> Matrix:
         """Return W as fitted, with negative worths where harm is certain enough."""
@@ -131,6 +149,17 @@ class GoalsMeasurement:
                     worths[pair] = harm.worth
         return worths
 
+    def _predict(self, contributions: ArrayLike) -> Iterator[tuple[Vector, Vector, float, float]]:
+        """Yield what resamples expect of each goal, their scatter, the goal and the finishing."""
+        given = as_numbers(contributions, "contributions")
+        for name, agent in self._wants:
+            measured = self.measurements[name]
+            drawn = measured.resamples
+            samples = np.asarray(drawn.benefits[:, agent]) @ given
+            reached = predict_accuracies(drawn.curves[:, agent], samples)
+            goal = float(measured.goals[agent])
+            yield reached, drawn.training[:, agent], goal, measured.table.finishing
+
     def chances(self, contributions: ArrayLike) -> Vector:
         """Return the probability that one run reaches each goal of the game, in its order.
 
@@ -139,17 +168,36 @@ class GoalsMeasurement:
 
         contributions: who gives how much.
         """
-        given = as_numbers(contributions, "contributions")
-        chances = []
-        for goal in self.game.goals:
-            measured = self.measurements[goal.name]
-            agent = measured.agents.index(str(goal.agent))
-            drawn = measured.resamples
-            samples = np.asarray(drawn.benefits[:, agent]) @ given
-            reached = predict_accuracies(drawn.curves[:, agent], samples)
-            over = (reached - measured.goals[agent]) / np.maximum(drawn.training[:, agent], 1e-12)
-            chances.append(float(ndtr(over).mean()) * measured.table.finishing)
-        return np.array(chances)
+        return np.array(
+            [
+                float(ndtr((reached - goal) / np.maximum(training, TINY)).mean()) * finishing
+                for reached, training, goal, finishing in self._predict(contributions)
+            ]
+        )
+
+    def spreads(self, contributions: ArrayLike) -> Vector:
+        """Return the standard deviation of one run round what the fit expects, goal by goal.
+
+        In shares of the measure's unit.
+
+        contributions: who gives how much.
+        """
+        return np.array(
+            [
+                float(np.sqrt(np.var(reached) + np.mean(training**2)))
+                for reached, training, _, _ in self._predict(contributions)
+            ]
+        )
+
+    def describe(self, contributions: ArrayLike) -> str:
+        """Return how likely one run reaches all goals, and which goal is the least likely."""
+        chances = self.chances(contributions)
+        worst = int(np.argmin(chances))
+        least, goal = self.chance_of_all(contributions), self.game.goals[worst]
+        return (
+            f"One run reaches all goals with probability {least:.2f} at least. Least likely: "
+            f'{goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
+        )
 
     def chance_of_all(self, contributions: ArrayLike) -> float:
         """Return a lower bound on the probability that one run reaches all goals.

@@ -93,8 +93,9 @@ def _add_uniqueness(solution: Solution, unique: Uniqueness | None) -> Solution:
 
 
 def _solve_relaxed(claim: Claim[RowGame]) -> tuple[Vector | None, float, bool]:
-    """Return the cheapest real point that reaches all goals, a proved lower bound of all totals,
-    and whether HiGHS says that there is no such point.
+    """Return the cheapest real point that reaches all goals, and a lower bound of all totals.
+
+    And whether HiGHS says that there is no such point; the bound is proved, and that is not.
     """
     game = claim.game
     own = game.own_rows[:, None]
