@@ -1,7 +1,10 @@
 """Pilots with several measures: needs and plans near the truth, harm found, and bad tables."""
 
+import json
+
 import numpy as np
 import pytest
+from commands import TWO_HOSPITALS, run
 from known_hospitals import BENEFITS, CURVES, NAMES, designed, noise_at, pilots
 
 from fedaccord._io.table import write_table
@@ -160,3 +163,21 @@ def test_a_table_without_measures_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="has no column 'measure'"):
         fit_goals(tmp_path / "m.csv")
+
+
+def test_the_command_solves_a_table_of_measures(table):
+    done = run("solve", table, "--concept", "stable", "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["chances"]["goals"]) == 5
+    assert found["chances"]["all_at_least"] < min(found["chances"]["goals"])
+    refused = run("plan", table)
+    assert refused.code == 2
+    assert "takes it" in refused.stderr
+
+
+def test_the_command_refuses_a_probability_without_measures(tmp_path):
+    (tmp_path / "game.json").write_text(json.dumps(TWO_HOSPITALS))
+    done = run("solve", tmp_path / "game.json", "--probability", "0.9")
+    assert done.code == 2
+    assert "--probability is for pilots with several measures" in done.stderr
