@@ -19,7 +19,7 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
-from fedaccord.cli.options import AsJson, ReportFile, add_wording
+from fedaccord.cli.options import AsJson, GameFile, ReportFile, add_wording
 from fedaccord.errors import InputError
 from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -41,13 +41,7 @@ CONCEPTS = ("optimal", "stable", "envy-free")
 @add_wording
 def solve(
     wording: Wording,
-    game_file: Annotated[
-        str,
-        typer.Argument(
-            metavar="GAME.json|MEASURES.csv",
-            help="The game file, or a table of pilots with several measures.",
-        ),
-    ],
+    game_file: GameFile,
     concept: Annotated[
         list[str] | None,
         typer.Option(
