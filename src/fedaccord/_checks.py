@@ -235,12 +235,17 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def check_finite(array: Vector, what: str, name_of: Callable[[int], str]) -> None:
-    """Refuse NaN, infinities, negatives and scales that double precision cannot square."""
+def check_finite(
+    array: Vector, what: str, name_of: Callable[[int], str], otherwise: str = ""
+) -> None:
+    """Refuse NaN, infinities, negatives and scales that double precision cannot square.
+
+    otherwise: what else to do about a negative number.
+    """
     for bad, why, remedy in (
         (np.isnan(array), "not a number", "fill in the missing value"),
         (np.isinf(array), "infinite", "give a finite number"),
-        (array < 0, "negative", "give a number that is zero or more"),
+        (array < 0, "negative", f"give a number that is zero or more{otherwise}"),
         (np.abs(array) > LARGEST, "too large", f"rescale the units to stay below {LARGEST:g}"),
         (
             (array > 0) & (array < SMALLEST),

@@ -172,6 +172,11 @@ def _search(found: Check, size: int) -> Iterator[BlockingGroup]:
             "the utilities of this game are estimates, and groups need exact ones: leave out "
             '"draws" to make the game exact'
         )
+    if not game.is_monotone:
+        raise InputError(
+            "agents of this game harm each other, and then a group can give less together although "
+            "none of its members can alone: groups are searched only where nobody harms anybody"
+        )
     # An agent that is short has nothing to spare, and stays short in any group.
     could = np.flatnonzero(found.spare > found.tolerance * found.scale)
     level: list[Members] = [(agent,) for agent in could.tolist()]

@@ -80,6 +80,12 @@ class Rows:
             return PROPOSAL
         return HISTOGRAMS if "agent" in found and "accuracy" not in found else None
 
+    @property
+    def has_measures(self) -> bool:
+        """Whether the columns are those of pilots with several measures."""
+        heads = {simplify(head) for head in self.cells[0]} if self.cells else set()
+        return {"pilot", "measure", "value"} <= heads
+
     def without_title(self) -> Rows:
         """Return the rows from the headings on, where lines of one cell stand above them."""
         for place, row in enumerate(self.cells[:MOST_ABOVE]):
@@ -144,6 +150,11 @@ class Rows:
                 f"{found.use.format(path=self.path)}"
             )
         strangers = [h for h, column in zip(heads, columns, strict=True) if column is None]
+        if kind is PILOTS and self.has_measures and "accuracy" not in columns:
+            raise InputError(
+                f"{self.path} has pilots of several measures, and pilots of an accuracy are needed "
+                f"here: 'fedaccord solve {self.path}' takes it"
+            )
         missing = [name for name in kind.needed if name not in columns]
         for name in missing:
             near = find_closest(name, strangers)

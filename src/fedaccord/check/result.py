@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
+from fedaccord.games.goals import GoalsGame
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Estimate, Prospects
@@ -168,6 +169,24 @@ class Check(Displayed):
         return bool((self.saved >= -self.tolerance * self.scale).all())
 
     @property
+    def better_alone(self) -> Indices:
+        """The agents that give more than they would need alone, the most first."""
+        more = np.where(self.saved < -self.tolerance * self.scale, -self.saved, 0.0)
+        order = np.argsort(-more, kind="stable")
+        return order[: int((more > 0).sum())]
+
+    @property
+    def binding(self) -> frozenset[int]:
+        """The goals that bind: an agent with any less would miss them. None of other games."""
+        game = self.game
+        if not isinstance(game, GoalsGame):
+            return frozenset()
+        spare = game.slacks(self.contributions)[game.binding_goals(self.contributions)]
+        binds = spare < 1 if game.is_integer else spare <= self.tolerance * self.scale
+        binds &= (spare >= -self.tolerance * self.scale) & (self.contributions > game.minimums)
+        return frozenset(game.binding_goals(self.contributions)[binds].tolist())
+
+    @property
     def scale(self) -> float:
         """The largest contribution, which tolerances are relative to; largest need at zero."""
         return self.game.scale_of(self.contributions)
@@ -226,8 +245,29 @@ class Check(Displayed):
             "alone": _finite(self.alone),
             "rational": self.rational,
             "tolerance": self.tolerance,
+            **self._list_goals(),
             **({} if self.prospects is None else self._list_chances(self.prospects)),
         }
+
+    def _list_goals(self) -> dict[str, Any]:
+        """Return what a game of several goals, or of harm, has beyond others."""
+        game = self.game
+        harm = {} if game.is_monotone else {"better_alone": self.better_alone.tolist()}
+        if not isinstance(game, GoalsGame):
+            return harm
+        reached, slacks = game.reached(self.contributions), game.slacks(self.contributions)
+        goals = [
+            {
+                "agent": int(game.owners[n]),
+                "name": goal.name,
+                "target": goal.target,
+                "reaches": float(reached[n]),
+                "spare": float(slacks[n]),
+                "binds": n in self.binding,
+            }
+            for n, goal in enumerate(game.goals)
+        ]
+        return {**harm, "goals": goals}
 
     def _list_chances(self, prospects: Prospects) -> dict[str, Any]:
         plan = None

@@ -12,6 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check.result import Answer, Check
+from fedaccord.games.goals import GoalsGame
 from fedaccord.wording import (
     count_whole,
     format_amount_with_digits,
@@ -40,7 +41,8 @@ def describe_check(found: Check) -> str:
         amount = format_amount_with_digits(found.short[agent])
         return (
             f"Not feasible: {found.game.name(agent)} is short by {amount} "
-            f"sample{'s' * (amount != '1')}{_others(found, found.short, 'is short', 'are short')}."
+            f"sample{'s' * (amount != '1')}{_name_goal(found, agent, ' of its goal {}')}"
+            f"{_others(found, found.short, 'is short', 'are short')}."
         )
     if found.stable is Answer.FALSE:
         agent = int(np.argmax(found.spare))
@@ -99,12 +101,27 @@ def _explain_need(found: Check, agent: int) -> str:
     elif given == 0:
         said.append("The others already supply all it needs" if alone > 0 else "It needs nothing")
     else:
-        said.append(f"The others supply {_part(given, alone, allowed)} of what it needs")
+        if given > alone + allowed:
+            said.append("The others' samples harm it")
+        else:
+            said.append(f"The others supply {_part(given, alone, allowed)} of what it needs")
         less = f"With {tell(least - 1.0)}" if given >= 10 else "With any less"
         said.append(f"{less} it would fall short")
+    if binding := _name_goal(found, agent, "Its goal {} asks most of it"):
+        said.append(binding)
     if envied := [j for i, j in found.envy if i == agent]:
         said.append(f"It envies {found.game.name(envied[0])}, which gives less")
     return ". ".join(said)
+
+
+def _name_goal(found: Check, agent: int, clause: str) -> str:
+    """Return a clause with the goal that asks most of an agent; nothing where it has one goal."""
+    game = found.game
+    if not isinstance(game, GoalsGame) or len(game.goals_of(agent)) < 2:
+        return ""
+    asks = found.needed[agent] > 0
+    goal = int(game.binding_goals(found.contributions)[agent])
+    return clause.format(f'"{game.goals[goal].name}"') if asks else ""
 
 
 def _teller(*values: float, tie: float) -> Callable[[float], str]:

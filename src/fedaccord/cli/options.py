@@ -34,7 +34,13 @@ CACHE = "fedaccord.cache"
 
 # Input.
 
-GameFile = Annotated[str, typer.Argument(metavar="GAME.json", help="The game file.")]
+GameFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="GAME.json|MEASURES.csv",
+        help="The game file, or a table of pilots with several measures.",
+    ),
+]
 ConfigFile = Annotated[
     str | None,
     typer.Argument(

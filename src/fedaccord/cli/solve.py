@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution, SolvedGame
     from fedaccord.games.base import Game
     from fedaccord.games.kept import KeptData
+    from fedaccord.measurement.measures import GoalsMeasurement
     from fedaccord.report.model import Page, Table
 
 
@@ -57,6 +58,14 @@ def solve(
             help="Save the stable plan (or the only plan) as a table for 'check'.",
         ),
     ] = None,
+    probability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Of pilots with several measures: raise goals by safety margins until one run "
+            "reaches all of them with this probability.",
+        ),
+    ] = None,
     kept_worth: KeptWorths = None,
     holdings: Holdings = None,
     report: ReportFile = None,
@@ -69,13 +78,12 @@ def solve(
     """
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.solve import solve_all
-    from fedaccord.games.files import read_game
 
     concepts = _read_concepts(concept)
     check_time_limit(time_limit)
     _check_files(save, concepts, game_file, report)
     with progress(f"reading {game_file}"):
-        game = read_game(game_file)
+        game, measured = _read_game(game_file, probability, time_limit)
     files = describe_files(report, {"Game file": game_file})
     kept = None
     if kept_worth or holdings:
@@ -83,7 +91,7 @@ def solve(
         files += describe_option(game, kept)
     stage = partial(_show_stage, time_limit)
     found = solve_all(game, concepts=concepts, time_limit=time_limit, stage=stage)
-    shown = _Shown(found) if kept is None else _KeptShown(found, kept, time_limit)
+    shown = _Shown(found, measured) if kept is None else _KeptShown(found, kept, time_limit)
     main = found.solutions[found.main_concept]
     missing = save is not None and main.contributions is None
     if save is not None and not missing:
@@ -101,6 +109,30 @@ def solve(
     if missing:
         complain(f"no {main.concept} plan exists or was found, so nothing was saved to {save}")
     return code
+
+
+def _read_game(
+    path: str, probability: float | None, time_limit: float
+) -> tuple[Game, GoalsMeasurement | None]:
+    """Read a game, or fit one to pilots with several measures, with safety margins."""
+    from fedaccord.games.files import read_game
+
+    if path.lower().endswith((".csv", ".xlsx")):
+        from fedaccord._io.table import read_rows
+        from fedaccord.measurement.measures import fit_goals
+
+        rows = read_rows(path)
+        if rows.has_measures:
+            measured = fit_goals(rows)
+            if probability is None:
+                return measured.game, measured
+            from fedaccord.planning.goals import plan_goals
+
+            plan = plan_goals(measured, probability=probability, time_limit=time_limit)
+            return plan.game, measured
+    if probability is not None:
+        raise InputError("--probability is for pilots with several measures; leave it out")
+    return read_game(path), None
 
 
 def _keep_data(
@@ -128,25 +160,40 @@ class _Shown:
     """What is shown of the plans of a game.
 
     found: the plans.
+    measured: the fit of the game to pilots with several measures, if it is one.
     """
 
-    def __init__(self, found: SolvedGame) -> None:
+    def __init__(self, found: SolvedGame, measured: GoalsMeasurement | None = None) -> None:
         self.found = found
+        self.measured = measured
 
     def make_record(self) -> dict[str, Any]:
-        return self.found.to_dict()
+        given = self.found.solutions[self.found.main_concept].contributions
+        if self.measured is None or given is None:
+            return self.found.to_dict()
+        chances = {
+            "goals": self.measured.chances(given).tolist(),
+            "all_at_least": self.measured.chance_of_all(given),
+        }
+        return {**self.found.to_dict(), "chances": chances}
 
     def make_parts(self) -> Iterator[str | Mark | Table]:
         from fedaccord.report.games import show_solutions
 
         yield from show_solutions(self.found)
+        given = self.found.solutions[self.found.main_concept].contributions
+        if self.measured is not None and given is not None:
+            yield ""
+            yield self.measured.describe(given)
 
     def make_page(self, files: list[tuple[str, str]]) -> Page:
         from fedaccord.report.games_page import solve_page
 
         found = self.found
         results = found.solutions, found.checks, found.prices
-        return solve_page(found.game, *results, command=command_line(), files=files)
+        return solve_page(
+            found.game, *results, staying=found.staying, command=command_line(), files=files
+        )
 
 
 class _KeptShown(_Shown):

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -48,6 +49,10 @@ from fedaccord.equilibria.result import (
 )
 from fedaccord.games.base import ROUNDING
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import ExactRow, RowGame
+
+# A goal: whole benefits, and what they must add up to.
+WholeRow: TypeAlias = tuple[list[int], Fraction]
 
 # Up to this many agents every claim is confirmed; up to the second number, those of mixed-integer
 # programs.
@@ -113,7 +118,7 @@ def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
         return None
     program = program_of(game, claim.concept, claim.select)
     least = least_total(program, Deadline(min(SECONDS, claim.deadline.left)), nodes=NODES)
-    return _report(claim, least) if least.complete else None
+    return report(claim, least) if least.complete else None
 
 
 def is_refuted(solution: Solution, tolerance: float) -> bool:
@@ -176,7 +181,7 @@ def _compare(
     exists, value = not math.isinf(least.value), float(least.value)
     if solution.contributions is None or is_refuted(solution, min(claim.tolerance, 1e-6)):
         agrees = solution.status is Status.NONE_EXISTS and not exists
-        return solution if agrees else _report(claim, least)
+        return solution if agrees else report(claim, least)
     low, high = solution.bounds.lower, solution.bounds.upper
     holds = _holds(solution.bounds, value)
     wrong = {
@@ -187,7 +192,7 @@ def _compare(
         or (not holds if exists else _is_wrong(claim, solution, value)),
     }[solution.status]
     if wrong and replace:
-        return _report(claim, least)
+        return report(claim, least)
     status = Status.LIMIT if wrong else solution.status
     if exists and not holds:
         low, high = min(low, value), max(high, value)
@@ -214,7 +219,7 @@ def _is_wrong(claim: Claim[LinearGame], solution: Solution, value: float) -> boo
     return bool(beyond < -allowed and not rounded)
 
 
-def _report(claim: Claim[LinearGame], least: Least) -> Solution:
+def report(claim: Claim[Any], least: Least) -> Solution:
     """Claim what a complete search found."""
     if math.isinf(least.value):
         return claim.none_exists("exact", "No choice of who gives leaves everybody at rest.")
@@ -302,6 +307,12 @@ class _Writer:
     def __init__(self, amount: Fraction, whole: bool) -> None:
         self.amount, self.whole = amount, whole
 
+    def in_whole_numbers(self, benefits: Sequence[Fraction], need: Fraction) -> WholeRow:
+        """Return a goal with whole benefits; over the reals with a whole need too."""
+        own = 1 if self.whole else (need / self.amount).denominator
+        scale = math.lcm(*(w.denominator for w in benefits), own)
+        return [int(w * scale) for w in benefits], need * scale
+
     def row(
         self, weights: Iterable[tuple[int, Fraction | int]], least: Fraction | int, *,
         strict: bool = False,
@@ -325,17 +336,18 @@ class _Writer:
         )  # fmt: skip
 
 
-def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") -> Program:
+def program_of(
+    game: LinearGame | RowGame, concept: Concept, select: Select = "cheapest"
+) -> Program:
     """Write down what the allocations of a concept must obey."""
-    k, benefits = game.size, game.exact_benefits
+    k, goals = game.size, _list_goals(game)
     low, costs = exact_numbers(game.minimums), exact_numbers(game.costs)
     high = [simplest_fraction(n) if np.isfinite(n) else None for n in game.limits.tolist()]
-    needs = list(game.exact_requirements)
     if not game.is_integer:
-        needs = [_reach(row, need, high) for row, need in zip(benefits, needs, strict=True)]
-    if concept == "stable":
+        goals = [[(row, _reach(row, need, high)) for row, need in own] for own in goals]
+    if concept == "stable" and game.is_monotone:
         # Nobody gives more than alone, as the others' samples only help.
-        alone = [need / benefits[i][i] for i, need in enumerate(needs)]
+        alone = [max(need / row[i] for row, need in own) for i, own in enumerate(goals)]
         if game.is_integer:
             alone = [Fraction(math.ceil(a)) for a in alone]
         most = [max(a, least) for a, least in zip(alone, low, strict=True)]
@@ -343,25 +355,20 @@ def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") 
     start = low if select == "cheapest" else [h or Fraction(0) for h in high]
     amount = Fraction(1, math.lcm(*(t.denominator for t in start)))
     unit = Fraction(1, math.lcm(*(c.denominator for c in costs)))
-    # In whole numbers once, as each of these goes into many rows.
-    scales = [
-        math.lcm(*(w.denominator for w in row), 1 if game.is_integer else (n / amount).denominator)
-        for row, n in zip(benefits, needs, strict=True)
-    ]
-    whole = [[int(w * s) for w in row] for s, row in zip(scales, benefits, strict=True)]
-    needs = [need * s for s, need in zip(scales, needs, strict=True)]
     writer = _Writer(amount, game.is_integer)
+    # In whole numbers once, as each of these goes into many rows.
+    whole = [[writer.in_whole_numbers(*goal) for goal in own] for own in goals]
     rows = [writer.row([(j, 1)], low[j]) for j in range(k)]
     rows += [writer.row([(j, -1)], -h) for j, h in enumerate(high) if h is not None]
-    rows += [writer.row(enumerate(whole[i]), needs[i]) for i in range(k)]
+    rows += [writer.row(enumerate(row), need) for own in whole for row, need in own]
     choices: list[tuple[Alternative, ...]] = []
     if concept == "stable":
-        choices = [_rest(writer, i, whole[i], needs[i], low[i]) for i in range(k)]
+        choices = [_rest(writer, i, whole[i], low[i]) for i in range(k)]
     elif concept == "envy-free":
-        forced = forced_pairs(game)
+        forced = forced_pairs(game) if isinstance(game, LinearGame) else set()
         rows += [writer.row([(j, 1), (i, -1)], 0) for i, j in sorted(forced)]
         choices = [
-            _no_envy(writer, i, j, whole[i], needs[i], low, high)
+            _no_envy(writer, i, j, whole[i], low, high)
             for i, j in permutations(range(k), 2)
             if (i, j) not in forced
         ]
@@ -374,43 +381,56 @@ def program_of(game: LinearGame, concept: Concept, select: Select = "cheapest") 
     )  # fmt: skip
 
 
+def _list_goals(game: LinearGame | RowGame) -> list[list[ExactRow]]:
+    """Return the goals of each agent in fractions; of a linear game each has one."""
+    if isinstance(game, RowGame):
+        return game.exact_rows
+    pairs = zip(game.exact_benefits, game.exact_requirements, strict=True)
+    return [[(row, need)] for row, need in pairs]
+
+
 def _reach(
     benefits: Sequence[Fraction], need: Fraction, high: Sequence[Fraction | None]
 ) -> Fraction:
     """Return what an agent needs, or what all limits give it where that is less by rounding."""
     most = Fraction(0)
     for weight, limit in zip(benefits, high, strict=True):
-        if weight and limit is None:
+        if weight < 0 or (weight and limit is None):
             return need
         most += weight * (limit or 0)
     return most if most < need <= most * (1 + Fraction(ROUNDING)) else need
 
 
 def _rest(
-    writer: _Writer, agent: int, benefits: Sequence[int], need: Fraction, low: Fraction
+    writer: _Writer, agent: int, goals: Sequence[WholeRow], low: Fraction
 ) -> tuple[Alternative, ...]:
-    """Return the ways to be at rest: give the least, or more with nothing to spare.
+    """Return the ways to be at rest: give the least, or more with nothing to spare at one goal.
 
     In whole numbers nothing is less than one own sample.
     """
-    idle = writer.row([(agent, -1)], -low)
-    weights = [(j, -w) for j, w in enumerate(benefits)]
-    if not writer.whole:
-        return (idle,), (writer.row(weights, -need),)
-    tight = writer.row(weights, -need - benefits[agent], strict=True)
-    return (idle,), (tight, writer.row([(agent, 1)], low + 1))
+    found: list[Alternative] = [(writer.row([(agent, -1)], -low),)]
+    for benefits, need in goals:
+        weights = [(j, -w) for j, w in enumerate(benefits)]
+        if not writer.whole:
+            found.append((writer.row(weights, -need),))
+            continue
+        tight = writer.row(weights, -need - benefits[agent], strict=True)
+        found.append((tight, writer.row([(agent, 1)], low + 1)))
+    return tuple(found)
 
 
 def _no_envy(
-    writer: _Writer, i: int, j: int, benefits: Sequence[int], need: Fraction,
+    writer: _Writer, i: int, j: int, goals: Sequence[WholeRow],
     low: Sequence[Fraction], high: Sequence[Fraction | None],
 ) -> tuple[Alternative, ...]:  # fmt: skip
-    """Return the ways not to envy j: give no more, be short after a swap, or be unable to swap.
+    """Return the ways not to envy j: give no more, miss a goal after a swap, or cannot swap.
 
     They are if i gives more than j's limit, or j less than i's minimum.
     """
     found: list[Alternative] = [(writer.row([(j, 1), (i, -1)], 0),)]
-    if benefits[j] < benefits[i]:
+    for benefits, need in goals:
+        if benefits[j] >= benefits[i]:
+            continue
         swapped = list(benefits)
         swapped[i], swapped[j] = benefits[j], benefits[i]
         short = writer.row(((n, -w) for n, w in enumerate(swapped)), -need, strict=True)

@@ -160,6 +160,7 @@ class SolvedGame(Displayed):
     solutions: by concept, in the order of CONCEPTS.
     checks: by concept, where an allocation was found.
     price_of_stability, price_of_fairness: None where a solution they need was not asked for.
+    staying: who stays where agents harm each other; None where nobody would give less alone.
     """
 
     game: Game
@@ -167,6 +168,7 @@ class SolvedGame(Displayed):
     checks: Mapping[str, Check]
     price_of_stability: Price | None
     price_of_fairness: Price | None
+    staying: Staying | None = None
 
     @property
     def main_concept(self) -> str:
@@ -198,6 +200,29 @@ class SolvedGame(Displayed):
                 for concept, solution in self.solutions.items()
             },
             **{name: price and price.to_dict() for name, price in self.prices.items()},
+            **({} if self.staying is None else {"staying": self.staying.to_dict()}),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Staying:
+    """The agents that are no worse off together than alone, after those that are have left.
+
+    agents: who stays, by number in the whole game.
+    left: who leaves, in that order.
+    solution: the stable plan of those who stay; its game is theirs.
+    """
+
+    agents: tuple[int, ...]
+    left: tuple[int, ...]
+    solution: Solution
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return who stays and who leaves, for machines."""
+        return {
+            "agents": list(self.agents),
+            "left": list(self.left),
+            "solution": self.solution.to_dict(),
         }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
-from fedaccord.check import check
+from fedaccord.check import Check, check
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.linear.optimal import optimal_linear
 from fedaccord.equilibria.linear.stable import stable_linear
@@ -27,12 +27,14 @@ from fedaccord.equilibria.result import (
     Solution,
     SolvedGame,
     Status,
+    Staying,
     equal_allocation,
 )
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
 
 LINEAR_METHODS: dict[Concept, tuple[str, ...]] = {
     "optimal": ("highs", "first-order", "multiplicative-weights", "milp"),
@@ -69,6 +71,8 @@ def solve_optimal(
     """
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim)
         if isinstance(game, LinearGame) and _fits_linear("optimal", method):
             return optimal_linear(claim, method)
         # Solvers bring much along: each is imported when a game needs it.
@@ -119,6 +123,8 @@ def solve_stable(
     begin = None if start is None else _check_start(game, start)
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim, begin)
         small = game.is_integer and _box_points(game) <= EXHAUSTIVE_LIMIT
         search = method == "exhaustive" or (method == "auto" and small)
         if isinstance(game, LinearGame) and _fits_linear("stable", method) and not search:
@@ -173,6 +179,8 @@ def solve_envy_free_given(
     given = {solution.concept: solution for solution in known if solution.game is game}
 
     def solve(claim: Claim[Any]) -> Solution:
+        if isinstance(game, RowGame):
+            return _solve_rows(claim)
         equal = equal_allocation(game)
         if equal is None:
             note = "No equal allocation within the limits satisfies everybody."
@@ -247,7 +255,23 @@ def solve_all(
         checks,
         price_of_stability(stable, optimal) if optimal and stable else None,
         price_of_fairness(envy_free, optimal) if optimal and envy_free else None,
+        _find_staying(game, checks.get("stable"), time_limit),
     )
+
+
+def _find_staying(game: Game, found: Check | None, time_limit: float) -> Staying | None:
+    """Return who stays where agents harm each other, if somebody would give less alone."""
+    if not isinstance(game, RowGame) or game.is_monotone or found is None or found.rational:
+        return None
+    from fedaccord.equilibria.rows.staying import find_staying
+
+    return find_staying(game, time_limit=time_limit)
+
+
+def _solve_rows(claim: Claim[Any], start: Vector | None = None) -> Solution:
+    from fedaccord.equilibria.rows.solve import solve_rows
+
+    return solve_rows(claim, start)
 
 
 def _fits_linear(concept: Concept, method: str) -> bool:
@@ -320,6 +344,11 @@ def _answer(
     solve: Callable[[Claim[Any]], Solution],
 ) -> Solution:
     """Check what every solver checks, solve, and temper claims that estimates cannot bear."""
+    if isinstance(game, RowGame) and options["method"] != "auto":
+        raise InputError(
+            f"method {options['method']!r} does not fit a game of several goals or of harm; use "
+            '"auto"'
+        )
     fitting = (*LINEAR_METHODS[concept], *COVERAGE_METHODS[concept])
     known = ("auto", *fitting, "exhaustive")
     if options["method"] not in known:

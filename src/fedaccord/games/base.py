@@ -179,6 +179,11 @@ class Game(ABC):
         return np.array([self._swapped_utility(contributions, agent, int(j)) for j in others])
 
     @property
+    def is_monotone(self) -> bool:
+        """Whether nobody's utility falls when anybody gives more."""
+        return True
+
+    @property
     def utility_doubt(self) -> float:
         """How far a utility given may be from the true one; zero unless utilities are estimates."""
         return 0.0

@@ -31,14 +31,15 @@ def find_envy(
 
     Somebody whose burden would satisfy i even if it stayed as it is, theta_j >= f_i, is envied for
     certain, because the swap only adds to what the others give. Below f_i the swap satisfies i only
-    if j's samples help i. In large games one witness an agent of the first kind is kept.
+    if j's samples help i. In large games one witness an agent of the first kind is kept. Where
+    somebody may be harmed, every swap is looked at.
     """
     certain: dict[tuple[int, int], None] = {}
     close: dict[tuple[int, int], None] = {}
     exact = _ExactSwaps(game, given)
     gap = SMALLER * allowed
     larger = np.flatnonzero(given > given.min() + gap)
-    if game.utility_doubt == 0:
+    if game.utility_doubt == 0 and game.is_monotone:
         certain = dict.fromkeys(_lighter_burdens(game, given, needed, allowed, gap, larger))
     if game.size > LISTED:
         larger = np.setdiff1d(larger, [i for i, _ in certain])
@@ -58,7 +59,9 @@ def find_envy(
         # Lighter by less than the gap: envy, if so little matters.
         everyone = np.arange(game.size)
         for pair in _lighter_burdens(game, given, needed, allowed, allowed, everyone):
-            if pair not in certain:
+            # A swap by more than the gap is settled above where somebody may be harmed.
+            slight = game.is_monotone or given[pair[0]] - given[pair[1]] <= gap
+            if pair not in certain and slight:
                 close[pair] = None
     return tuple(sorted(certain)), tuple(sorted(close))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers, is_real, is_whole
+from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers, check_known, is_real, is_whole
 from fedaccord._io.files import json_text, kind, read_json, replace_file
 from fedaccord._io.npz import read_sparse, write_sparse
 from fedaccord.errors import InputError
@@ -26,9 +26,13 @@ MODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "coverage": (("distributions",), ("copies",)),
     "pac": (("worlds",), ("classifier", "draws", "seed", "confidence")),
     "measured": (("benefits", "curves"), ("margins", "chances")),
+    "goals": (("goals",), ()),
+    "signed": (("benefits",), ()),
 }
 # What agents want: in samples or shares, or, in a measured game, accuracies.
-WANTED = dict.fromkeys(MODELS, "requirements") | {"measured": "goals"}
+WANTED = dict.fromkeys(MODELS, "requirements") | {"measured": "goals", "goals": "goals"}
+# What a goal of a game with several goals per agent may say.
+GOAL = ("agent", "name", "measure", "requirement", "at_least", "at_most", "curve", "benefits")
 # Keys that hold the heart of a model: of these a game has exactly one.
 HEARTS = {"benefits": "linear", "distributions": "discovery", "worlds": "pac"}
 
@@ -39,7 +43,7 @@ MOST_CELLS = 1_000_000
 def read_game(path: str | Path) -> Game:
     """Read GAME.json.
 
-        {"model": "linear" | "discovery" | "coverage" | "pac" | "measured",
+        {"model": "linear" | "signed" | "discovery" | "coverage" | "pac" | "measured" | "goals",
          "requirements": [...], or of a measured game "goals": [...],
          "benefits" | "distributions": [[...]] or "file.npz" | "worlds": [...],
          "agents": [...], "strategies": "real" | "integer",
@@ -47,6 +51,8 @@ def read_game(path: str | Path) -> Game:
          "copies": [...],                                            of a coverage game
          "curves": [{"floor": e, "height": b, "head": s, "pace": a}, ...], "margins": [...],
          "chances": {...}                                            of a measured game
+         "goals": [{"agent": name, "name": text, "benefits": [...], "requirement": m}, ...]
+                                                                     of a game of goals
          "classifier": "bayes" | "worst", "draws": n, "seed": n, "confidence": p}    of a PAC game
 
     All but the model, the requirements, the matrix or worlds and the curves may be left out; a
@@ -77,6 +83,8 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
         raise InputError(f"a game must be a JSON object, {{...}}; got a {kind(data)}")
     model = _read_model(data)
     _check_keys(data, model)
+    if model == "goals":
+        return _make_goals(data)
     frame = _read_frame(data, WANTED[model])
     size = len(frame[WANTED[model]])
     names = frame["agents"] or [f"agent {i}" for i in range(size)]
@@ -187,6 +195,10 @@ def _import_class(model: str) -> Callable[..., Game]:
         from fedaccord.games.measured import MeasuredGame
 
         return MeasuredGame
+    if model == "signed":
+        from fedaccord.games.signed import SignedGame
+
+        return SignedGame
     from fedaccord.games.linear import DiscoveryGame, LinearGame
 
     return LinearGame if model == "linear" else DiscoveryGame
@@ -213,6 +225,51 @@ def _make_pac(data: Mapping[str, Any], frame: dict[str, Any]) -> Game:
     if "confidence" in data:
         options["confidence"] = _read_number(data["confidence"], lambda _: '"confidence"', 0)
     return SampledPacGame(data["worlds"], **frame, **options)
+
+
+def _make_goals(data: Mapping[str, Any]) -> Game:
+    """Make a game whose agents have several goals each."""
+    from fedaccord.games.goals import GoalsGame
+
+    items = _read_list(data["goals"], "goals")
+    if not items:
+        raise InputError('"goals" is empty; give every agent a goal')
+    goals = [_read_goal(item, place) for place, item in enumerate(items)]
+    size = len(goals[0].benefits)
+    if data.get("agents") is not None:
+        size = len(_read_list(data["agents"], "agents"))
+    frame = _read_frame({**data, "requirements": [0] * size}, "requirements")
+    del frame["requirements"]
+    game = GoalsGame(goals, **frame)
+    _check_scale(game)
+    return game
+
+
+def _read_goal(item: Any, place: int) -> Any:
+    from fedaccord.games.goals import MEASURES, Goal, LossCurve, read_measure
+    from fedaccord.games.measured import LearningCurve
+
+    where = f'goal {place} in "goals"'
+    if not isinstance(item, Mapping):
+        raise InputError(f"{where} must be an object; got a {kind(item)}")
+    check_known(map(str, item), GOAL, f"{where} has the unknown key")
+    if missing := next((key for key in ("agent", "name", "benefits") if key not in item), None):
+        raise InputError(f'{where} has no "{missing}"; add it')
+    parts = dict(item)
+    row = _read_list(item["benefits"], "benefits")
+    parts["benefits"] = _read_numbers(row, lambda n: f"column {n} of {where}")
+    for key in ("requirement", "at_least", "at_most"):
+        if item.get(key) is not None:
+            parts[key] = _read_number(item[key], partial(_say_key, key, where), 0)
+    if item.get("curve") is not None:
+        rises = "measure" not in item or MEASURES[read_measure(item["measure"], where)].rises
+        make = LearningCurve if rises else LossCurve
+        parts["curve"] = _read_curve(item["curve"], where, make)
+    return Goal(**parts)
+
+
+def _say_key(key: str, where: str, place: int) -> str:
+    return f'"{key}" of {where}'
 
 
 def _check_scale(game: Game) -> None:
@@ -259,30 +316,38 @@ def _read_list(value: Any, key: str) -> list[Any]:
 
 def _read_curves(data: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """Read the learning curves of a measured game, and its margins."""
-    from fedaccord.games.measured import PARTS, LearningCurve
+    from fedaccord.games.measured import LearningCurve
 
     items = _read_list(data["curves"], "curves")
     if len(items) != len(names):
         raise InputError(
             f'"curves" must have {len(names)} curves, one per agent; it has {len(items)}'
         )
-    curves = []
-    for name, item in zip(names, items, strict=True):
-        if not isinstance(item, Mapping) or set(item) != set(PARTS):
-            raise InputError(
-                f'the curve of {name} in "curves" must be an object with {", ".join(PARTS)} and '
-                "nothing else"
-            )
-        row = [item[part] for part in PARTS]
-        parts = _read_numbers(row, partial(_part, name, PARTS))
-        try:
-            curves.append(LearningCurve(*parts.tolist()))
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+    curves = [
+        _read_curve(item, name, LearningCurve, ' in "curves"')
+        for name, item in zip(names, items, strict=True)
+    ]
     margins = (
         {"margins": _read_per_agent(data["margins"], "margins", names)} if "margins" in data else {}
     )
     return {"curves": curves, **margins}
+
+
+def _read_curve(item: Any, whose: str, make: Callable[..., Any], where: str = "") -> Any:
+    """Read the four numbers of a curve."""
+    from fedaccord.games.measured import PARTS
+
+    if not isinstance(item, Mapping) or set(item) != set(PARTS):
+        raise InputError(
+            f"the curve of {whose}{where} must be an object with {', '.join(PARTS)} and nothing "
+            "else"
+        )
+    row = [item[part] for part in PARTS]
+    parts = _read_numbers(row, lambda n: f"the {PARTS[n]} of {whose}{where}")
+    try:
+        return make(*parts.tolist())
+    except InputError as error:
+        raise InputError(f"{whose}: {error}") from None
 
 
 def _read_chances(data: Mapping[str, Any], goals: Vector) -> Any:
@@ -294,10 +359,6 @@ def _read_chances(data: Mapping[str, Any], goals: Vector) -> Any:
     if not isinstance(data["chances"], Mapping):
         raise InputError(f'"chances" must be an object; got a {kind(data["chances"])}')
     return Chances.from_dict(data["chances"], goals)
-
-
-def _part(name: str, parts: Sequence[str], place: int) -> str:
-    return f'the {parts[place]} of {name} in "curves"'
 
 
 def _read_agents(value: Any, size: int, wanted: str) -> list[str] | None:

@@ -34,6 +34,8 @@ EPSILON = float(np.finfo(np.float64).eps)
 Sparse: TypeAlias = Any
 
 ROW_SUM_TOLERANCE = 1e-6
+# What else to do about a negative benefit.
+HARM = ', or use a SignedGame (model "signed") if samples harm others'
 
 
 def is_sparse(matrix: Any) -> bool:
@@ -86,10 +88,12 @@ def check_distributions(distributions: Any, size: int, name_of: Callable[[int], 
     return matrix
 
 
-def check_sparse(matrix: Sparse, what: str, name_of: Callable[[int], str]) -> None:
+def check_sparse(
+    matrix: Sparse, what: str, name_of: Callable[[int], str], otherwise: str = ""
+) -> None:
     """Refuse what check_finite refuses, naming the agent of the row."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    check_finite(matrix.data, what, lambda place: name_of(int(rows[place])))
+    check_finite(matrix.data, what, lambda place: name_of(int(rows[place])), otherwise)
 
 
 def exact_row(matrix: Sparse, row: int) -> tuple[list[int], list[Fraction]]:
@@ -144,10 +148,10 @@ class LinearGame(Game):
             )
         if given_sparse:
             matrix.sum_duplicates()
-            check_sparse(matrix, "a benefit", self.name)
+            check_sparse(matrix, "a benefit", self.name, HARM)
             matrix.data.setflags(write=False)
             return matrix
-        check_finite(matrix, "the benefit", self.name)
+        check_finite(matrix, "the benefit", self.name, HARM)
         # Rows are read one at a time, so they should lie together.
         return frozen(np.ascontiguousarray(matrix))
 

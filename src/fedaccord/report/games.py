@@ -12,6 +12,7 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.games.base import Game
+from fedaccord.games.goals import GoalsGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.report.games_chances import (
     describe_chances,
@@ -19,6 +20,7 @@ from fedaccord.report.games_chances import (
     list_prospects,
     show_proposal,
 )
+from fedaccord.report.goals import show_goals
 from fedaccord.report.model import (
     FEW,
     Column,
@@ -76,6 +78,8 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
     for name, price in found.prices.items():
         if price is not None:
             yield describe_price(name.replace("_", " "), price)
+    if main in found.checks:
+        yield from show_goals(found.checks[main], found.staying if main == "stable" else None)
     if main in found.checks and (reasons := explain_agents(found.checks[main])):
         yield ""
         yield f"The {main} allocation, agent by agent:"
@@ -94,6 +98,7 @@ def show_check(found: Check) -> Iterator[str | Mark | Table]:
     if found.prospects is None:
         yield Mark(found.sentence(), TONES[found.stable])
         yield list_needs(found).table("terminal")
+        yield from show_goals(found)
     else:
         yield from show_proposal(found, found.prospects)
         yield ""
@@ -170,7 +175,7 @@ def _frame(game: Game) -> Iterator[Column]:
         yield _numbers("goal", game.goals, "page")
         if game.margins.any():
             yield _numbers("target", np.round(game.goals + game.margins, 3), "page")
-    else:
+    elif not isinstance(game, GoalsGame):
         yield _numbers("requirement", game.requirements, "page")
     if np.isfinite(game.limits).any():
         yield _numbers("limit", game.limits, "page")

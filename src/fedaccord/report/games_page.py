@@ -8,7 +8,7 @@ import numpy as np
 
 from fedaccord.check import Answer, Check
 from fedaccord.check.sentences import describe_success
-from fedaccord.equilibria.result import Interval, Solution
+from fedaccord.equilibria.result import Interval, Solution, Staying
 from fedaccord.games.base import Game
 from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
 from fedaccord.report.games import (
@@ -34,6 +34,7 @@ from fedaccord.report.games_verdicts import (
     judge_solutions,
     name_plan,
 )
+from fedaccord.report.goals import make_goals_section, tabulate_benefits
 from fedaccord.report.model import (
     Listing,
     Mark,
@@ -71,6 +72,7 @@ def solve_page(
     checks: Mapping[str, Check],
     prices: Mapping[str, Interval | None],
     *,
+    staying: Staying | None = None,
     command: str = "",
     files: Sequence[tuple[str, str]] = (),
 ) -> Page:
@@ -80,6 +82,7 @@ def solve_page(
     solutions: what was found, by concept.
     checks: what the check says of each plan, by concept.
     prices: the prices of stability and fairness by name, None where one was not asked for.
+    staying: who stays where agents harm each other, if that is known.
     command: what was typed.
     files: facts about the files that were read.
     """
@@ -89,6 +92,7 @@ def solve_page(
     sections = [
         _answers_section(checks.get(chosen), chosen),
         _allocations_section(game, solutions, chosen),
+        make_goals_section(checks.get(chosen), staying if chosen == "stable" else None),
         _reasons_section(checks.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
         _proofs_section(solutions, checks),
         _checks_section(
@@ -257,6 +261,8 @@ def _price_sentence(name: str, price: Interval) -> str:
 
 
 def _overlap_section(game: Game) -> Section:
+    if (benefits := tabulate_benefits(game)) is not None:
+        return Section("Whose samples help or harm whom", (benefits,))
     picture = picture_overlap(game)
     return Section("Whose data overlap", (picture or explain_no_overlap(game),))
 
@@ -284,6 +290,7 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
         sections = list_sections(found, prospects)
         facts = list(list_proposal_facts(found, prospects))
     rest = (
+        make_goals_section(found),
         _reasons_section(found, "Agent by agent"),
         Section("Who envies whom", tuple(_judge_envy(found))),
         _overlap_section(game),

@@ -153,6 +153,8 @@ def explain_no_overlap(game: Game) -> str:
     """Say why there is no picture of a game's overlap."""
     if game.size == 1:
         return "There is one agent, and nobody to share data with."
+    if game.model in ("goals", "signed"):
+        return "Whose samples help or harm whom is listed for up to a dozen agents."
     if game.model == "pac":
         return (
             "Who learns from whose samples is drawn for up to "

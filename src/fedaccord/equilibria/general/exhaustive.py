@@ -213,6 +213,8 @@ def exhaustive_stable(
 
 
 def _check_integer(game: Game) -> Game:
+    if not game.is_monotone:
+        raise InputError("boxes are searched only where nobody harms anybody: use solve_stable")
     if not game.is_integer:
         raise InputError('exhaustive search needs whole contributions: use strategies "integer"')
     return game

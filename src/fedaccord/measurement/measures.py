@@ -1,0 +1,318 @@
+"""Pilots with several measures: a game of several goals per agent, and who harms whom.
+
+Each measure is fitted by itself, as accuracies are. A measure that falls with data, such as log
+loss, is fitted as 1 - value / unit, with a unit above all of its values and goals: a power law with
+a floor stays one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, stdtr
+
+from fedaccord._checks import Matrix, Vector, as_numbers, check_real
+from fedaccord._io.table import Rows, read_rows
+from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, read_measure
+from fedaccord.games.measured import LearningCurve, predict_accuracies
+from fedaccord.measurement.diagnostics import estimate_unbounded_worth
+from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
+from fedaccord.measurement.pilots import PilotTable
+from fedaccord.wording import format_probability
+
+# The largest value of a measure that falls is this part of its unit.
+FILLED = 0.9
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Harm:
+    """What samples of another seem to do to an agent.
+
+    agent, other: their names.
+    worth: of one sample of the other, in samples of the agent; below zero where it harms.
+    error: the standard error of that.
+    probability: that the worth is below zero, as far as the pilots tell.
+    """
+
+    agent: str
+    other: str
+    worth: float
+    error: float
+    probability: float
+
+    @property
+    def sentence(self) -> str:
+        """The estimate in words."""
+        verb = "takes away" if self.worth < 0 else "adds"
+        return (
+            f"A sample of {self.other} {verb} {abs(self.worth):.2g} samples of {self.agent} "
+            f"(standard error {self.error:.1g}): it harms with probability {self.probability:.2f}."
+        )
+
+
+def find_harm(measurement: Measurement) -> tuple[Harm, ...]:
+    """Return for all pairs of agents what one does to the other, the likeliest harm first.
+
+    The fit has no worth below zero. This takes one step of Newton's method from it with one worth
+    free, so that large harm is underestimated.
+
+    measurement: a fit to pilots.
+    """
+    names = measurement.agents
+    found = []
+    for agent, fit in enumerate(measurement.fits):
+        for other in fit.model.others.tolist():
+            worth, error = estimate_unbounded_worth(fit, other)
+            sure = float(stdtr(max(fit.freedom, 1.0), -worth / error)) if error > 0 else math.nan
+            found.append(Harm(names[agent], names[other], worth, error, sure))
+    return tuple(sorted(found, key=lambda harm: -harm.probability))
+
+
+@dataclass(frozen=True, eq=False)
+class GoalsMeasurement:
+    """A game of several goals measured by pilots.
+
+    measurements: the fit of each measure by its name, such as "sensitivity, over 75".
+    units: of each measure, 1 unless it falls with data.
+    certainty: the probability of harm from which a negative worth is used; None where none is.
+    """
+
+    measurements: Mapping[str, Measurement]
+    units: Mapping[str, float]
+    certainty: float | None = None
+
+    def __repr__(self) -> str:
+        first = next(iter(self.measurements.values()))
+        return f"GoalsMeasurement({len(first.agents)} agents, {', '.join(self.measurements)})"
+
+    @cached_property
+    def game(self) -> GoalsGame:
+        """The game as fitted; an UnreachableError where a goal cannot be met."""
+        return self.make_game(np.zeros(len(self._wants)))
+
+    @cached_property
+    def _wants(self) -> list[tuple[str, int]]:
+        """The measure and the agent of each goal, in the order of the game."""
+        found = [
+            (agent, name)
+            for name, measured in self.measurements.items()
+            for agent in np.flatnonzero(~np.isnan(measured.goals)).tolist()
+        ]
+        return [(name, agent) for agent, name in sorted(found, key=lambda pair: pair[0])]
+
+    def make_game(self, margins: Vector) -> GoalsGame:
+        """Return the game with targets above the goals.
+
+        margins: of each goal, in shares of the measure's unit.
+        """
+        table = next(iter(self.measurements.values())).table
+        pairs = zip(self._wants, margins.tolist(), strict=True)
+        return GoalsGame(
+            [self._make_goal(name, agent, margin) for (name, agent), margin in pairs],
+            agents=table.agents,
+            limits=table.limits,
+            minimums=table.minimums,
+            costs=table.costs,
+        )
+
+    def _make_goal(self, name: str, agent: int, margin: float) -> Goal:
+        measured, unit = self.measurements[name], self.units[name]
+        kind = _kind_of(name)
+        floor, height, head, pace = measured.curves[agent].tolist()
+        row = self._worths(measured)[agent]
+        target = float(measured.goals[agent]) + margin
+        who = measured.agents[agent]
+        if 1 - target <= floor:
+            raise UnreachableError(f'no amount of data reaches the target of "{name}" of {who}')
+        if MEASURES[kind].rises:
+            curve = LearningCurve(floor, height, head, pace)
+            return Goal(who, name, row, measure=kind, at_least=target, curve=curve)
+        loss = LossCurve(unit * floor, unit * height, head, pace)
+        at_most = float(f"{unit * (1 - target):.12g}")
+        return Goal(who, name, row, measure=kind, at_most=at_most, curve=loss)
+
+    def _worths(self, measured: Measurement) -> Matrix:
+        """Return W as fitted, with negative worths where harm is certain enough."""
+        worths = np.array(measured.benefits)
+        if self.certainty is not None:
+            for harm in find_harm(measured):
+                if harm.probability >= self.certainty:
+                    pair = measured.agents.index(harm.agent), measured.agents.index(harm.other)
+                    worths[pair] = harm.worth
+        return worths
+
+    def _predict(self, contributions: ArrayLike) -> Iterator[tuple[Vector, Vector, float, float]]:
+        """Yield what resamples expect of each goal, their scatter, the goal and the finishing."""
+        given = as_numbers(contributions, "contributions")
+        for name, agent in self._wants:
+            measured = self.measurements[name]
+            drawn = measured.resamples
+            samples = np.asarray(drawn.benefits[:, agent]) @ given
+            reached = predict_accuracies(drawn.curves[:, agent], samples)
+            goal = float(measured.goals[agent])
+            yield reached, drawn.training[:, agent], goal, measured.table.finishing
+
+    def chances(self, contributions: ArrayLike) -> Vector:
+        """Return the probability that one run reaches each goal of the game, in its order.
+
+        By what the curves may be and how far runs scatter, as fitted; worths are those of the fit,
+        none of them negative.
+
+        contributions: who gives how much.
+        """
+        return np.array(
+            [
+                float(ndtr((reached - goal) / np.maximum(training, TINY)).mean()) * finishing
+                for reached, training, goal, finishing in self._predict(contributions)
+            ]
+        )
+
+    def spreads(self, contributions: ArrayLike) -> Vector:
+        """Return the standard deviation of one run round what the fit expects, goal by goal.
+
+        In shares of the measure's unit.
+
+        contributions: who gives how much.
+        """
+        return np.array(
+            [
+                float(np.sqrt(np.var(reached) + np.mean(training**2)))
+                for reached, training, _, _ in self._predict(contributions)
+            ]
+        )
+
+    def describe(self, contributions: ArrayLike) -> str:
+        """Return how likely one run reaches all goals, and which goal is the least likely."""
+        chances = self.chances(contributions)
+        worst = int(np.argmin(chances))
+        least, goal = self.chance_of_all(contributions), self.game.goals[worst]
+        return (
+            f"One run reaches all goals with probability {least:.2f} at least. Least likely: "
+            f'{goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
+        )
+
+    def chance_of_all(self, contributions: ArrayLike) -> float:
+        """Return a lower bound on the probability that one run reaches all goals.
+
+        Whether measures go up and down together is not known, so that misses are added up.
+        """
+        return max(0.0, 1.0 - float((1 - self.chances(contributions)).sum()))
+
+
+def fit_goals(
+    table: str | Path | Rows,
+    *,
+    certainty: float | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> GoalsMeasurement:
+    """Fit a game of several goals to pilots with several measures.
+
+        pilot,agent,contribution,measure,value[,goal][,limit][,minimum][,cost]
+
+    There is a line for every agent, pilot and measure. A measure is one of MEASURES, or one
+    with a group after a comma, as in "sensitivity, over 75". A goal is an agent's own for that
+    measure; where it is empty, the agent has no such goal.
+
+    table: the file, or its rows.
+    certainty: the probability of harm from which the game has a negative worth; none has where left
+        out.
+    seed, resamples: as in `fit_curves`.
+    """
+    if certainty is not None:
+        check_real("certainty", certainty, above=0.5, below=1.0)
+    rows = table if isinstance(table, Rows) else read_rows(table)
+    fits, units = {}, {}
+    for name, part, unit in _split_by_measure(rows):
+        try:
+            pilots = PilotTable.from_rows(part)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+        fits[name] = fit_curves(pilots, seed=seed, resamples=resamples)
+        units[name] = unit
+    _check_alike(rows.path, fits)
+    return GoalsMeasurement(fits, units, certainty)
+
+
+def _kind_of(name: str) -> str:
+    return read_measure(name.partition(",")[0].strip(), f'the pilots of "{name}"')
+
+
+def _check_alike(path: str, fits: Mapping[str, Measurement]) -> None:
+    """Refuse measures of other agents or with other limits: they are of the same pilots."""
+    (first, one), *others = fits.items()
+    for name, other in others:
+        if other.agents != one.agents:
+            stray = sorted(set(one.agents) ^ set(other.agents))
+            raise InputError(
+                f'{path}: {(stray or ["an agent"])[0]} is measured by "{first}" or by "{name}" and '
+                "not by both: give every agent every measure, in the same order"
+            )
+        for field in ("limits", "minimums", "costs"):
+            if (getattr(one.table, field) != getattr(other.table, field)).any():
+                raise InputError(f'{path}: the {field} of "{first}" and "{name}" differ: mend one')
+
+
+def _split_by_measure(rows: Rows) -> list[tuple[str, Rows, float]]:
+    """Return the table of each measure as one of accuracies, and the unit of the measure."""
+    heads = [head.strip().casefold() for head in rows.cells[0]]
+    for name in ("measure", "value"):
+        if name not in heads:
+            raise InputError(
+                f"{rows.path} has no column {name!r}: pilots of several measures have "
+                "pilot,agent,contribution,measure,value"
+            )
+    which, value = heads.index("measure"), heads.index("value")
+    goal = heads.index("goal") if "goal" in heads else None
+    groups: dict[str, list[int]] = {}
+    for place, line in enumerate(rows.cells[1:], 1):
+        if which >= len(line) or not line[which]:
+            raise InputError(f"{rows.path}, {rows.unit} {rows.lines[place]} names no measure")
+        groups.setdefault(line[which], []).append(place)
+    head = ["accuracy" if n == value else cell for n, cell in enumerate(rows.cells[0])]
+    found = []
+    for name, places in groups.items():
+        cells = [list(rows.cells[place]) for place in places]
+        unit = 1.0
+        if not MEASURES[_kind_of(name)].rises:
+            columns = [value] if goal is None else [value, goal]
+            unit = _turn_round(rows, places, cells, columns)
+            if "validation" in heads:
+                # What measuring adds to a share of right answers says nothing of a loss.
+                for line in cells:
+                    line[heads.index("validation")] = ""
+        kept = [[c for n, c in enumerate(row) if n != which] for row in [head, *cells]]
+        lines = [rows.lines[place] for place in [0, *places]]
+        found.append((name, replace(rows, lines=lines, cells=kept), unit))
+    return found
+
+
+def _turn_round(rows: Rows, places: list[int], cells: list[list[str]], columns: list[int]) -> float:
+    """Write values of a measure that falls as shares that rise, and return their unit."""
+    numbers: dict[tuple[int, int], float] = {}
+    for n, row in enumerate(cells):
+        for column in columns:
+            text = row[column] if column < len(row) else ""
+            if not text or text.casefold() == "failed":
+                continue
+            try:
+                numbers[n, column] = float(text)
+            except ValueError:
+                numbers[n, column] = math.nan
+            if not 0 <= numbers[n, column] < math.inf:
+                raise InputError(
+                    f"{rows.path}, {rows.unit} {rows.lines[places[n]]}: {text!r} is no value of a "
+                    "loss; give a number that is zero or more"
+                )
+    unit = max(numbers.values(), default=0.0) / FILLED or 1.0
+    for (n, column), number in numbers.items():
+        cells[n][column] = repr(1 - number / unit)
+    return unit

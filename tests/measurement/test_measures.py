@@ -1,0 +1,183 @@
+"""Pilots with several measures: needs and plans near the truth, harm found, and bad tables."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import TWO_HOSPITALS, run
+from known_hospitals import BENEFITS, CURVES, NAMES, designed, noise_at, pilots
+
+from fedaccord._io.table import write_table
+from fedaccord.equilibria.solve import solve_stable
+from fedaccord.errors import InputError
+from fedaccord.games.goals import Goal, GoalsGame, LossCurve
+from fedaccord.games.measured import LearningCurve, predict_accuracies
+from fedaccord.measurement.fit import fit_curves
+from fedaccord.measurement.measures import find_harm, fit_goals
+
+COLUMNS = ["pilot", "agent", "contribution", "measure", "value", "goal", "limit"]
+SENSITIVITY, LOSS = "sensitivity, over 75", "log loss"
+# The loss is three times an error, and others' samples are worth half as much to it.
+UNIT = 3.0
+LOSS_BENEFITS = np.where(np.eye(4) == 1, 1.0, BENEFITS / 2)
+GOALS = {SENSITIVITY: [0.82, 0.82, None, 0.80], LOSS: [None, 0.6, 0.66, None]}
+
+
+def measured_lines(seed=0):
+    """Draw a line for every agent, pilot and measure."""
+    rng = np.random.default_rng(seed)
+    limits = np.full(4, 3000.0)
+    given = designed(limits, 2)
+    for name, benefits in ((SENSITIVITY, BENEFITS), (LOSS, LOSS_BENEFITS)):
+        promised = predict_accuracies(CURVES, given @ benefits.T)
+        reached = promised + noise_at(promised, 2_000) * rng.standard_normal(promised.shape)
+        values = reached if name == SENSITIVITY else UNIT * (1 - reached)
+        for pilot, row in enumerate(values):
+            for agent, value in enumerate(row):
+                goal = GOALS[name][agent]
+                amount, reached = float(given[pilot, agent]), round(float(value), 4)
+                goal = "" if goal is None else goal
+                yield [pilot, NAMES[agent], amount, name, reached, goal, 3000]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("measures") / "measures.csv"
+    write_table(path, COLUMNS, measured_lines())
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return fit_goals(table, resamples=50)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    goals = []
+    for agent, name in enumerate(NAMES):
+        floor, height, head, pace = CURVES[agent]
+        if (goal := GOALS[SENSITIVITY][agent]) is not None:
+            curve = LearningCurve(floor, height, head, pace)
+            goals.append(Goal(name, SENSITIVITY, BENEFITS[agent], measure="sensitivity",
+                              at_least=goal, curve=curve))  # fmt: skip
+        if (goal := GOALS[LOSS][agent]) is not None:
+            curve = LossCurve(UNIT * floor, UNIT * height, head, pace)
+            goals.append(Goal(name, LOSS, LOSS_BENEFITS[agent], measure="log loss", at_most=goal,
+                              curve=curve))  # fmt: skip
+    return GoalsGame(goals, agents=NAMES, limits=np.full(4, 3000.0))
+
+
+def test_the_game_has_the_goals_of_the_table(fitted):
+    wishes = [(goal.agent, goal.name, goal.wish) for goal in fitted.game.goals]
+    assert wishes == [
+        ("University", SENSITIVITY, "at least 0.82"),
+        ("City", SENSITIVITY, "at least 0.82"),
+        ("City", LOSS, "at most 0.6"),
+        ("Rural", LOSS, "at most 0.66"),
+        ("Coast", SENSITIVITY, "at least 0.8"),
+    ]
+
+
+def test_needs_and_the_stable_plan_are_near_the_truth(fitted, truth):
+    assert fitted.game.needs == pytest.approx(truth.needs, rel=0.25)
+    total = solve_stable(fitted.game).total
+    assert total == pytest.approx(solve_stable(truth).total, rel=0.2)
+
+
+def test_more_samples_reach_goals_more_surely(fitted, truth):
+    plan = solve_stable(truth).contributions
+    at_plan, above = fitted.chances(plan), fitted.chances(np.minimum(2 * plan + 50, 3000))
+    assert ((at_plan >= 0) & (at_plan <= above) & (above <= 1)).all()
+    assert above.min() > 0.9
+    assert fitted.chance_of_all(plan) <= at_plan.min()
+    assert fitted.chance_of_all(np.full(4, 3000.0)) > 0.95
+
+
+# Harm.
+
+
+def harmful_pilots(seed, worth):
+    """Draw pilots in which samples of Coast are worth this to Rural."""
+    benefits = np.array(BENEFITS)
+    benefits[2, 3] = worth
+    return pilots(seed, benefits=benefits, repeats=6)
+
+
+def test_harm_is_found_with_certainty_and_only_there():
+    found = find_harm(fit_curves(harmful_pilots(1, -0.05), resamples=20))
+    assert (found[0].agent, found[0].other) == ("Rural", "Coast")
+    assert found[0].probability > 0.99
+    assert found[0].worth < 0
+    assert "takes away" in found[0].sentence
+    others = [harm.probability for harm in found if harm is not found[0]]
+    assert np.mean(np.array(others) > 0.95) <= 0.1
+
+
+def test_samples_that_help_are_not_called_harmful():
+    found = find_harm(fit_curves(harmful_pilots(2, 0.3), resamples=20))
+    pair = next(h for h in found if (h.agent, h.other) == ("Rural", "Coast"))
+    assert pair.probability < 0.05
+    assert "adds" in pair.sentence
+
+
+def test_a_game_has_harm_only_where_it_is_certain(tmp_path):
+    table = harmful_pilots(1, -0.05)
+    rows = (
+        [pilot, name, float(table.contributions[pilot, agent]), "accuracy",
+         float(table.accuracies[pilot, agent]), 0.8, 3000]
+        for pilot in range(len(table))
+        for agent, name in enumerate(table.agents)
+    )  # fmt: skip
+    write_table(tmp_path / "m.csv", COLUMNS, rows)
+    game = fit_goals(tmp_path / "m.csv", resamples=20, certainty=0.99).game
+    assert np.argwhere(game.rows < 0).tolist() == [[2, 3]]
+    assert fit_goals(tmp_path / "m.csv", resamples=20).game.is_monotone
+
+
+# Tables that make no sense.
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: [*row[:3], "", *row[4:]], "names no measure"),
+        (lambda row: [*row[:3], "sensitvity", *row[4:]], "did you mean sensitivity?"),
+        (lambda row: [*row[:4], "-0.5", *row[5:]] if row[3] == LOSS else row, "no value of a loss"),
+        (lambda row: [*row[:4], "1.5", *row[5:]] if row[3] != LOSS else row, "between 0 and 1"),
+        (lambda row: None if row[3] == LOSS and row[1] == "Coast" else row, "Coast is measured by"),
+        (lambda row: [*row[:6], 99999] if row[3] == LOSS else row, "the limits of"),
+    ],
+)
+def test_a_wrong_table_is_refused_with_a_sentence(change, said, tmp_path):
+    lines = [row for line in measured_lines() if (row := change(line)) is not None]
+    write_table(tmp_path / "m.csv", COLUMNS, lines)
+    with pytest.raises(InputError) as error:
+        fit_goals(tmp_path / "m.csv", resamples=2)
+    assert said in str(error.value)
+
+
+def test_a_table_without_measures_is_refused(tmp_path):
+    write_table(
+        tmp_path / "m.csv", ["pilot", "agent", "contribution", "accuracy"], [[1, "A", 9, 1]]
+    )
+    with pytest.raises(InputError, match="has no column 'measure'"):
+        fit_goals(tmp_path / "m.csv")
+
+
+def test_the_command_solves_a_table_of_measures(table):
+    done = run("solve", table, "--concept", "stable", "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["chances"]["goals"]) == 5
+    assert found["chances"]["all_at_least"] < min(found["chances"]["goals"])
+    refused = run("plan", table)
+    assert refused.code == 2
+    assert "takes it" in refused.stderr
+
+
+def test_the_command_refuses_a_probability_without_measures(tmp_path):
+    (tmp_path / "game.json").write_text(json.dumps(TWO_HOSPITALS))
+    done = run("solve", tmp_path / "game.json", "--probability", "0.9")
+    assert done.code == 2
+    assert "--probability is for pilots with several measures" in done.stderr
