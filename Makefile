@@ -86,6 +86,7 @@ check: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
+	$(ONE_THREAD) $(VENV)/bin/python benchmarks/money.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python benchmarks/engines.py
 
