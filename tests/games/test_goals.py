@@ -69,6 +69,13 @@ def test_machines_get_goal_by_goal():
     assert [goal["binds"] for goal in goals] == [False, True, False]
 
 
+def test_over_whole_numbers_a_goal_binds_if_one_sample_less_would_miss_it():
+    game = two_agents(strategies="integer")
+    # At (11, 4) City has one sample to spare, at (10, 4) none; North has less than one at both.
+    assert check(game, [11, 4]).binding == {2}
+    assert check(game, [10, 4]).binding == {1, 2}
+
+
 def test_one_goal_per_agent_is_a_linear_game_in_samples_of_its_own():
     benefits = np.array([[2, 0.5, 0], [0.25, 1, 0.5], [0, 1, 4]])
     needs = [4.0, 3.0, 8.0]

@@ -88,13 +88,15 @@ def test_large_games_with_dominant_own_samples_are_solved_with_proof():
     assert check(game, stable.allocation).stable is Answer.TRUE
 
 
-def test_a_large_game_without_proof_keeps_to_bounds():
+def test_a_large_game_without_proof_keeps_to_bounds(monkeypatch):
+    # The program would take all of the time for the last per cent.
+    monkeypatch.setattr(rows_solve, "MILP_ROWS", 0)
     rng = np.random.default_rng(2)
     k = 40
     benefits = np.where(rng.random((k, k)) < 0.2, 0.9, 0.0)
     np.fill_diagonal(benefits, 1.0)
     game = SignedGame(benefits, np.ones(k))
-    stable = solve_stable(game, time_limit=3.0)
+    stable = solve_stable(game)
     assert stable.status is Status.LIMIT
     assert stable.bounds.lower <= solve_optimal(game).bounds.upper
     assert check(game, stable.allocation).stable is Answer.TRUE
