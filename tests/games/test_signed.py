@@ -44,7 +44,7 @@ def test_agents_that_would_give_less_alone_are_named_the_worst_first():
     assert found.stable is Answer.TRUE
     assert found.better_alone.tolist() == [0, 1]
     assert not found.rational
-    assert "the others' samples harm it" in found.explain(0)
+    assert "The others' samples harm it" in found.explain(0)
 
 
 def test_a_lighter_burden_is_not_envied_where_the_swap_would_harm():
