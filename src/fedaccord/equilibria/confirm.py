@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations
@@ -46,6 +45,7 @@ from fedaccord.equilibria.result import (
     Select,
     Solution,
     Status,
+    limit_work,
     stable_box,
 )
 from fedaccord.games.base import ROUNDING
@@ -93,15 +93,14 @@ def confirm(claim: Claim[LinearGame], solution: Solution, method: str = "auto") 
         return solution
     seconds = min(SECONDS, claim.deadline.left)
     failed = solution.status is Status.FAILED
-    # Counted in work: a claim must not depend on what else the machine does.
-    share = Deadline(seconds if failed else max(LEAST_SECONDS, seconds), time.thread_time)
+    share = limit_work(seconds if failed else max(LEAST_SECONDS, seconds))
     program = program_of(game, claim.concept, claim.select)
     if claims and _is_confirmed_by_doubles(claim, solution, program, share):
         return solution
     least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
     if not least.complete and game.is_integer:
         # Narrowing boxes of whole numbers often ends where programs do not.
-        searched = _search_boxes(claim, Deadline(share.limit))
+        searched = _search_boxes(claim, limit_work(share.limit))
         if searched.status in (Status.OPTIMAL, Status.NONE_EXISTS, Status.INFEASIBLE):
             same = solution.status is searched.status and solution.total == searched.total
             return solution if same and not is_refuted(solution, 0.0) else searched
@@ -119,7 +118,7 @@ def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
     if game.size > AGENTS or game.is_integer or is_tame(game):
         return None
     program = program_of(game, claim.concept, claim.select)
-    least = least_total(program, Deadline(min(SECONDS, claim.deadline.left)), nodes=NODES)
+    least = least_total(program, limit_work(min(SECONDS, claim.deadline.left)), nodes=NODES)
     return report(claim, least) if least.complete else None
 
 

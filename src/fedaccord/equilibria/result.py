@@ -254,6 +254,11 @@ class Deadline:
         return self.elapsed >= self.limit
 
 
+def limit_work(seconds: float) -> Deadline:
+    """Return a limit of computing time: what it allows does not depend on a busy machine."""
+    return Deadline(seconds, time.thread_time)
+
+
 @dataclass(frozen=True, eq=False)
 class Claim(Generic[AnyGame]):
     """Puts what a solver found into a Solution, with the status that its bounds allow.

@@ -27,6 +27,7 @@ from fedaccord.equilibria.result import (
     Solution,
     Status,
     equal_allocation,
+    limit_work,
 )
 from fedaccord.equilibria.rows.lemke import find_by_lemke
 from fedaccord.equilibria.rows.uniqueness import Uniqueness, prove_unique
@@ -62,7 +63,7 @@ def solve_rows(claim: Claim[RowGame], start: Vector | None = None) -> Solution:
     if game.size <= EXACT_AGENTS:
         program = program_of(game, claim.concept, search.select)
         seconds = min(SECONDS, claim.deadline.left)
-        least = least_total(program, Deadline(seconds), nodes=NODES)
+        least = least_total(program, limit_work(seconds), nodes=NODES)
         if least.complete:
             return _add_uniqueness(report(search, least), unique)
     if claim.concept == "optimal":
