@@ -72,9 +72,10 @@ def share_in(share):
 @pytest.mark.parametrize(
     ("heading", "file", "rows"),
     [
-        ("Digits", "digits/results/frontier.json", 5),
+        ("Digits", "digits/results/frontier.json", 7),
         ("EMNIST", "blum2021/results/frontier.json", 6),
         ("Sixteen agents", "sixteen/results/frontier.json", 4),
+        ("The stroke trial", "stroke/results/frontier.json", 5),
     ],
 )
 def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):

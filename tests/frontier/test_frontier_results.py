@@ -9,7 +9,13 @@ from fedaccord.federation.config.load import Config
 from fedaccord.frontier.result import Frontier
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-CONFIGS = ("digits/frontier.toml", "blum2021/frontier.toml", "sixteen/sixteen.toml")
+CONFIGS = (
+    "digits/frontier.toml",
+    "blum2021/frontier.toml",
+    "sixteen/sixteen.toml",
+    "heart/frontier.toml",
+    "stroke/stroke.toml",
+)
 # What a plan puts into an algorithm's settings: what was pledged, and how many passes it takes.
 BY_THE_PLAN = {"commitment", "passes", "reserve"}
 
@@ -30,7 +36,7 @@ def test_the_committed_comparison_is_of_the_committed_config(config, committed):
     told = {n: c["plan"] for n, c in committed["contenders"].items()}
     assert told == {n: plan for n, plan in plans.items() if n not in committed["unplanned"]}
     # Only who trains to a plan can be without one.
-    assert {plans[n] for n in committed["unplanned"]} <= {"measured"}
+    assert {plans[n] for n in committed["unplanned"]} <= {"measured", "sought"}
     assert committed["trials"] == config.frontier.trials >= 30
     assert committed["levels"] == list(config.frontier.levels)
     assert committed["seed"] == config.frontier.seed
