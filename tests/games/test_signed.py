@@ -44,7 +44,7 @@ def test_agents_that_would_give_less_alone_are_named_the_worst_first():
     assert found.stable is Answer.TRUE
     assert found.better_alone.tolist() == [0, 1]
     assert not found.rational
-    assert "the others' samples harm it" in found.explain(0)
+    assert "The others' samples harm it" in found.explain(0)
 
 
 def test_a_lighter_burden_is_not_envied_where_the_swap_would_harm():
@@ -78,7 +78,7 @@ def test_whole_responses_are_exact_where_large_numbers_cancel():
         ([[1, -0.5]], InputError, "benefits must be 2 x 2"),
         ([[-1, 0], [0, 1]], UnreachableError, "gains nothing from its own samples"),
         ([[1, np.nan], [0, 1]], InputError, "not a number"),
-        ([[1, -1e13], [0, 1]], InputError, "mend the units"),
+        ([[1, -1e13], [0, 1]], InputError, "correct the units"),
     ],
 )
 def test_games_that_make_no_sense_are_refused(benefits, error, said):

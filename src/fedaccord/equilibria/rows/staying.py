@@ -1,4 +1,4 @@
-"""Who stays where samples harm: agents leave as long as one would give less alone."""
+"""Find the agents that stay if samples harm: agents leave while one would give less alone."""
 
 from __future__ import annotations
 
