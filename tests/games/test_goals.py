@@ -54,7 +54,7 @@ def test_the_check_objects_to_a_plan_that_misses_one_of_two_goals(given, feasibl
 
 def test_the_check_names_the_goal_that_binds_and_the_one_that_is_missed():
     assert 'Its goal "specificity" asks most of it' in check(two_agents(), [10, 4]).explain("City")
-    assert 'its goal "sensitivity" asks most of it' in check(two_agents(), [4, 12]).explain("City")
+    assert 'Its goal "sensitivity" asks most of it' in check(two_agents(), [4, 12]).explain("City")
     missed = check(two_agents(), [2, 12])
     assert missed.sentence() == (
         'Not feasible: City is short by 2 samples of its goal "sensitivity".'

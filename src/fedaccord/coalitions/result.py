@@ -88,7 +88,7 @@ class Coalitions(Displayed):
 
     @property
     def chosen(self) -> Grouping | None:
-        """The cheapest grouping that is stable in both ways, or else in one way; None if none is."""
+        """The cheapest grouping that is stable in both ways, or else in one; None if none is."""
         both = {g.coalitions for g in self.core} & {g.coalitions for g in self.individual or ()}
         first = next((g for g in self.core if g.coalitions in both), None)
         return first or next(iter((*self.core, *(self.individual or ()))), None)
