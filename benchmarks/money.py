@@ -92,7 +92,7 @@ def shares(agents: int) -> dict[str, Any]:
 
 
 def coalitions(subject: Callable[[], Any]) -> dict[str, Any]:
-    """Time the search of all partitions."""
+    """Time the search of all groupings."""
     took, found = seconds(lambda: find_coalitions(subject()))
     return {
         "seconds": took, "core": found.core_count, "individual": found.individual_count,

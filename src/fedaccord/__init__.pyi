@@ -10,7 +10,7 @@ from .check import check as check
 from .coalitions.find import find_coalitions as find_coalitions
 from .coalitions.mean_estimation import tabulate_mean_estimation as tabulate_mean_estimation
 from .coalitions.result import Coalitions as Coalitions
-from .coalitions.result import Partition as Partition
+from .coalitions.result import Grouping as Grouping
 from .coalitions.table import CoalitionTable as CoalitionTable
 from .coalitions.table import tabulate_coalitions as tabulate_coalitions
 from .equilibria.dynamics import Path as Path

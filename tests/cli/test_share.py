@@ -20,7 +20,7 @@ def hospitals(**changes):
 def test_share_prints_a_sentence_for_each_agent():
     result = run("share", HOSPITALS)
     assert result.code == 0
-    assert "City gives 703 and pays 647, so it bears 1,350 in all: it would pay 1,440" in (
+    assert "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone." in (
         result.stdout
     )
     assert "a funder has to add 1,532 of 1,931" in result.stdout
@@ -69,7 +69,7 @@ def test_coalitions_of_the_hospitals():
     assert "One coalition of all agents holds" in result.stdout
     assert "University gives 300 with City and Rural, against 1,440 alone." in result.stdout
     found = json.loads(run("coalitions", HOSPITALS, "--json").stdout)
-    assert found["chosen"]["parts"] == [[0, 1, 2]]
+    assert found["chosen"]["coalitions"] == [[0, 1, 2]]
     assert found["core_count"] == 2 and found["complete"] is True
 
 

@@ -51,9 +51,9 @@ def test_no_small_group_leaves_what_merging_and_splitting_comes_to():
     game = sparse_game(14, seed=3)
     merging = MergeAndSplit(StableCosts(game))
     assert merging.run(Deadline(60))
-    found = merging.make_partition(3)
-    assert 1 < len(found.parts) < 14
-    for part in found.parts:
+    found = merging.make_grouping(3)
+    assert 1 < len(found.coalitions) < 14
+    for part in found.coalitions:
         alone = solve_stable(game.restrict(part))
         assert found.costs[[*part]].sum() == pytest.approx(alone.total, rel=1e-6)
     for size in (1, 2, 3):
@@ -64,7 +64,7 @@ def test_no_small_group_leaves_what_merging_and_splitting_comes_to():
 
 def test_many_agents_together_hold_against_groups_of_any_size():
     found = find_coalitions(sparse_game(14, seed=3))
-    checked = {len(p.parts): p.checked for p in found.core}
+    checked = {len(p.coalitions): p.checked for p in found.core}
     assert checked[1] == 14 and set(checked.values()) == {3, 14}
     assert found.individual is None and found.price_of_anarchy is None
 

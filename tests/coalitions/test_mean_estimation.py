@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 from fedaccord import InputError, find_coalitions, tabulate_mean_estimation
 
 
-def parts(partitions):
-    """Return partitions with agents numbered from one, as on paper."""
-    return [[[agent + 1 for agent in part] for part in p.parts] for p in partitions]
+def parts(groupings):
+    """Return groupings with agents numbered from one, as on paper."""
+    return [[[agent + 1 for agent in part] for part in p.coalitions] for p in groupings]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_large_agent_stays_out_of_a_coarse_federation():
     assert parts(find_coalitions(table).core) == [[[1, 2, 3], [4]]]
 
 
-def test_the_cheapest_partition_need_not_be_stable():
+def test_the_cheapest_grouping_need_not_be_stable():
     found = find_coalitions(tabulate_mean_estimation([1, 8, 15], weighted=True))
     assert parts([found.cheapest]) == [[[1, 2], [3]]]
     assert parts(found.individual) == [[[1, 3], [2]]]

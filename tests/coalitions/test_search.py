@@ -1,4 +1,4 @@
-"""Stable partitions by brute force over all partitions, from the definitions."""
+"""Stable groupings by brute force over all groupings, from the definitions."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from fedaccord.coalitions.table import list_members, number_coalition
 from fedaccord.equilibria.result import Deadline
 
 
-def partitions(agents):
-    """Yield all partitions of some agents."""
+def groupings(agents):
+    """Yield all groupings of some agents."""
     if not agents:
         yield []
         return
     first, rest = agents[0], agents[1:]
-    for smaller in partitions(rest):
+    for smaller in groupings(rest):
         yield [[first], *smaller]
         for n, part in enumerate(smaller):
             yield [*smaller[:n], [first, *part], *smaller[n + 1 :]]
@@ -32,21 +32,21 @@ def can_form(table, part):
     return len(part) == 1 or np.isfinite(table.costs[number_coalition(part), part]).all()
 
 
-def is_blocked(table, partition):
+def is_blocked(table, grouping):
     """Return whether some group would all be better off in a coalition of its own."""
-    now = {agent: bears(table, part, agent) for part in partition for agent in part}
+    now = {agent: bears(table, part, agent) for part in grouping for agent in part}
     return any(
         all(bears(table, list_members(c), i) < now[i] for i in list_members(c))
         for c in range(1, 2**table.size)
     )
 
 
-def has_mover(table, partition):
+def has_mover(table, grouping):
     """Return whether an agent would rather move, and the coalition it joins would not object."""
-    for part in partition:
+    for part in grouping:
         for agent in part:
             now = bears(table, part, agent)
-            for other in [*(p for p in partition if p is not part), []]:
+            for other in [*(p for p in grouping if p is not part), []]:
                 joined = sorted([*other, agent])
                 if not can_form(table, joined) or bears(table, joined, agent) >= now:
                     continue
@@ -56,8 +56,8 @@ def has_mover(table, partition):
 
 
 def brute_force(table):
-    """Return the core-stable and the individually stable partitions, and the least total."""
-    made = [p for p in partitions(list(range(table.size))) if all(can_form(table, c) for c in p)]
+    """Return the core-stable and the individually stable groupings, and the least total."""
+    made = [p for p in groupings(list(range(table.size))) if all(can_form(table, c) for c in p)]
     sort = {tuple(sorted(tuple(sorted(c)) for c in p)): [sorted(c) for c in p] for p in made}
     core = {key for key, p in sort.items() if not is_blocked(table, p)}
     single = {key for key, p in sort.items() if not has_mover(table, p)}
@@ -77,20 +77,20 @@ def draw_table(seed):
 
 
 @pytest.mark.parametrize("seed", range(330))
-def test_stable_partitions_are_those_of_brute_force(seed):
+def test_stable_groupings_are_those_of_brute_force(seed):
     table = draw_table(seed)
     found = find_coalitions(table)
     core, single, least = brute_force(table)
-    assert {p.parts for p in found.core} == core
-    assert {p.parts for p in found.individual} == single
+    assert {p.coalitions for p in found.core} == core
+    assert {p.coalitions for p in found.individual} == single
     assert (found.core_count, found.individual_count) == (len(core), len(single))
     assert found.complete
     if np.isfinite(least):
         assert found.cheapest.total == pytest.approx(least)
-    for partition in (*found.core, *found.individual):
-        for part in partition.parts:
+    for grouping in (*found.core, *found.individual):
+        for part in grouping.coalitions:
             for agent in part:
-                assert partition.costs[agent] == bears(table, part, agent)
+                assert grouping.costs[agent] == bears(table, part, agent)
 
 
 def test_some_tables_have_no_core_and_their_cycles_are_cycles():
@@ -120,18 +120,18 @@ def roommates(members):
 def test_three_agents_that_chase_each_other_have_no_core():
     found = find_coalitions(tabulate_coalitions(3, roommates, agents=["A", "B", "C"]))
     assert found.core == () and found.complete
-    assert "No partition is core-stable" in found.verdict
+    assert "No grouping is core-stable" in found.verdict
     assert {move.group for move in found.cycle} == {(0, 1), (1, 2), (0, 2)}
 
 
 def test_a_planted_block_is_found():
-    """One coalition made better for both of its members unseats a partition that was stable."""
+    """One coalition made better for both of its members unseats a grouping that was stable."""
     costs = np.array(tabulate_coalitions(3, lambda members: [len(members)] * len(members)).costs)
-    assert find_coalitions(CoalitionTable(costs)).chosen.parts == ((0,), (1,), (2,))
+    assert find_coalitions(CoalitionTable(costs)).chosen.coalitions == ((0,), (1,), (2,))
     costs[0b101, [0, 2]] = 0.5
     preferences = Preferences(CoalitionTable(costs))
     assert preferences.list_blocking((1, 2, 4)) == [0b101]
-    assert find_coalitions(CoalitionTable(costs)).chosen.parts == ((0, 2), (1,))
+    assert find_coalitions(CoalitionTable(costs)).chosen.coalitions == ((0, 2), (1,))
     assert find_cycle(preferences) == ()
 
 
@@ -162,8 +162,8 @@ def test_all_agents_together_are_stable_in_every_linear_game(seed):
     found = find_coalitions(game)
     if found.together is not None:
         everyone = (tuple(range(game.size)),)
-        assert everyone in {p.parts for p in found.core}
-        assert everyone in {p.parts for p in found.individual}
+        assert everyone in {p.coalitions for p in found.core}
+        assert everyone in {p.coalitions for p in found.individual}
         assert (found.together.costs <= found.alone.costs * (1 + 1e-9)).all()
 
 
@@ -200,7 +200,7 @@ def test_other_faults_are_refused():
 def test_a_coalition_that_leaves_one_member_short_cannot_form():
     costs = np.array([[0, 0], [2, 0], [0, 2], [1, np.inf]])
     found = find_coalitions(CoalitionTable(costs))
-    assert [p.parts for p in found.core] == [((0,), (1,))] and found.together is None
+    assert [p.coalitions for p in found.core] == [((0,), (1,))] and found.together is None
 
 
 def test_tables_of_stable_plans_need_a_linear_game():

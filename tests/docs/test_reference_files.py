@@ -11,8 +11,10 @@ from fedaccord._io.columns import SYNONYMS
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "file-formats.md").read_text(
-    encoding="utf-8"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = "\n".join(
+    (REFERENCE / name).read_text(encoding="utf-8")
+    for name in ("file-formats.md", "game-commands.md")
 )
 COMMANDS = ("solve", "check", "share", "coalitions", "catalog", "pilots", "plan", "reproduce")
 # Said of every command.
@@ -60,7 +62,7 @@ def test_every_option_of_a_command_is_on_the_page(name):
 
 
 def test_the_headings_that_mean_a_column_are_on_the_page_of_tables():
-    text = (Path(__file__).parents[2] / "docs/reference/tables.md").read_text(encoding="utf-8")
+    text = (REFERENCE / "tables.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", part("Headings", text), re.MULTILINE)
     said = {name: tuple(re.findall(r"`([^`]+)`", cell)) for name, cell in rows}
     assert said == dict(SYNONYMS)

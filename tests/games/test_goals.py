@@ -160,11 +160,14 @@ def test_a_goal_beyond_its_curve_is_out_of_reach():
         ([], "a list of Goal"),
         ([Goal("City", "a", [1, 0], 1)], "North has no goal"),
         ([Goal("City", "a", [1, 0], 1), Goal("Nort", "a", [0, 1], 1)], "did you mean North?"),
-        ([Goal("City", "a", [1, 0], 1), Goal(7, "a", [0, 1], 1)], "is of nobody in the game"),
+        (
+            [Goal("City", "a", [1, 0], 1), Goal(7, "a", [0, 1], 1)],
+            "belongs to no agent of the game",
+        ),
         ([Goal("City", "a", [1, 0, 2], 1)], "has 3 benefits, and needs 2"),
         ([Goal(0, "a", [1, 0], 1), Goal(0, "a", [1, 0], 2), Goal(1, "a", [0, 1], 1)], "twice"),
         ([Goal("City", "a", [0, 1], 1), Goal("North", "a", [0, 1], 1)], "gains nothing"),
-        ([Goal("City", "a", [1, 1e13], 1), Goal("North", "a", [0, 1], 1)], "mend the units"),
+        ([Goal("City", "a", [1, 1e13], 1), Goal("North", "a", [0, 1], 1)], "correct the units"),
     ],
 )
 def test_goals_that_make_no_game_are_refused(goals, said):

@@ -78,7 +78,7 @@ def test_whole_responses_are_exact_where_large_numbers_cancel():
         ([[1, -0.5]], InputError, "benefits must be 2 x 2"),
         ([[-1, 0], [0, 1]], UnreachableError, "gains nothing from its own samples"),
         ([[1, np.nan], [0, 1]], InputError, "not a number"),
-        ([[1, -1e13], [0, 1]], InputError, "mend the units"),
+        ([[1, -1e13], [0, 1]], InputError, "correct the units"),
     ],
 )
 def test_games_that_make_no_sense_are_refused(benefits, error, said):

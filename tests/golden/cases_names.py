@@ -44,7 +44,7 @@ RESULTS = {
     *("Status", "Unknown", "Config", "DefectionAudit", "DefectionCurve", "DefectionLevel", "Draw"),
     *("History", "Known", "PretrainedWeights", "Progress", "Satisfaction", "Scores", "Seeking"),
     *("Sought", "Verified", "Remark", "Reproduction", "Row", "Verdict", "FedaccordError"),
-    *("InputError", "Game", "Algorithm", "Coalitions", "Contract", "CostShares", "Partition"),
+    *("InputError", "Game", "Algorithm", "Coalitions", "Contract", "CostShares", "Grouping"),
 }
 
 

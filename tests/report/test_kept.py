@@ -65,14 +65,14 @@ def test_an_agent_that_gains_nothing_is_named_with_what_would_help(game: Path) -
     result = run("solve", game, "--concept", "stable", "--kept-worth", "City=1")
     assert result.code == 0
     assert "City gains nothing by sharing (kept worth 1)" in result.stdout
-    assert "earned by delivering samples, or payments" in result.stdout
+    assert "earn by delivering samples, or payments" in result.stdout
     assert "falls short" not in result.stdout
 
 
 def test_the_others_settle_without_an_agent_that_falls_short(game: Path) -> None:
     options = ("--kept-worth", "City=1", "--holdings", "City=40")
     result = run("solve", game, "--concept", "stable", *options)
-    assert "If City keeps its data and the others settle without it:" in result.stdout
+    assert "If City keeps its data, the others settle on this plan:" in result.stdout
     assert "City then falls short by 5, and nothing that it could give" in result.stdout
     found = solve(game, *options)
     assert found["solutions"]["stable"]["status"] == "none-exists"
@@ -153,11 +153,12 @@ def test_the_verdict_names_the_agent_that_would_give_least() -> None:
         "The plan holds even if agents keep what they withhold."
     )
     assert write_kept_verdict(planned([0.5, 0])) == (
-        "The plan does not hold if agents keep what they withhold: City would give 20 of 60."
+        "The plan does not hold if agents keep what they withhold: City would give 20 instead "
+        "of 60."
     )
     assert write_kept_verdict(planned([0.1, 0.5])) == (
-        "The plan does not hold if agents keep what they withhold: Rural would give 0 of 40; 1 "
-        "other would give less too."
+        "The plan does not hold if agents keep what they withhold: Rural would give 0 instead "
+        "of 40. 1 other agent would give less too."
     )
 
 
@@ -168,7 +169,7 @@ def test_what_is_stable_then_is_said() -> None:
     ]
     short = list(describe_kept_plan(planned([1, 0], [40, 100])))
     assert short[-1] == (
-        "The others then settle at 70 samples, and City misses its target, whatever it gives."
+        "The others then give 70 samples in all, and City misses its target, whatever it gives."
     )
     none = list(describe_kept_plan(planned(1, 70)))
     assert (
@@ -192,7 +193,7 @@ def test_the_command_plan_says_what_agents_would_do(game: Path, tmp_path: Path) 
     page = tmp_path / "plan.html"
     result = run("plan", game, "--kept-worth", "0.5", "--report", page)
     assert result.code == 0
-    assert "City would give 20 of 60; 1 other would give less too." in result.stdout
+    assert "City would give 20 instead of 60. 1 other agent would give less too." in result.stdout
     assert "If agents keep what they withhold" in page.read_text()
     data = json.loads(run("plan", game, "--kept-worth", "City=0.5", "--json").stdout)
     assert data["kept"]["would_give"] == [20, 40]

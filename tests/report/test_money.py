@@ -15,7 +15,7 @@ from fedaccord.report.coalitions import (
     coalitions_page,
     judge_coalitions,
     list_gains,
-    list_partitions,
+    list_groupings,
     show_coalitions,
 )
 from fedaccord.report.model import Mark, Table
@@ -65,7 +65,7 @@ def test_many_agents_are_cut_on_a_terminal_and_whole_on_a_page():
 def test_whole_samples_are_no_clean_proof():
     found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
     assert judge_shares(found) == "unsure"
-    assert "up to a part of 0.05" in dict(share_page(found).facts)["Proof"]
+    assert "to within 5 %" in dict(share_page(found).facts)["Proof"]
 
 
 def chase(members):
@@ -78,27 +78,27 @@ def test_a_cycle_is_shown():
     found = find_coalitions(tabulate_coalitions(3, chase, agents=["A", "B", "C"]))
     assert judge_coalitions(found) == "bad"
     lines = texts(show_coalitions(found))
-    assert "From A and B; C: B and C would rather form a coalition." in lines
+    assert "From A and B; C: B and C would leave and form a coalition." in lines
     page = coalitions_page(found, CHAIN)
     assert [section.heading for section in page.sections][-1] == "Why none holds"
     assert page.tone == "bad"
 
 
-def test_partitions_are_listed_with_both_kinds_of_stability():
+def test_groupings_are_listed_with_both_kinds_of_stability():
     found = find_coalitions(tabulate_mean_estimation([5, 5, 10, 15], agents=list("ABCD")))
-    rows = list_partitions(found).table("page").rows
+    rows = list_groupings(found).table("page").rows
     assert [row[2:] for row in rows] == [("yes", "yes"), ("no", "yes")]
     assert rows[0][0] == "A, B and C; D"
     gains = list_gains(found).table("terminal")
     assert gains.rows[3][1] == "D"
 
 
-def test_very_many_partitions_are_counted_and_cut():
+def test_very_many_groupings_are_counted_and_cut():
     found = find_coalitions(CoalitionTable(np.ones((2**8, 8))))
     assert found.core_count == 4140 and len(found.core) == 1000
-    assert len(list_partitions(found).table("terminal").rows) == 8
-    assert any("4,140 partitions are core-stable" in str(line) for line in show_coalitions(found))
-    # Of partitions that are not all known, no price is told.
+    assert len(list_groupings(found).table("terminal").rows) == 8
+    assert any("4,140 groupings are core-stable" in str(line) for line in show_coalitions(found))
+    # Of groupings that are not all known, no price is told.
     assert found.price_of_anarchy is None
 
 

@@ -1,4 +1,4 @@
-"""The options of agents that keep the samples they withhold, shared by solve and plan."""
+"""The options for agents that keep the samples they withhold; solve and plan share them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _read_holdings(
         read = Allocation.load(text).ordered_for(game.agents)
         if len(read) != game.size:
             raise InputError(
-                f"{text} has {len(read)} agents and the game {game.size}: give one each"
+                f"{text} has {len(read)} agents and the game has {game.size}: give one line each"
             )
         held = read.contributions
     wanted = Wanted.read(numbers, "--holdings")
@@ -83,7 +83,7 @@ def _is_number(text: str) -> bool:
 
 
 def describe_option(game: Game, kept: KeptData) -> list[tuple[str, str]]:
-    """Return the fact of a page that says whose data are kept."""
+    """Return the fact of a page that says which agents keep data."""
     named = [
         f"{game.name(agent)} {kept.worth[agent]:g}"
         for agent in range(game.size)

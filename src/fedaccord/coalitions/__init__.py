@@ -1,1 +1,1 @@
-"""Who should federate with whom: partitions of the agents that no group would leave."""
+"""Coalitions of agents: groupings that no group would leave."""

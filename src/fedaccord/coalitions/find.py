@@ -7,7 +7,7 @@ import numpy as np
 from fedaccord._checks import frozen
 from fedaccord.coalitions.large import SMALL, MergeAndSplit, StableCosts
 from fedaccord.coalitions.linear import check_linear, tabulate_stable_plans
-from fedaccord.coalitions.result import Coalitions, Move, Partition
+from fedaccord.coalitions.result import Coalitions, Grouping, Move
 from fedaccord.coalitions.search import (
     Found,
     Parts,
@@ -26,19 +26,20 @@ from fedaccord.games.linear import LinearGame
 MERGED_AGENTS = 40
 # Moves that are followed in search of a cycle.
 MOVES = 100_000
-WHOLE = "Agents give whole samples; coalitions were compared over the reals."
+WHOLE = "Agents give whole samples, but coalitions were compared over the reals."
 EQUILIBRIUM = (
-    "Each coalition plays its cheapest stable plan; of several that cost the same, the most even."
+    "Each coalition plays its cheapest stable plan. If several plans cost the same, it plays the "
+    "most even one."
 )
 
 
 def find_coalitions(subject: Game | CoalitionTable, *, time_limit: float = 60.0) -> Coalitions:
-    """Find partitions of the agents that no group would leave, or prove that there is none.
+    """Find groupings of the agents that no group would leave, or prove that there is none.
 
-    Of up to 12 agents all partitions are searched. Of more, coalitions merge and split until no
-    group of up to three agents would rather leave.
+    With up to 12 agents, all groupings are searched. With more, coalitions merge and split until
+    no group of up to three agents would rather leave.
 
-    subject: a linear or measured game, each of whose coalitions plays its cheapest stable plan; or
+    subject: a linear or measured game, in which each coalition plays its cheapest stable plan; or
         a table of what agents bear in each coalition, for any other model.
     time_limit: seconds for each search.
     """
@@ -52,8 +53,8 @@ def find_coalitions(subject: Game | CoalitionTable, *, time_limit: float = 60.0)
         return _search_table(tabulate_stable_plans(game), time_limit, notes)
     if game.size > MERGED_AGENTS:
         raise InputError(
-            f"coalitions are found for up to {MERGED_AGENTS} agents, and there are {game.size}: "
-            "join agents that are alike"
+            f"coalitions are found for up to {MERGED_AGENTS} agents; this game has {game.size}: "
+            "merge agents that are alike"
         )
     return _merge_and_split(game, time_limit, notes)
 
@@ -69,13 +70,13 @@ def _search_table(table: CoalitionTable, time_limit: float, notes: tuple[str, ..
     none = core.complete and not core.count
     return Coalitions(
         agents=tuple(table.name(agent) for agent in range(table.size)),
-        core=_list_partitions(table, core, table.size),
+        core=_list_groupings(table, core, table.size),
         core_count=core.count,
-        individual=_list_partitions(table, individual),
+        individual=_list_groupings(table, individual),
         individual_count=individual.count,
-        cheapest=_make_partition(table, find_cheapest(table)),
-        alone=_make_partition(table, tuple(1 << agent for agent in range(table.size))),
-        together=_make_partition(table, (everyone,)) if table.forms[everyone] else None,
+        cheapest=_make_grouping(table, find_cheapest(table)),
+        alone=_make_grouping(table, tuple(1 << agent for agent in range(table.size))),
+        together=_make_grouping(table, (everyone,)) if table.forms[everyone] else None,
         cycle=find_cycle(preferences) if none else (),
         complete=core.complete and individual.complete,
         what=table.what,
@@ -83,34 +84,32 @@ def _search_table(table: CoalitionTable, time_limit: float, notes: tuple[str, ..
     )
 
 
-def _make_partition(table: CoalitionTable, parts: Parts, checked: int = 0) -> Partition:
+def _make_grouping(table: CoalitionTable, parts: Parts, checked: int = 0) -> Grouping:
     costs = np.empty(table.size)
     for part in parts:
         members = [*list_members(part)]
         costs[members] = table.costs[part, members]
     total = float(sum(table.total(part) for part in parts))
-    return Partition(tuple(map(list_members, parts)), frozen(costs), total, checked)
+    return Grouping(tuple(map(list_members, parts)), frozen(costs), total, checked)
 
 
-def _list_partitions(
-    table: CoalitionTable, found: Found, checked: int = 0
-) -> tuple[Partition, ...]:
-    made = [_make_partition(table, parts, checked) for parts in found.partitions]
-    # Of partitions that cost the same, the one with the fewest coalitions comes first.
+def _list_groupings(table: CoalitionTable, found: Found, checked: int = 0) -> tuple[Grouping, ...]:
+    made = [_make_grouping(table, parts, checked) for parts in found.groupings]
+    # If groupings cost the same, the one with the fewest coalitions comes first.
     return tuple(sorted(made, key=_order))
 
 
-def _order(partition: Partition) -> tuple[float, int, tuple[Members, ...]]:
-    return float(f"{partition.total:.9g}"), len(partition.parts), partition.parts
+def _order(grouping: Grouping) -> tuple[float, int, tuple[Members, ...]]:
+    return float(f"{grouping.total:.9g}"), len(grouping.coalitions), grouping.coalitions
 
 
 def find_cycle(preferences: Preferences) -> tuple[Move, ...]:
-    """Return groups that leave one partition after another until the first comes back.
+    """Return groups that leave one grouping after another until the first comes back.
 
-    The group that gains most leaves; what is left of coalitions stays together if it can. There
-    are finitely many partitions, so that this comes back to one of them unless one is core-stable.
+    The largest group that gains leaves. What is left of a coalition stays together if it can. There
+    are finitely many groupings, so this comes back to one of them unless one is core-stable.
 
-    preferences: of agents without a core-stable partition.
+    preferences: of agents without a core-stable grouping.
     """
     table = preferences.table
     parts: Parts = ((1 << table.size) - 1,)
@@ -143,22 +142,22 @@ def _leave(table: CoalitionTable, parts: Parts, group: int) -> Parts:
 
 
 def _merge_and_split(game: LinearGame, time_limit: float, notes: tuple[str, ...]) -> Coalitions:
-    """Return what merging and splitting comes to, and all agents together.
+    """Return the grouping that merging and splitting ends with, and all agents together.
 
-    More data never hurts in a linear game, so that no group of any size would leave the stable plan
-    of all agents: every member would have to give less, and then one of them could alone.
+    In a linear game more data never hurts. So no group of any size would leave the stable plan of
+    all agents: each of its members would have to give less, and then one of them could do so alone.
     """
     costs = StableCosts(game)
     merging = MergeAndSplit(costs)
-    alone = merging.make_partition(0)
+    alone = merging.make_grouping(0)
     settled = merging.run(Deadline(time_limit))
-    found = [merging.make_partition(SMALL)] if settled else []
+    found = [merging.make_grouping(SMALL)] if settled else []
     everyone = tuple(range(game.size))
     given = costs.find(everyone)
     together = None
     if np.isfinite(given).all():
-        together = Partition((everyone,), frozen(given), float(given.sum()), game.size)
-        found = [p for p in found if not p.everyone_together] + [together]
+        together = Grouping((everyone,), frozen(given), float(given.sum()), game.size)
+        found = [g for g in found if not g.everyone_together] + [together]
     return Coalitions(
         agents=tuple(map(game.name, everyone)),
         core=tuple(sorted(found, key=_order)),

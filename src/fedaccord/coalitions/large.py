@@ -2,7 +2,7 @@
 
 Two coalitions merge if nobody is worse off and somebody is better off. A group of up to three
 agents splits off, or comes together from several coalitions, if all of its members are better off.
-Where neither is left to do, no group of up to three agents blocks the partition.
+When neither is possible, no group of up to three agents blocks the grouping.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.coalitions.linear import find_stable_costs
-from fedaccord.coalitions.result import Move, Partition
+from fedaccord.coalitions.result import Grouping, Move
 from fedaccord.coalitions.table import SAME, Members
 from fedaccord.equilibria.result import Deadline
 from fedaccord.equilibria.solve import solve_stable
@@ -26,7 +26,7 @@ LISTED = 6
 
 
 class StableCosts:
-    """What members of a coalition give in its cheapest stable plan; each is solved for once.
+    """What members of a coalition give in its cheapest stable plan; each plan is solved once.
 
     game: linear, over the reals.
     seconds: for one coalition.
@@ -51,7 +51,7 @@ class StableCosts:
 
 
 class MergeAndSplit:
-    """A partition that changes until no small group would rather leave.
+    """A grouping that changes until no small group would rather leave.
 
     costs: of coalitions.
     """
@@ -64,7 +64,7 @@ class MergeAndSplit:
         self.moves: list[Move] = []
 
     def run(self, deadline: Deadline) -> bool:
-        """Merge and split until nothing is left to do; False if it goes round in a circle."""
+        """Merge and split until no step is left; False if the groupings repeat or time runs out."""
         while not deadline.passed:
             if self._merge():
                 continue
@@ -107,7 +107,7 @@ class MergeAndSplit:
         return None
 
     def _form(self, group: Members) -> None:
-        """Form a coalition; what is left of others stays together if it can, or falls apart."""
+        """Form a coalition; the rest of each other coalition stays together if it can."""
         parts = [group]
         for part in self.parts:
             left = tuple(agent for agent in part if agent not in group)
@@ -119,7 +119,7 @@ class MergeAndSplit:
         for part in self.parts:
             self.current[[*part]] = self.costs.find(part)
 
-    def make_partition(self, checked: int) -> Partition:
-        """Return the partition as it stands, and the largest groups that it holds against."""
+    def make_grouping(self, checked: int) -> Grouping:
+        """Return the current grouping, with the size of the groups that it holds against."""
         costs = frozen(np.array(self.current))
-        return Partition(tuple(self.parts), costs, float(costs.sum()), checked)
+        return Grouping(tuple(self.parts), costs, float(costs.sum()), checked)

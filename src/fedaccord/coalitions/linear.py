@@ -4,9 +4,9 @@ A stable plan of a coalition S is a set T of members that give more than their m
 
     (W theta)_i = mu_i for i in T,   theta_j = low_j and (W theta)_j >= mu_j for j in S \\ T
 
-One inverse of W_TT answers for every coalition that holds T, so that all stable plans of all
-coalitions take 2^k inverses. Of several plans the cheapest is taken; of several cheapest plans the
-most even, with the least sum of squares. Where W_TT is singular, only its most even plan is tried.
+One inverse of W_TT serves every coalition that holds T, so all stable plans of all coalitions take
+2^k inverses. Each coalition plays its cheapest plan; if several are cheapest, the most even
+one (least sum of squares). If W_TT is singular, only its most even plan is tried.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Every partition that no group would leave, or the proof that there is none.
+"""Every grouping that no group would leave, or the proof that there is none.
 
-A coalition C *blocks* a partition if all of its members are better off in C. A partition is *core-
+A coalition C *blocks* a grouping if all of its members are better off in C. A grouping is *core-
 stable* if nothing blocks it. It is *individually stable* if no agent is better off in another
-coalition of the partition, or alone, whose members would not be worse off with it.
+coalition of the grouping whose members would not be worse off with it, or alone.
 
 Sets of coalitions are whole numbers of 2^k bits. For each coalition S, `spoiled[S]` has the
-coalitions in which some member of S that they share is not better off than in S. A partition of
+coalitions in which some member of S that they share is not better off than in S. A grouping of
 the agents in U is blocked by a coalition inside U unless the spoiled sets of its parts cover all of
-these, which is two operations on such numbers; so a partition is given up as soon as a part of it
-is blocked. For individual stability, each pair of parts is compatible or not.
+these, which takes two operations on such numbers. So a grouping is given up as soon as a part of
+it is blocked. For individual stability, each pair of parts is compatible or not.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from fedaccord.coalitions.table import CoalitionTable
 from fedaccord.equilibria.result import Deadline
 
-# Partitions that are kept; more are counted.
+# At most this many groupings are kept; all are counted.
 KEPT = 1_000
 # Steps of a search between two looks at the clock.
 STEPS = 20_000
 
-# The coalitions of a partition, by number, in the order of their first agents.
+# The coalitions of a grouping, by number, in the order of their first agents.
 Parts = tuple[int, ...]
 
 
@@ -36,12 +36,12 @@ Parts = tuple[int, ...]
 class Found:
     """What a search found.
 
-    partitions: the first ones.
+    groupings: the first ones.
     count: how many there are.
     complete: whether all were looked at, so that the count is proved.
     """
 
-    partitions: tuple[Parts, ...]
+    groupings: tuple[Parts, ...]
     count: int
     complete: bool
 
@@ -99,7 +99,7 @@ class Preferences:
         return np.asarray(fine.all(axis=1) & self.table.forms)
 
     def list_blocking(self, parts: Parts) -> list[int]:
-        """Return the coalitions that block a partition, in the order of their numbers."""
+        """Return the coalitions that block a grouping, in the order of their numbers."""
         current = np.empty(self.size, dtype=np.int64)
         for part in parts:
             current[self.holds[part]] = self.table.ranks[part, self.holds[part]]
@@ -108,7 +108,7 @@ class Preferences:
 
 
 def find_core(preferences: Preferences, deadline: Deadline) -> Found:
-    """Find every core-stable partition.
+    """Find every core-stable grouping.
 
     preferences: of the agents.
     deadline: when to give up.
@@ -125,7 +125,7 @@ def find_core(preferences: Preferences, deadline: Deadline) -> Found:
 
 
 def find_individually_stable(preferences: Preferences, deadline: Deadline) -> Found:
-    """Find every individually stable partition.
+    """Find every individually stable grouping.
 
     preferences: of the agents.
     deadline: when to give up.
@@ -145,7 +145,7 @@ def _search(
     add: Callable[[int, int, int], int | None],
     deadline: Deadline,
 ) -> Found:
-    """Put partitions together part by part, as long as `add` does not object."""
+    """Put groupings together part by part, as long as `add` does not object."""
     everyone = (1 << size) - 1
     options: dict[int, list[int]] = {}
     kept: list[Parts] = []
@@ -194,9 +194,9 @@ def _list_first_parts(left: int) -> Iterator[int]:
 
 
 def find_cheapest(table: CoalitionTable) -> Parts:
-    """Return the partition with the least total; agents that cannot be served stay alone."""
+    """Return the grouping with the least total; agents that cannot be served stay alone."""
     totals = [table.total(s) if table.forms[s] else np.inf for s in range(1 << table.size)]
-    # The total of any partition is finite where every agent can be served at all.
+    # The total of any grouping is finite where every agent can be served at all.
     totals = [t if np.isfinite(t) else 1e100 * s.bit_count() for s, t in enumerate(totals)]
     forms = table.forms.tolist()
     best: list[tuple[float, int]] = [(0.0, 0)]

@@ -77,7 +77,7 @@ class LossCurve:
 
     @property
     def best(self) -> float:
-        """The loss that more and more data comes close to."""
+        """The loss that an agent approaches with more and more data."""
         return self.floor
 
     def loss(self, samples: ArrayLike) -> Any:
@@ -151,7 +151,7 @@ class Goal:
         return f'the goal "{self.name}" of {whom}'
 
     def _check_wish(self) -> None:
-        """Refuse a goal that says nothing, or two things, or what its measure cannot be."""
+        """Refuse a goal that is empty, given twice, or outside the range of its measure."""
         title = self.title
         given = [n for n in ("requirement", "at_least", "at_most") if getattr(self, n) is not None]
         if not given:
@@ -218,7 +218,7 @@ class Goal:
         return self.target if self.curve is None else float(self.curve.need(self.target))
 
     def reach(self, samples: float) -> float:
-        """Return what effective samples come to, in the units of the goal."""
+        """Return the value that effective samples reach, in the units of the goal."""
         if self.curve is None:
             return samples
         amount = max(samples, 0.0)
@@ -290,7 +290,7 @@ class GoalsGame(RowGame):
         if agent not in names:
             closest = find_closest(agent, names)
             meant = f"did you mean {closest}?" if closest else "name one of the game's agents"
-            raise InputError(f"{goal.title} is of nobody in the game; {meant}")
+            raise InputError(f"{goal.title} belongs to no agent of the game; {meant}")
         return names.index(agent)
 
     def _check_each_has_one(self, places: list[int]) -> None:
@@ -306,7 +306,7 @@ class GoalsGame(RowGame):
         for goal in self.goals:
             key = (self._place(goal), goal.name)
             if key in seen:
-                raise InputError(f"{goal.title} is there twice: give each goal its own name")
+                raise InputError(f"{goal.title} is listed twice: give each goal its own name")
             seen.add(key)
 
     def goal_name(self, goal: int) -> str:
@@ -314,7 +314,7 @@ class GoalsGame(RowGame):
         return self.goals[goal].title
 
     def reached(self, contributions: Vector) -> Vector:
-        """Return what each goal comes to, in its own units."""
+        """Return the value that each goal reaches, in its own units."""
         effective = (self.rows @ contributions).tolist()
         return np.array([g.reach(n) for g, n in zip(self.goals, effective, strict=True)])
 

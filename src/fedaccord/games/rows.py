@@ -216,7 +216,7 @@ class RowGame(Game):
     # What the constructors check.
 
     def _check_rows(self) -> None:
-        """Refuse goals that no own sample brings nearer, and units too far apart."""
+        """Refuse goals that own samples do not help, and units that are too far apart."""
         wrong = ~(self.own_rows > 0)
         if wrong.any():
             goal = int(np.argmax(wrong))
@@ -230,5 +230,5 @@ class RowGame(Game):
             goal = int(np.argmax(ratio))
             raise InputError(
                 f"{self.goal_name(goal)} is affected {ratio[goal]:.0e} times as much by a sample "
-                "of another as by its own: mend the units of its benefits"
+                "of another as by its own: correct the units of its benefits"
             )

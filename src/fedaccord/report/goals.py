@@ -1,4 +1,4 @@
-"""Games of several goals and of harm: goal by goal, and who would be better off alone."""
+"""Games with several goals or harm: each goal, and agents that would be better off alone."""
 
 from __future__ import annotations
 
@@ -59,21 +59,22 @@ def list_goals(found: Check) -> Records | None:
 
 
 def describe_harm(found: Check) -> str:
-    """Return who would give less alone; nothing where nobody is, or nobody can be, harmed."""
+    """Return which agents would give less alone; nothing if there are none."""
     if found.game.is_monotone or not len(found.better_alone):
         return ""
-    said = [
-        f"{found.game.name(i)} (gives {format_amount(found.contributions[i])}, alone "
-        f"{format_amount(found.alone[i])})"
-        for i in found.better_alone[:NAMES].tolist()
-    ]
-    more = len(found.better_alone) - len(said)
-    said += [f"{more:,} more"] if more else []
-    return f"{join_with_and(said)} would give less alone."
+    first = int(found.better_alone[0])
+    names = [found.game.name(i) for i in found.better_alone[:NAMES].tolist()]
+    more = len(found.better_alone) - len(names)
+    names += [f"{more:,} more"] if more else []
+    return (
+        f"{join_with_and(names)} would give less alone. "
+        f"{found.game.name(first)} gives {format_amount(found.contributions[first])}, and alone it "
+        f"would need {format_amount(found.alone[first])}."
+    )
 
 
 def describe_staying(game: Game, staying: Staying | None) -> str:
-    """Return who should stay out, and what the others then give in all."""
+    """Return which agents should stay out, and what the others then give in all."""
     if staying is None:
         return ""
     names = join_with_and([game.name(i) for i in staying.left[:NAMES]])
@@ -84,11 +85,11 @@ def describe_staying(game: Game, staying: Staying | None) -> str:
     if staying.solution.contributions is None:
         return f"{leaves}no stable plan of the others was found."
     if len(staying.agents) == 1:
-        return f"{leaves}{game.name(staying.agents[0])} is alone: nobody gains by working together."
+        return f"{leaves}{game.name(staying.agents[0])} is alone: no agent gains by federating."
     total = format_amount(float(staying.solution.contributions.sum()))
     return (
-        f"{leaves}the stable plan of the other {len(staying.agents)} agents asks {total} in all, "
-        "and none of them would give less alone."
+        f"{leaves}the stable plan of the other {len(staying.agents)} agents takes {total} samples "
+        "in all, and none of them would give less alone."
     )
 
 
@@ -96,7 +97,7 @@ def show_goals(found: Check, staying: Staying | None = None) -> Iterator[str | M
     """Return what a terminal shows of goals and harm.
 
     found: the check of a plan.
-    staying: who stays, if that is known.
+    staying: which agents stay, if that is known.
     """
     goals = list_goals(found)
     if goals is not None:
@@ -110,10 +111,10 @@ def _join(*sentences: str) -> str:
 
 
 def make_goals_section(found: Check | None, staying: Staying | None = None) -> Section | None:
-    """Return a page's section on goals, and on who would be better off alone.
+    """Return a page's section on goals, and on agents that would be better off alone.
 
     found: the check of a plan, if there is one.
-    staying: who stays, if that is known.
+    staying: which agents stay, if that is known.
     """
     if found is None:
         return None
@@ -122,17 +123,17 @@ def make_goals_section(found: Check | None, staying: Staying | None = None) -> S
     parts: list[Part] = [Mark(said, "plain")] if said else []
     if goals is not None:
         parts.append(
-            "Effective samples add up what everybody's samples are worth to a goal. The goal that "
-            "binds is the one that asks most of its agent; what a goal has to spare is counted in "
-            "its agent's own samples."
+            "Effective samples add up what all agents' samples are worth to a goal. The goal that "
+            "binds is the one that asks most of its agent. Spare samples are counted in the "
+            "agent's own samples."
         )
         parts.append(goals.table("page"))
-    heading = "Goal by goal" if goals is not None else "Who is harmed"
+    heading = "Goal by goal" if goals is not None else "Agents that are harmed"
     return Section(heading, tuple(parts)) if parts else None
 
 
 def tabulate_benefits(game: Game) -> Table | None:
-    """Return what one sample of each agent adds to each goal, next to one of its own."""
+    """Return what one sample of each agent is worth to each goal, in the agent's own samples."""
     if not isinstance(game, RowGame) or game.size > COLUMNS:
         return None
     worth = np.round(game.rows / game.own_rows[:, None], 6)
@@ -142,7 +143,7 @@ def tabulate_benefits(game: Game) -> Table | None:
         for g, owner in enumerate(game.owners.tolist())
     ]
     return Table(
-        "What a sample of each agent is worth, in samples of its own",
+        "What one sample of each agent is worth, in the receiving agent's own samples",
         ("to", *(["goal"] if several else []), *(f"of {game.name(j)}" for j in range(game.size))),
         tuple((*name, *row) for name, row in zip(names, worth.tolist(), strict=True)),
     )

@@ -46,7 +46,7 @@ def show_groups(
 
 
 def list_groups(groups: Sequence[BlockingGroup]) -> Records:
-    """List groups: who, how much less each member could give at once, and what that saves."""
+    """List groups, with how much less all members could give at once and what that saves."""
     return Records(
         "Groups that could give less together",
         (

@@ -1,4 +1,4 @@
-"""What agents do that keep the samples they withhold, in sentences and tables."""
+"""Sentences and tables about agents that keep the samples they withhold."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from fedaccord.wording import (
 NAMED = 6
 # What the numbers of a game of agents that keep data mean.
 NEEDS = (
-    "Agents keep the samples that they do not give, and learn from them. All needs are what is "
-    "left to need beyond that."
+    "Agents keep the samples that they do not give, and learn from them. All needs are what agents "
+    "still need after that."
 )
 REMEDY = (
-    "Sharing pays for such an agent only if the rules make it pay: models that are earned by "
+    "Such an agent has a reason to share only if the rules give it one: models that agents earn by "
     "delivering samples, or payments for samples."
 )
 
@@ -54,8 +54,8 @@ def describe_kept(game: Game, kept: KeptData) -> Iterator[str]:
         one = len(kept.keepers) == 1
         yield (
             f"{names} {'gains' if one else 'gain'} nothing by sharing (kept worth 1): "
-            f"{'it gives' if one else 'they give'} as little as {'it' if one else 'they'} may, "
-            "whatever the others give."
+            f"{'it gives its minimum' if one else 'they give their minimums'}, whatever the others "
+            "give."
         )
     if len(kept.reluctant):
         names, least = _name(game, kept.reluctant.tolist()), kept.worth[kept.reluctant].min()
@@ -76,7 +76,7 @@ def _name(game: Game, agents: list[int]) -> str:
 
 
 def describe_rest(game: Game, kept: KeptData, rest: Solution) -> Iterator[str | Mark | Table]:
-    """Return what the others do if the agents that give nothing are left short, and by how much.
+    """Return what the others give if agents that give nothing fall short, and by how much they do.
 
     game: of agents that keep data, with everybody's requirement.
     kept: what their kept samples are worth.
@@ -85,9 +85,9 @@ def describe_rest(game: Game, kept: KeptData, rest: Solution) -> Iterator[str | 
     names = _name(game, kept.keepers.tolist())
     verb = pluralize(len(kept.keepers), "keeps its", "keep their")
     if rest.contributions is None:
-        yield f"Without the requirements of agents that share nothing: {rest.status.value}"
+        yield f"If the requirements of agents that share nothing do not count: {rest.status.value}"
         return
-    yield Mark(f"If {names} {verb} data and the others settle without it:", "unsure")
+    yield Mark(f"If {names} {verb} data, the others settle on this plan:", "unsure")
     yield list_solution(rest).table("terminal")
     for agent, missing in find_missing(game, kept, rest.contributions).items():
         if missing > 0:
@@ -130,25 +130,25 @@ def kept_record(game: Game, kept: KeptData, rest: Solution | None) -> dict[str, 
     return result
 
 
-# A plan, and what agents would do that keep what they withhold.
+# A plan, and what agents would give if they kept what they withhold.
 
 
 def write_kept_verdict(found: KeptPlan) -> str:
-    """Return in a sentence whether a plan holds for agents that keep what they withhold."""
+    """Return whether a plan holds for agents that keep what they withhold."""
     less = found.given - found.responses
     if not len(found.defectors):
         return "The plan holds even if agents keep what they withhold."
     most, others = int(less.argmax()), len(found.defectors) - 1
-    gives = f"{format_samples(found.responses[most])} of {format_samples(found.given[most])}"
-    too = f"; {count(others, 'other')} would give less too" if others else ""
+    less_and_plan = (format_samples(found.responses[most]), format_samples(found.given[most]))
+    too = f" {count(others, 'other agent')} would give less too." if others else ""
     return (
         "The plan does not hold if agents keep what they withhold: "
-        f"{found.plan.name(most)} would give {gives}{too}."
+        f"{found.plan.name(most)} would give {' instead of '.join(less_and_plan)}.{too}"
     )
 
 
 def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
-    """Return what agents gain by sharing, and which plan is stable if all keep their rest."""
+    """Return what agents gain by sharing, and the stable plan if all keep what they withhold."""
     yield from describe_kept(found.game, found.kept)
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
@@ -165,7 +165,7 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
     miss = pluralize(len(short), "misses its target", "miss their targets")
     give = pluralize(len(short), "it gives", "they give")
     total = found.rest.contributions.sum()
-    settle = f"The others then settle at {format_samples(total)} samples"
+    settle = f"The others then give {format_samples(total)} samples in all"
     settle = settle if total > 0 else "Then no agent shares anything"
     yield f"{settle}, and {_name(found.game, short)} {miss}, whatever {give}."
 
@@ -189,7 +189,7 @@ def list_kept_plan(found: KeptPlan) -> Records:
                 write=format_short_probability,
             )
         )
-    caption = "What each would give if it kept the rest of its samples"
+    caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 
 

@@ -28,7 +28,7 @@ from fedaccord.sharing.result import ROUNDING, Contract, CostShares, write_money
 from fedaccord.wording import count, format_accuracy, join_with_and
 
 MONEY = (
-    "Money is in units of the game's costs: where no costs are given, in the cost of one sample. "
+    "Money is in units of the game's costs. Without costs, the unit is the cost of one sample. "
     "An agent with a payment below zero is paid."
 )
 HONESTY = (
@@ -64,7 +64,7 @@ def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
 
 
 def judge_shares(found: CostShares) -> Tone:
-    """Return whether the verdict is good news: what is proved only roughly is not quite."""
+    """Return whether the verdict is good news; it is unsure if it is proved only roughly."""
     return "good" if found.prices.gap <= ROUNDING else "unsure"
 
 
@@ -241,4 +241,4 @@ def describe_proof(found: CostShares) -> str:
         return "plan and prices prove each other in exact fractions"
     if found.prices.gap <= ROUNDING:
         return "plan and prices prove each other up to rounding"
-    return f"the prices prove the plan's cost up to a part of {found.prices.gap:.2g}"
+    return f"the prices prove the plan's cost to within {100 * found.prices.gap:.2g} %"

@@ -27,7 +27,7 @@ AFTERWARDS = ("last model", "trained on what it gave", "trained on all its data"
 
 
 def describe_tactics(audit: DefectionAudit) -> str:
-    """Return what defectors do beyond giving less; nothing where they do no more."""
+    """Return what defectors do beyond giving less; nothing if they do no more."""
     asked = audit.options
     said = []
     if asked.group > 1:
@@ -48,7 +48,7 @@ def describe_tactics(audit: DefectionAudit) -> str:
 
 
 def show_going_on(audit: DefectionAudit) -> Iterator[str | Table]:
-    """Return the tables of defectors that train on alone; nothing where none do."""
+    """Return the tables of defectors that continue training alone; nothing if none do."""
     if not audit.options.kept_data:
         return
     yield _list_going_on(audit)

@@ -43,12 +43,12 @@ class Contract:
 
     rule: prices, marginal, shapley or nucleolus.
     shares: what each agent bears in all: its samples, and what it pays; with intervals, if known.
-    payments: what each agent pays on top of the cost of its samples; it is paid where below zero.
+    payments: what each agent pays on top of the cost of its samples; below zero, it is paid.
     deficit: the part of the plan's cost that no agent bears, for an outside funder.
-    saving: what every group saves at least by staying, below zero where one would rather leave;
-        None where groups were not looked at.
-    leaver: the group that would save most by leaving; None where no group would save anything.
-    leaver_known: whether all groups were looked at, or a proof covers them.
+    saving: what every group saves at least by staying, below zero if one would rather leave; None
+        if groups were not checked.
+    leaver: the group that would save most by leaving; None if no group would save anything.
+    leaver_known: whether all groups were checked, or a proof covers them.
     """
 
     rule: str
@@ -81,7 +81,7 @@ class CostShares(Displayed):
     contracts: by rule; prices first.
     costs: what groups cost alone.
     accuracy: of a measured game, how much of the mean accuracy each agent's samples account for.
-    splitting: what agents would gain by appearing as two; None where it was not tried.
+    splitting: what agents would gain by appearing as two; None if it was not tried.
     notes: what could not be found, and why, a sentence each.
     """
 
@@ -108,12 +108,12 @@ class CostShares(Displayed):
 
     @property
     def payments(self) -> Vector:
-        """What each agent pays under the prices; it is paid where below zero."""
+        """What each agent pays under the prices; below zero, it is paid."""
         return self.contracts["prices"].payments.values
 
     @cached_property
     def alone(self) -> Vector | None:
-        """What each agent would cost alone; None where there are too many agents."""
+        """What each agent would cost alone; None if there are too many agents."""
         return self.costs.alone if self.game.size <= 4 * MOST_AGENTS else None
 
     @property
@@ -131,26 +131,27 @@ class CostShares(Displayed):
                 "zero, and no group of agents would pay less alone."
             )
         return (
-            f"With these payments no group of agents saves more than {gap / (1 + gap):.2g} of its "
-            "share alone, and the payments add up to zero."
+            f"The payments add up to zero. By leaving, no group of agents saves more than "
+            f"{100 * gap / (1 + gap):.2g} % of what it bears."
         )
 
     def explain(self, agent: int) -> str:
-        """Explain in a sentence what an agent gives and pays, and what it would pay otherwise."""
+        """Explain what an agent gives, pays and bears, and what it would pay otherwise."""
         name = self.game.name(agent)
         paid, given = float(self.payments[agent]), float(self.contributions[agent])
         bears = float(self.contracts["prices"].shares.values[agent])
         gives = f"{name} gives {write_money(given)}" if given > 0 else f"{name} gives nothing"
         small = ROUNDING * max(self.prices.total, 1e-300)
         if abs(paid) <= small:
-            said = f"{gives} and pays nothing"
+            said = f"{gives} and pays nothing."
         else:
-            said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {write_money(abs(paid))}"
-        if bears < -small:
-            said += f", so it earns {write_money(-bears)} in all"
-        elif given > 0 and abs(paid) > small:
-            said += f", so it bears {write_money(bears)} in all"
-        return f"{said}{self._compare(agent)}."
+            said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {write_money(abs(paid))}."
+        in_all = (
+            f"It earns {write_money(-bears)} in all"
+            if bears < -small
+            else f"It bears {write_money(bears)} in all"
+        )
+        return f"{said} {in_all}{self._compare(agent)}."
 
     def _compare(self, agent: int) -> str:
         """Return what an agent would pay alone, and in the group that saves least by staying."""
@@ -158,15 +159,18 @@ class CostShares(Displayed):
             return ""
         alone, group = float(self.alone[agent]), self._find_tightest(agent)
         end = (
-            f": it would pay {write_money(alone)} alone"
+            f", and would pay {write_money(alone)} alone"
             if np.isfinite(alone)
-            else ": alone it could not reach its requirement"
+            else ". Alone it could not reach its requirement"
         )
         if group is None:
             return end
         names = join_with_and([self.game.name(member) for member in group])
-        pays = "" if np.isfinite(alone) else " would pay"
-        return f"{end}, and {names} together{pays} {write_money(self.costs.cost(group))}"
+        bear = float(self.contracts["prices"].shares.values[[*group]].sum())
+        return (
+            f"{end}. {names} together bear {write_money(bear)}, and would pay "
+            f"{write_money(self.costs.cost(group))} without the others"
+        )
 
     def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
         """Return the group of an agent and some others, not all, that saves least by staying."""
@@ -180,7 +184,7 @@ class CostShares(Displayed):
         if not fits.any():
             return None
         saved = np.where(fits, self.costs.values - bears, np.inf)
-        # Of groups that save the same, the smallest is the easiest to read.
+        # If several groups save the same, the smallest is the easiest to read.
         best = np.flatnonzero(saved <= saved.min() + ROUNDING * self.prices.total)
         chosen = int(best[sizes[best].argmin()])
         return tuple(np.flatnonzero(groups[chosen]).tolist())
@@ -230,7 +234,7 @@ def write_money(value: float) -> str:
 def find_leaver(shares: Vector, costs: GroupCosts) -> tuple[float, Leaver | None]:
     """Return what every group saves at least by staying, and the group that would rather leave.
 
-    All agents together are no group: they save what nobody bears.
+    All agents together do not count as a group: they save what nobody bears.
 
     shares: what each agent bears.
     costs: of all groups of few agents.

@@ -88,12 +88,12 @@ class _Sharer:
         )
 
     def _write(self, rule: str, shares: Estimates, payments: Estimates | None = None) -> Contract:
-        """Write down a contract; what agents pay is what they bear beyond their samples' cost.
+        """Return a contract; agents pay what they bear beyond their samples' cost.
 
-        payments: given for prices, of which it is proved that no group would leave.
+        payments: for the contract of prices, which no group would leave.
         """
         spent, proved = self.game.costs * self.prices.contributions, rule == "prices"
-        # Costs of groups over the reals say nothing of a group that gives whole samples.
+        # Costs of groups over the reals do not show what a group pays for whole samples.
         small = self.game.size <= MOST_AGENTS and not self.game.is_integer
         total = self.prices.total
         saving, leaver = find_leaver(shares.values, self.costs) if small else (None, None)
@@ -140,7 +140,7 @@ class _Sharer:
         return shares, payments
 
     def _share_by_marginal_costs(self) -> Contract | None:
-        """Each agent bears what its membership adds to the cost of the others."""
+        """Return the contract in which each agent bears what it adds to the others' cost."""
         if self.game.size > SAMPLED_AGENTS:
             self._note_size("marginal shares", SAMPLED_AGENTS)
             return None
@@ -174,7 +174,7 @@ class _Sharer:
         agent = self.game.name(int(np.argmax(np.isinf(self.costs.alone))))
         self.notes.append(
             f"There are no Shapley shares and there is no nucleolus: {agent} cannot reach its "
-            "requirement alone, so its cost alone is no number."
+            "requirement alone, so its cost alone is not defined."
         )
         return False
 

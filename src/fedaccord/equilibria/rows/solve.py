@@ -145,7 +145,7 @@ def _optimal(claim: Claim[RowGame], least: Least | None) -> Solution:
     found += [] if point is None else [point]
     found = [one for one in found if _is_of_kind(claim, one)]
     if not found:
-        said = "The solver says that no plan reaches every goal; that is no proof." * infeasible
+        said = "The solver says, without a proof, that no plan reaches every goal." * infeasible
         return claim.failed("highs", said or "The solver found no plan.", lower=bound)
     return claim.bounded("highs", bound, claim.better(found))
 
@@ -196,7 +196,7 @@ def _stable(claim: Claim[RowGame], least: Least | None, start: Vector | None) ->
     if mixed is not None and _is_of_kind(claim, mixed := _polish(game, mixed)):
         method, found = "milp", [*found, mixed]
     if not found:
-        note = "No method found a stable plan; that is no proof that there is none."
+        note = "No method found a stable plan. This does not prove that there is none."
         return claim.failed(method, note, lower=0.0 if claim.costliest else bound)
     best = claim.better(found)
     return claim.among(method, best, bound, float(game.costs @ game.most_at_rest))
@@ -225,7 +225,7 @@ def _candidates(
 
 
 def _move_in_turn(game: RowGame, theta: Vector) -> Vector:
-    """Return where agents get that move to their best responses one after the other."""
+    """Return where agents end that move to their best responses one after the other."""
     moved = np.array(theta)
     for agent in range(game.size):
         wanted = game.best_response(agent, moved)
@@ -234,7 +234,7 @@ def _move_in_turn(game: RowGame, theta: Vector) -> Vector:
 
 
 def _move_half_way(game: RowGame, theta: Vector) -> Vector:
-    """Return where agents get that all move half way to their best responses."""
+    """Return where agents end that all move half way to their best responses."""
     return np.asarray((theta + game.responses_within(theta)) / 2)
 
 
@@ -258,7 +258,7 @@ def _respond(
 def _judge_unique(
     claim: Claim[RowGame], method: str, point: Vector, bound: float
 ) -> Solution | None:
-    """Return what is certain where there is one plan at most, and it is near a point."""
+    """Return what is proved if there is one plan at most, and it is near a point."""
     game = claim.game
     unique = prove_unique(game, point)
     if unique is None or unique.radius is None:

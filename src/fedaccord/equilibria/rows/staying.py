@@ -1,4 +1,4 @@
-"""Who stays where samples harm: agents leave as long as one would give less alone."""
+"""Find the agents that stay if samples harm: agents leave while one would give less alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fedaccord.games.rows import RowGame
 
 
 def find_staying(game: RowGame, *, time_limit: float = 60.0) -> Staying:
-    """Let agents leave until nobody that stays would give less alone.
+    """Remove agents until no agent that stays would give less alone.
 
-    Each time the cheapest stable plan of those who are left is found, and of the agents that give
-    more than alone the one with the largest part too much leaves. An agent alone gives what it
-    needs alone, so this ends. Other orders may end with other agents.
+    Each round finds the cheapest stable plan of the agents that stay. Among those that give more
+    than they would alone, the agent that gives most in proportion leaves. An agent that is left
+    alone gives what it needs alone, so this ends. Other orders may end with other agents.
 
     game: what the agents want.
     time_limit: seconds in all.
