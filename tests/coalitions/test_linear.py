@@ -40,6 +40,17 @@ def test_twins_share_evenly():
     np.testing.assert_allclose(costs[3], [2, 2])
 
 
+def test_limits_may_cut_off_the_even_plan_of_twins():
+    """The first can give 1 of the 4 that both need, and no other plan than (1, 3) is stable."""
+    costs = find_stable_costs(LinearGame(np.ones((2, 2)), [4, 4], limits=[1, 3]))
+    np.testing.assert_allclose(costs[3], [1, 3])
+
+
+def test_twins_with_other_costs_play_the_cheapest_plan_within_limits():
+    game = LinearGame(np.ones((2, 2)), [4, 4], limits=[3, 4], costs=[1, 2])
+    np.testing.assert_allclose(find_stable_costs(game)[3], [3, 2])
+
+
 def sparse_game(size, seed):
     rng = np.random.default_rng(seed)
     benefits = rng.random((size, size)) * (rng.random((size, size)) < 0.25) * 0.6

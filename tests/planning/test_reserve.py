@@ -78,6 +78,18 @@ def test_no_more_is_called_than_is_missing():
     assert choose_reserve(game, np.array([40.0, 20.0, 0.0]), cover=2).shortfalls == ()
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e9])
+def test_the_unit_of_benefits_does_not_matter(unit):
+    benefits = np.array([[1, 0.5, 0.2], [0.3, 1, 0.4], [0.2, 0.6, 1]])
+    needs, theta = np.array([100.0, 120.0, 80.0]), np.array([47.0, 102.0, 9.0])
+    plain, scaled = (
+        choose_reserve(LinearGame(u * benefits, u * needs, limits=[300, 300, 300]), theta)
+        for u in (1.0, unit)
+    )
+    assert scaled.samples.tolist() == plain.samples.tolist() == [41, 0, 54]
+    assert [(s.failing, s.agent) for s in scaled.shortfalls] == [("agent 2", "agent 1")]
+
+
 def test_without_limits_nobody_holds_more_than_all_give():
     game = LinearGame(np.ones((2, 2)), [60, 60])
     found = choose_reserve(game, np.array([60.0, 0.0]))

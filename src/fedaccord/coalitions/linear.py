@@ -6,7 +6,8 @@ A stable plan of a coalition S is a set T of members that give more than their m
 
 One inverse of W_TT serves every coalition that holds T, so all stable plans of all coalitions take
 2^k inverses. Each coalition plays its cheapest plan; if several are cheapest, the most even
-one (least sum of squares). If W_TT is singular, only its most even plan is tried.
+one (least sum of squares). If W_TT is singular, its most even plan is tried. If limits exclude that
+plan, or may leave a cheaper one, the coalition is solved by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedaccord._checks import Indices, Matrix
-from fedaccord.coalitions.table import CoalitionTable
+from fedaccord.coalitions.table import CoalitionTable, list_members
+from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -52,6 +54,8 @@ def find_stable_costs(game: LinearGame) -> Matrix:
     plans = _Plans(game)
     for givers in range(1 << size):
         plans.try_givers(givers)
+    for coalition in np.flatnonzero(plans.unsure).tolist():
+        plans.solve(coalition)
     return np.where(np.isfinite(plans.totals)[:, None], plans.given * game.costs, np.inf)
 
 
@@ -60,6 +64,7 @@ class _Plans:
 
     totals, squares: what it costs, and the sum of its squares.
     given: what each agent gives.
+    unsure: whether limits may have hidden a better one.
     """
 
     def __init__(self, game: LinearGame) -> None:
@@ -68,6 +73,7 @@ class _Plans:
         self.totals, self.squares = np.full(count, np.inf), np.full(count, np.inf)
         self.totals[0] = 0.0
         self.given = np.zeros((count, game.size))
+        self.unsure = np.zeros(count, dtype=bool)
 
     def try_givers(self, givers: int) -> None:
         """Try a set of agents that give more than their minimums, in all coalitions of theirs."""
@@ -78,33 +84,51 @@ class _Plans:
         benefits, needs = game.dense_benefits, game.requirements
         least = idle * game.minimums[outside]
         right = needs[inside] - least @ benefits[np.ix_(inside, outside)].T
-        given = self._solve(inside, right)
+        given, free = self._meet(inside, right)
         has = given @ benefits[np.ix_(outside, inside)].T
         has += least @ benefits[np.ix_(outside, outside)].T
         spare = MET * np.maximum(needs[outside], 1e-300)
         fits = ((has >= needs[outside] - spare) | ~idle).all(axis=1)
         low, high = game.minimums[inside], game.limits[inside]
         room = MET * np.abs(given).max(axis=1, initial=0.0)[:, None]
-        fits &= ((given >= low - room) & (given <= high + room)).all(axis=1)
+        within = ((given >= low - room) & (given <= high + room)).all(axis=1)
+        fits &= within
         coalitions = givers + (idle @ (1 << outside) if len(outside) else np.zeros(1, dtype=int))
+        if len(free) and (high < game.alone[inside]).any():
+            costs = game.costs[inside]
+            differ = bool((np.abs(free @ costs) > SAME * costs.max()).any())
+            self.unsure[coalitions] |= (differ | ~within) & np.isfinite(given).all(axis=1)
         plans = np.zeros((len(idle), size))
         plans[:, inside], plans[:, outside] = np.maximum(given, low), least
         self._keep(coalitions[fits], plans[fits])
 
-    def _solve(self, inside: Indices, right: Matrix) -> Matrix:
-        """Return contributions that meet requirements exactly, the most even of several."""
+    def solve(self, coalition: int) -> None:
+        """Solve for the cheapest stable plan of one coalition."""
+        members = [*list_members(coalition)]
+        found = solve_stable(self.game.restrict(members)).contributions
+        if found is not None:
+            plan = np.zeros((1, self.game.size))
+            plan[:, members] = found
+            self._keep(np.array([coalition]), plan)
+
+    def _meet(self, inside: Indices, right: Matrix) -> tuple[Matrix, Matrix]:
+        """Return contributions that meet requirements exactly, the most even of several.
+
+        And the directions in which they can change and still do.
+        """
         if not len(inside):
-            return np.zeros((len(right), 0))
+            return np.zeros((len(right), 0)), np.zeros((0, 0))
         block = self.game.dense_benefits[np.ix_(inside, inside)]
         # Rows in units of own benefits, so that units do not look like singularity.
         scale = np.diag(block)
         block, right = block / scale[:, None], right / scale
-        if np.linalg.cond(block) < SINGULAR:
-            return np.asarray(np.linalg.solve(block, right.T).T)
+        _, sizes, directions = np.linalg.svd(block)
+        if sizes[0] < SINGULAR * sizes[-1]:
+            return np.asarray(np.linalg.solve(block, right.T).T), directions[:0]
         found = np.array(np.linalg.lstsq(block, right.T, rcond=1e-11)[0].T, dtype=np.float64)
         wrong = np.abs(found @ block.T - right).max(axis=1)
         found[wrong > MET * np.abs(right).max(axis=1)] = np.nan
-        return found
+        return found, directions[sizes <= 1e-11 * sizes[0]]
 
     def _keep(self, coalitions: Indices, plans: Matrix) -> None:
         totals, squares = plans @ self.game.costs, (plans**2).sum(axis=1)

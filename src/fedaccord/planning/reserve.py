@@ -84,8 +84,7 @@ def choose_reserve(
         called = np.where(np.arange(game.size) == i, 0.0, held)
         called *= min(1.0, cover * missing / max(called.sum(), 1.0))
         lack = needs - benefits @ called
-        slack = ROUNDING * np.maximum(game.requirements, 1.0)
-        for j in np.flatnonzero((lack > slack) & (np.arange(game.size) != i)):
+        for j in np.flatnonzero(lack > ROUNDING * game.requirements):
             short.append(Shortfall(game.name(i), game.name(int(j)), float(lack[j])))
     return Reserve(frozen(held), tuple(short))
 
@@ -126,10 +125,11 @@ def _solve(
     rows, bounds = [], []
     for i, needs, _ in cases:
         for j in np.flatnonzero(needs > 0):
-            row = benefits[j].copy()
+            # The solver's tolerance is absolute: rows are counted in own samples.
+            row = benefits[j] / benefits[j, j]
             row[i] = 0.0
             rows.append(row)
-            bounds.append(needs[j])
+            bounds.append(needs[j] / benefits[j, j])
     if not rows:
         return np.zeros(len(spare))
     found = linprog(
