@@ -8,6 +8,7 @@ from fedaccord.cli import catalog as catalog
 from fedaccord.cli import check as check
 from fedaccord.cli import flower as flower
 from fedaccord.cli import frontier as frontier
+from fedaccord.cli import merge as merge
 from fedaccord.cli import pilots as pilots
 from fedaccord.cli import plan as plan
 from fedaccord.cli import reproduce as reproduce
