@@ -413,3 +413,15 @@ def test_what_does_not_train_needs_no_torch(module: str) -> None:
 def test_a_config_is_read_without_torch() -> None:
     read = "from fedaccord.federation.config.load import Config; Config.default().to_dict()"
     assert loaded_by(read) == []
+
+
+def test_one_place_writes_cells_that_a_spreadsheet_opens() -> None:
+    """Elsewhere a name that begins like a formula could be forgotten."""
+    writers = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if re.search(r"csv\.(writer|DictWriter)|\.to_csv\(|Workbook\(\)", file.read_text())
+    }
+    # The command prints what format_table made.
+    assert writers == {"_io/table.py", "_io/excel.py", "report/html.py", "cli/pilots.py"}
+    assert "escape_formula(" in (PACKAGE / "report" / "html.py").read_text()

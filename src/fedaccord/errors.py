@@ -5,6 +5,7 @@ FedaccordError
 │   └── UnreachableError  a requirement that no amount of an agent's own data can meet
 ├── UnsolvedError         a Solution has no allocation to return
 ├── ExactnessError        the game is too large for an exact answer
+├── OnlyPart              one part of the runs is made; a result needs all parts
 └── MissingExtraError     an optional package is needed and not installed
 """
 
@@ -27,6 +28,10 @@ class UnsolvedError(FedaccordError):
 
 class ExactnessError(FedaccordError):
     """The game is too large for an exact answer."""
+
+
+class OnlyPart(FedaccordError):
+    """One part of the runs is made, as requested; a result needs all parts."""
 
 
 class MissingExtraError(FedaccordError, ImportError):

@@ -289,11 +289,23 @@ def test_what_is_written_is_read_again(tmp_path):
 
 
 def test_no_spreadsheet_runs_what_is_written(tmp_path):
-    names = ["=1+1", "+A1", "-x", "@sum", "'=1", "-5 %", "a=b"]
+    names = [
+        "=1+1",
+        "+A1",
+        "-x",
+        "@sum",
+        "'=1",
+        "-5 %",
+        "a=b",
+        "\tx",
+        "＝1",
+        "' =1",
+        "'s-Gravenhage",
+    ]
     path = tmp_path / "a.csv"
     write_table(path, ["agent", "contribution"], [[name, 5.0] for name in names])
     cells = [row[0] for row in csv.reader(path.read_text().splitlines())][1:]
-    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert not [cell for cell in cells if cell.strip().startswith(("=", "+", "-", "@", "＝"))]
     assert sheet_of(tmp_path, path.read_bytes(), PROPOSAL).column("agent") == names
 
 

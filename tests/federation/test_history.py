@@ -83,3 +83,9 @@ def test_runs_alone_are_joined_and_the_shorter_one_stays_unsatisfied() -> None:
     assert joined.unique.tolist() == [[4, 4], [4, 4]]
     assert joined.samples.tolist() == [[4, 4], [0, 4]]
     assert joined.diverged
+
+
+def test_no_spreadsheet_runs_a_clients_name(tmp_path) -> None:
+    history([[0.8, 0.1]], clients=("=1+1", "@two")).save(tmp_path / "run.csv")
+    rows = csv.DictReader((tmp_path / "run.csv").read_text().splitlines())
+    assert [row["client"] for row in rows] == ["'=1+1", "'@two"]

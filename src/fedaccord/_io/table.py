@@ -37,7 +37,7 @@ from fedaccord._io.numbers import (
 from fedaccord.errors import InputError
 
 # A text that a spreadsheet would run, or one that was kept from it by an apostrophe.
-FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+FORMULA = re.compile(r" *'*[=+\-@\t\r\n＝＋－＠]")
 # Above the headings of a table there may be a title, of up to so many lines.
 MOST_ABOVE = 10
 # A share above 1 and below this is a slip of the pen, not one in per cent without its sign.
@@ -609,4 +609,9 @@ def _write_cell(value: object) -> str:
         text = repr(value)
         # With three digits behind the point it could be thousands.
         return text + "0" if GROUPED.fullmatch(text) else text
-    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else str(value)
+    return escape_formula(value) if isinstance(value, str) else str(value)
+
+
+def escape_formula(text: str) -> str:
+    """Return a text for a cell of a CSV file, with an apostrophe if a spreadsheet would run it."""
+    return f"'{text}" if FORMULA.match(text) else text

@@ -9,6 +9,7 @@ from fedaccord.cli import check as check
 from fedaccord.cli import coalitions as coalitions
 from fedaccord.cli import flower as flower
 from fedaccord.cli import frontier as frontier
+from fedaccord.cli import merge as merge
 from fedaccord.cli import pilots as pilots
 from fedaccord.cli import plan as plan
 from fedaccord.cli import reproduce as reproduce

@@ -24,7 +24,7 @@ from typer.models import ArgumentInfo
 
 from fedaccord._io.files import json_text
 from fedaccord._lazy import EXTRAS, imported
-from fedaccord.errors import FedaccordError, InputError, MissingExtraError
+from fedaccord.errors import FedaccordError, InputError, MissingExtraError, OnlyPart
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.terminal import (
     OutputError,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 ORDER = (
     *("solve", "check", "share", "coalitions", "catalog"),
     *("template", "pilots", "plan"),
-    *("audit", "frontier", "train", "difficulty", "pretrain", "search"),
+    *("audit", "frontier", "train", "difficulty", "pretrain", "search", "merge"),
     "flower",
     "reproduce",
 )
@@ -108,6 +108,9 @@ def _run(command: Callable[[], Any]) -> int:
         if code == INTERRUPTED:
             complain("interrupted")
         return code if isinstance(code, int) else 0
+    except OnlyPart as end:
+        complain(str(end))
+        return 0
     except FedaccordError as error:
         complain(str(error))
     except click.UsageError as error:

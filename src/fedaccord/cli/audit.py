@@ -24,6 +24,7 @@ from fedaccord.cli.options import (
     CacheFolder,
     ConfigFile,
     EngineName,
+    PartOption,
     ReportFile,
     Results,
     Workers,
@@ -34,8 +35,9 @@ from fedaccord.cli.options import (
     choose_engine,
     complain_of_versions,
     describe_kept,
-    explain_interrupt,
+    open_results,
     read_config,
+    read_part,
 )
 from fedaccord.federation.config.sections import AuditOptions, override
 from fedaccord.report.terminal import complain, draw_audit, show_live
@@ -65,6 +67,7 @@ def audit_defection(
     engine: EngineName = "local",
     address: Address = None,
     results: Results = RESULTS,
+    part: PartOption = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
@@ -76,6 +79,7 @@ def audit_defection(
     config = read_config(config_file)
     algorithms = choose_algorithms(config, algorithm, path=config_file)
     asked = _load_plan(override(config.audit, **options))
+    one = read_part(part)
     check_folder(results, "--results")
     check_report(report, keep=config_file)
     make_engine, workers = choose_engine(engine, workers, address)
@@ -83,14 +87,14 @@ def audit_defection(
 
     from fedaccord.federation.defection.audit import defection_curves
 
-    news = _News(results, asked)
-    with explain_interrupt(results), show_live(draw_audit, news.announce) as show:
+    news = _News(results if one is None else str(one.name_file(results)), asked)
+    with open_results(results, one) as store, show_live(draw_audit, news.announce) as show:
         found = defection_curves(
             *(source, algorithms),
             options=asked,
             workers=workers,
             engine=make_engine,
-            store=results,
+            store=store,
             progress=lambda now: show(news.note(now)),
         )
     from fedaccord.report.defection import audit_page, show_audit

@@ -14,6 +14,7 @@ from fedaccord.cli.options import (
     CacheFolder,
     ConfigFile,
     EngineName,
+    PartOption,
     ReportFile,
     Results,
     Workers,
@@ -25,8 +26,9 @@ from fedaccord.cli.options import (
     complain_of_versions,
     count_kept,
     describe_kept,
-    explain_interrupt,
+    open_results,
     read_config,
+    read_part,
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import FrontierOptions, override
@@ -69,6 +71,7 @@ def frontier(
     engine: EngineName = "local",
     address: Address = None,
     results: Results = RESULTS,
+    part: PartOption = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
@@ -82,6 +85,7 @@ def frontier(
     asked = override(config.frontier, **options)
     asked = override(asked, seed=config.audit.seed if asked.seed is None else asked.seed)
     plans = _choose_plans(config, algorithms, plan or ())
+    one = read_part(part)
     check_folder(results, "--results")
     check_report(report, keep=config_file)
     make_engine, workers = choose_engine(engine, workers, address)
@@ -89,14 +93,14 @@ def frontier(
 
     from fedaccord.frontier.compare import compare_algorithms
 
-    with explain_interrupt(results), show_live(draw_stage, _News().announce) as show:
+    with open_results(results, one) as store, show_live(draw_stage, _News().announce) as show:
         found = compare_algorithms(
             *(source, algorithms),
             plans=plans,
             options=asked,
             workers=workers,
             engine=make_engine,
-            store=results,
+            store=store,
             progress=show,
         )
     from fedaccord.report import frontier as pages

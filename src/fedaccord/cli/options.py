@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fedaccord.federation.config.build import Building, Counter
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.runs.parts import Part
+    from fedaccord.federation.runs.store import RunStore
 
 # Where finished runs, and scores and start weights, are kept unless an option names a place.
 RESULTS = "fedaccord.sqlite"
@@ -92,6 +94,12 @@ Address = Annotated[
 ]
 Results = Annotated[
     str, typer.Option(metavar="FILE.sqlite", help="File that stores every finished run.")
+]
+PartOption = Annotated[
+    str | None,
+    typer.Option(
+        "--part", metavar="I/N", help="Make only part I of N, in its own file; see merge."
+    ),
 ]
 CacheFolder = Annotated[
     str | None,
@@ -356,6 +364,31 @@ def complain_of_versions(versions: Sequence[str]) -> None:
 def describe_kept(runs: int, results: str) -> str:
     """Return how many runs a file keeps."""
     return f"{count(runs, 'run')} {pluralize(runs, 'is', 'are')} stored in {results}"
+
+
+@contextmanager
+def open_results(results: str, part: Part | None) -> Iterator[str | RunStore]:
+    """Return what keeps runs, a part's own file if there is a part; Ctrl-C says how to go on.
+
+    results: the file of all runs.
+    part: to be made; None for all runs.
+    """
+    if part is None:
+        with explain_interrupt(results):
+            yield results
+        return
+    from fedaccord.federation.runs.store import RunStore
+
+    file = str(part.name_file(results))
+    with explain_interrupt(file), RunStore(file, part=part) as store:
+        yield store
+
+
+def read_part(part: str | None) -> Part | None:
+    """Return the part that --part names, or raise an InputError."""
+    from fedaccord.federation.runs.parts import Part
+
+    return None if part is None else Part.parse(part)
 
 
 def count_kept(results: str) -> int:

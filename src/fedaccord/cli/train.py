@@ -24,11 +24,13 @@ from fedaccord.cli.options import (
     AsJson,
     CacheFolder,
     ConfigFile,
+    PartOption,
     ReportFile,
     add_wording,
     choose_algorithms,
     prepare_building,
     read_config,
+    read_part,
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
@@ -134,6 +136,7 @@ def difficulty(
     save: Annotated[
         str | None, typer.Option(metavar="SCORES.npz", help="Write the scores to this file.")
     ] = None,
+    part: PartOption = None,
     cache: CacheFolder = None,
     as_json: AsJson = False,
     report: ReportFile = None,
@@ -144,12 +147,15 @@ def difficulty(
     """
     config = read_config(config_file)
     asked = _choose_method(config, method, trials)
+    one = read_part(part)
+    if one is not None and asked.method != "trials":
+        raise InputError("--part needs the method trials; add --method trials, or leave --part out")
     if save is not None:
         check_destination(save, (".npz",), keep=config_file, what="file of scores")
     check_report(report, keep=config_file)
     building = prepare_building(config, cache or CACHE)
     try:
-        scores = building.new_scores(asked.method, asked.options)
+        scores = building.new_scores(asked.method, asked.options, part=one)
     except KeyboardInterrupt:
         kept = "; finished trials are stored, and the same command continues from there"
         raise Interrupted(f"interrupted{kept if asked.method == 'trials' else ''}") from None

@@ -17,7 +17,7 @@ import numpy as np
 
 from fedaccord._display import show_progress
 from fedaccord.allocation import Allocation
-from fedaccord.errors import InputError, UnreachableError
+from fedaccord.errors import InputError, OnlyPart, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
 from fedaccord.federation.config.sections import (
     PLANS,
@@ -350,7 +350,11 @@ def _audit_all(
 
             one = Design(source, algorithms, asked)
             fresh = Executor(executor.engine, executor.store)
-            found[what] = run_audit(one, read_plans(one), fresh, tell)
+            # A part goes on to the next audit.
+            with contextlib.suppress(OnlyPart):
+                found[what] = run_audit(one, read_plans(one), fresh, tell)
+        if executor.store.part is not None:
+            raise executor.store.end_part()
     return found
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fedaccord._io.files import replacing
+from fedaccord._io.table import escape_formula
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.model import (
@@ -46,8 +47,6 @@ from PIL import Image  # noqa: E402
 # Significant digits of a column's largest number, and the most behind the point.
 DIGITS = 5
 BEHIND = 6
-# What spreadsheets take for the start of a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 # A column with words longer than this needs room.
 WORDS = 40
 # With none longer than this a column is not broken into lines, the first one, of names, less soon.
@@ -192,8 +191,7 @@ def _in_full(cell: Cell) -> str:
     if is_number(cell):
         whole: object = cell
         return str(int(cell)) if isinstance(whole, Integral) else repr(float(cell))
-    text = _text(cell).replace("\0", "")
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+    return escape_formula(_text(cell).replace("\0", ""))
 
 
 # Pictures.

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from federation.small import in_a_worker_only, small_federation, two_layers
+from processes import is_alive, until
 
 from fedaccord._checks import cores
 from fedaccord.errors import FedaccordError, InputError
@@ -239,6 +240,38 @@ def test_a_processs_end_is_told_by_signal_or_status():
     worker = engines.Worker(None, None)
     assert "killed by signal 9" in str(worker._explain_loss(run(), -9))
     assert "ended with status 1" in str(worker._explain_loss(run(), 1))
+
+
+PARENT = """
+import sys, time
+from fedaccord.federation.runs.processes import Process
+
+workers = [Process("slow:serve", at_once=True) for _ in range(2)]
+sys.path.insert(0, sys.argv[1])
+for worker in workers:
+    worker.greet()
+    worker.tasks.flush()
+print(*(worker._process.pid for worker in workers), flush=True)
+time.sleep(600)
+"""
+# A module that takes long to import, as torch does, without a look at the pipe.
+SLOW = """
+import os, pathlib, time
+pathlib.Path(__file__).with_name(f"{os.getpid()} is importing").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends them at once")
+def test_workers_end_at_once_when_their_process_is_killed(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, "-c", PARENT, str(tmp_path)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    workers = [int(pid) for pid in parent.stdout.readline().split()]
+    until(lambda: len(list(tmp_path.glob("* is importing"))) == 2, "both are importing")
+    parent.kill()
+    parent.communicate()
+    until(lambda: not any(map(is_alive, workers)), "both workers are gone", seconds=5)
 
 
 def test_a_worker_whose_process_is_gone_before_it_begins_ends_without_a_word():

@@ -33,6 +33,7 @@ from fedaccord.federation.partition import Dealer, SiteDealer
 
 if TYPE_CHECKING:
     from fedaccord.federation.data.search import Draw
+    from fedaccord.federation.runs.parts import Part
 
 # What is made in fewer seconds of computing is not worth a file.
 WORTH_KEEPING = 10.0
@@ -156,11 +157,14 @@ class Building:
             return scores
         return self.new_scores(wanted.method, wanted.options)
 
-    def new_scores(self, method: str, options: dict[str, Any]) -> Scores:
+    def new_scores(
+        self, method: str, options: dict[str, Any], *, part: Part | None = None
+    ) -> Scores:
         """Score the agents' points, or read the scores that are kept.
 
         method: "loss" or "trials".
         options: of the method, those that are not to be its defaults.
+        part: the part of the trials to run, in a file of its own; None for all of them.
         """
         pools, seed = self.pools, self.config.pools.seed
         beside = "pretraining" if method == "loss" else "validation"
@@ -186,7 +190,8 @@ class Building:
                 *(pools.agents, self.model),
                 holdout=other,
                 seed=seed,
-                path=file,
+                path=file if part is None or file is None else part.name_file(file),
+                part=part,
                 progress=told,
                 **options,
             )

@@ -25,6 +25,7 @@ from fedaccord.federation.data.pretraining import (
     measure_accuracy,
     start_model,
 )
+from fedaccord.federation.runs.parts import Part
 from fedaccord.federation.runs.resumable import finish
 from fedaccord.federation.training.loop import reproducibly
 from fedaccord.federation.training.rng import derive_seed, stream
@@ -60,6 +61,7 @@ def trial_scores(
     trials: int = 10_000,
     options: TrialOptions,
     path: str | Path | None = None,
+    part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scores:
     """Score points by how long networks take that learn from them (the paper's procedure).
@@ -76,6 +78,7 @@ def trial_scores(
     trials: how many to run.
     options: TrialOptions.
     path: a SQLite file that keeps every finished trial, so that the same call can go on.
+    part: the part of the trials to run; OnlyPart is then raised when they are in the file.
     progress: told how many trials are finished, of how many.
     """
     made = run_trials(
@@ -84,6 +87,7 @@ def trial_scores(
         trials=trials,
         options=options,
         path=path,
+        part=part,
         progress=progress,
     )
     values, counts = mean_by_point(len(pool), made.members, made.times)
@@ -122,6 +126,7 @@ def run_trials(
     trials: int,
     options: TrialOptions,
     path: str | Path | None = None,
+    part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trials:
     """Train networks on random parts of a pool and note how long each takes.
@@ -152,7 +157,8 @@ def run_trials(
         points = (preparation.apply(pool.inputs[chosen]), pool.labels[chosen])
         return run_trial(model, points, tested, trial, options)
 
-    rows = finish("trials", trials, work, path=path, description=description, progress=progress)
+    place: dict[str, Any] = {"path": path, "part": part, "progress": progress}
+    rows = finish("trials", trials, work, description=description, **place)
     return Trials(
         members=tuple(draw_members(len(pool), trial, options) for trial in range(trials)),
         times=frozen(np.array([row["iterations"] for row in rows], dtype=np.float64)),

@@ -203,6 +203,16 @@ class Design:
             given[i] = min(full[i], cut(most, i, level)[i])
         return tuple(given)
 
+    def describe_work(self, full: Mapping[str, Contributions]) -> list[object]:
+        """Return what parts of the audit must have in common: all but levels and trials.
+
+        full: theta, what everybody is to bring, by the algorithms' names.
+        """
+        asked = self.options
+        pledged = {name: str(self.pledge(name, theta).to_dict()) for name, theta in full.items()}
+        how = (asked.protocol, asked.defectors, asked.group, asked.filler, asked.detect_copies)
+        return [self.fingerprint, self.scored, asked.seed, asked.kept_data, *how, full, pledged]
+
     def defectors_of(self, trial: int) -> range | list[int]:
         """Return who defects in a trial; in any k trials from a multiple of k, everyone once."""
         clients = len(self.names)
@@ -310,6 +320,8 @@ def run_audit(
     plans: what algorithms are held to, of those that have a plan.
     executor: makes the runs that it does not know yet.
     progress: called with how far things are.
+
+    With a store for a part, it makes the runs of that part and raises OnlyPart.
     """
     started = time.perf_counter()
     work = _Work(design, executor, progress)
@@ -422,6 +434,8 @@ class _Work:
         self._seconds: dict[str, list[float]] = {name: [] for name in design.algorithms}
         self._cells: list[_Cell] = []
         self._plans: list[tuple[str, Run]] = []
+        # The runs of this part, if there are parts; cells then stay unfinished.
+        self._listed: list[tuple[str, Run]] = []
 
     def find_plans(self, plans: Mapping[str, Contributions]) -> dict[str, Contributions]:
         """Return what each algorithm is held to: its plan, all points, or what it uses of them."""
@@ -430,7 +444,7 @@ class _Work:
         if self._design.options.protocol == "P1" or not without:
             return full
         # Until the plans are known the work that follows them is guessed from full contributions.
-        self._cells = self._new_cells(full)
+        self._expect(full)
         trials = range(PLANNING, PLANNING + PLANNING_TRIALS)
         plain = functools.partial(self._design.run, judged=False)
         wanted = {n: [plain(n, full[n], trial) for trial in trials] for n in without}
@@ -443,13 +457,27 @@ class _Work:
         return full
 
     def score(self, full: Mapping[str, Contributions]) -> list[_Cell]:
-        """Make the runs of all cells, one trial after the other."""
-        self._cells = self._new_cells(full)
+        """Make the runs of all cells, one trial after the other; of a part only its own."""
+        self._expect(full)
+        store = self._executor.store
+        if store.part is not None:
+            work = self._design.describe_work(full)
+            store.note_part(*work, finished=False)
+            self._make(self._listed)
+            store.note_part(*work, finished=True)
+            raise store.end_part()
         self._make(self._list_runs())
         # Runs that the executor knew before are passed over in silence.
         for cell in self._cells:
             cell.advance(self._executor.outcomes)
         return self._cells
+
+    def _expect(self, full: Mapping[str, Contributions]) -> None:
+        """Set out the runs to come, by what each algorithm is held to."""
+        self._cells = self._new_cells(full)
+        if (part := self._executor.store.part) is not None:
+            runs = {r.key: (n, r) for n, r in self._list_runs() if part.has(int(r.key, 16))}
+            self._cells, self._listed = [], list(runs.values())
 
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         # Full contribution always is a cell: it tells whether all are satisfied.
@@ -483,7 +511,7 @@ class _Work:
             return
         executor = self._executor
         left = dict.fromkeys(self._design.algorithms, 0)
-        for name, run in self._plans:
+        for name, run in (*self._plans, *self._listed):
             left[name] += run.key not in executor.outcomes
         for cell in self._cells:
             left[cell.algorithm] += cell.left(executor.outcomes)

@@ -158,7 +158,8 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
         return self._all[-1]
 
     def _start_worker(self) -> Worker:
-        return Worker(start_process(self.server, environment=self.environment), self._source)
+        process = start_process(self.server, environment=self.environment, at_once=True)
+        return Worker(process, self._source)
 
 
 def spread(

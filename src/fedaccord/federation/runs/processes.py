@@ -16,13 +16,19 @@ from types import MappingProxyType
 from typing import IO
 
 # A process's first words: the search path, then all else can be imported; nothing if the process
-# that started it is gone already.
-BOOT = (
-    "import importlib, json, sys; "
-    "sys.path[:] = json.loads(sys.stdin.buffer.readline() or '0') or sys.exit(); "
-    "module, name = sys.argv[2].split(':'); "
-    "getattr(importlib.import_module(module), name)(sys.stdin.buffer, int(sys.argv[1]))"
-)
+# that started it is gone already. With a third argument, the id of that process, Linux kills it
+# together with the thread that started it (PR_SET_PDEATHSIG), also in the middle of a long import;
+# elsewhere it notices at its pipe.
+BOOT = """
+import ctypes, importlib, json, os, sys
+if sys.platform == "linux" and sys.argv[3:]:
+    ctypes.CDLL(None).prctl(1, 9)
+    if os.getppid() != int(sys.argv[3]):
+        sys.exit()
+sys.path[:] = json.loads(sys.stdin.buffer.readline() or "0") or sys.exit()
+module, name = sys.argv[2].split(":")
+getattr(importlib.import_module(module), name)(sys.stdin.buffer, int(sys.argv[1]))
+"""
 # The processes are the parallelism: libraries must not start threads of their own.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -75,6 +81,7 @@ class Process:
         and the descriptor of the pipe that it writes to, and should leave at the end of the file.
     environment: how its environment differs from this process's, apart from one thread.
     quiet: whether its errors are not shown but kept, for `read_errors`.
+    at_once: whether it is killed as soon as this process ends, since it has nothing to clean up.
     """
 
     def __init__(
@@ -83,13 +90,15 @@ class Process:
         *,
         environment: Mapping[str, str] = MappingProxyType({}),
         quiet: bool = False,
+        at_once: bool = False,
     ) -> None:
+        parent = [str(os.getpid())] if at_once else []
         self._errors = tempfile.TemporaryFile() if quiet else None  # noqa: SIM115 - as long as it is
         read, write = os.pipe()
         try:
             # In a group of its own it does not get the terminal's Ctrl-C: this process decides.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", BOOT, str(write), server],
+                [sys.executable, "-c", BOOT, str(write), server, *parent],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sqlite3
@@ -14,6 +15,7 @@ import numpy as np
 
 from fedaccord._io import sqlite
 from fedaccord.errors import InputError
+from fedaccord.federation.runs.parts import Part
 
 # Written into the file's header, so that no other SQLite file is taken for one of these: "FDAP".
 APPLICATION = 0x46444150
@@ -27,6 +29,7 @@ def finish(
     *,
     path: str | Path | None,
     description: Mapping[str, Any],
+    part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Do the pieces of work that are not in the file yet; return the results of all.
@@ -40,6 +43,7 @@ def finish(
     work: does a piece and gives its row.
     path: a SQLite file, made if it is not there; None keeps nothing.
     description: all that the results depend on; a file made for another one is refused.
+    part: the part of the pieces to do, in a file of its own; None for all of them.
     progress: told how many pieces are finished, of how many.
     """
     tell = progress or (lambda done, of: None)
@@ -53,18 +57,30 @@ def finish(
     with _open(path) as connection:
         sqlite.claim(connection, path, application=APPLICATION, version=VERSION)
         _check_description(connection, table, description, path)
+        made = 0
+        ours = [n for n in range(pieces) if part is None or part.has(n)]
+        if part is not None:
+            part.note(connection, _digest(description), finished=False)
         # Every process in an order of its own, so that two of them seldom do the same piece.
-        for n in np.random.default_rng(os.getpid()).permutation(pieces).tolist():
+        for n in np.random.default_rng(os.getpid()).permutation(ours).tolist():
             query = f"select piece from {table} where piece < ?"
             finished = {piece for (piece,) in connection.execute(query, (pieces,))}
             if n not in finished:
-                tell(len(finished), pieces)
+                tell(len(finished), len(ours))
                 values = (n, json.dumps(dict(work(n))))
                 with sqlite.transaction(connection):
                     connection.execute(f"insert or ignore into {table} values (?, ?)", values)
-        tell(pieces, pieces)
+                made += 1
+        tell(len(ours), len(ours))
+        if part is not None:
+            part.note(connection, _digest(description), finished=True)
+            raise part.end(Path(path), made)
         query = f"select result from {table} where piece < ? order by piece"
         return [json.loads(text) for (text,) in connection.execute(query, (pieces,))]
+
+
+def _digest(description: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
 @contextlib.contextmanager

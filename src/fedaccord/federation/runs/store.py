@@ -10,17 +10,17 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedaccord._io import sqlite
-from fedaccord.errors import FedaccordError, InputError
+from fedaccord.errors import FedaccordError, InputError, OnlyPart
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.tactic import Tactic
 from fedaccord.federation.history import History
+from fedaccord.federation.runs.parts import Part
+from fedaccord.federation.runs.parts import package_versions as package_versions
 from fedaccord.federation.training.rng import derive_seed
 
 # Written into the file's header, so that no other SQLite file is taken for one of ours: "FDAC".
@@ -229,12 +229,16 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
     synchronous = EXTRA a run that was reported finished survives a kill and a power cut.
 
     path: the file, made where there is none; None keeps the runs in memory.
+    part: the part of an audit whose runs it is for; None for all runs.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(self, path: str | Path | None = None, *, part: Part | None = None) -> None:
         self.path = None if path is None else Path(path)
+        self.part = part
         # Counted here, for when the file can no longer be asked.
         self._safe_runs = 0
+        # How many runs were added since it was opened.
+        self.added = 0
         if self.path is not None and not self.path.parent.is_dir():
             raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
         with self._explain("open"):
@@ -375,6 +379,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             if run.goes_on:
                 self._put_went_on(run, outcome)
         self._safe_runs += new
+        self.added += new
         return outcome if new else self.get(run) or outcome
 
     def _remove_other(self, run: Run, digest: str) -> None:
@@ -403,6 +408,21 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             "INSERT OR IGNORE INTO went_on SELECT id, ?, ?, ?, ?, ?, ? FROM runs WHERE key = ?",
             (run.judged, *found, _digest(run.key, run.judged, *found), run.key),
         )
+
+    def note_part(self, *work: object, finished: bool) -> None:
+        """Write that the part has begun, or is finished.
+
+        work: all that its runs depend on, apart from the number of trials and levels.
+        finished: whether it is.
+        """
+        assert self.part is not None
+        with self._explain("write"):
+            self.part.note(self._connection, _digest(*work), finished=finished)
+
+    def end_part(self) -> OnlyPart:
+        """Return what is raised when the part's runs are made."""
+        assert self.part is not None
+        return self.part.end(self.path, self.added)
 
     def kept(self, source: str, *, trials: range) -> list[tuple[tuple[int, ...], int, int]]:
         """List runs of a source: the contributions, base seed and trial of each, by trial.
@@ -498,21 +518,6 @@ def _sum_up_going_on(history: History) -> dict[str, tuple[Any, ...]]:
     keeping = outside | (went.kept >= history.requirements)
     found = (went.given, went.kept, outside, keeping)
     return {name: tuple(x.tolist()) for name, x in zip(GOING_ON, found, strict=True)}
-
-
-@cache
-def package_versions() -> str:
-    """Name the versions of the packages that decide a run's result, and the native block's."""
-    import torch
-
-    from fedaccord import __version__
-    from fedaccord.federation.models import fused as native
-
-    block = native.source_digest(native.FOLDER)[:8] if native.available() else "none"
-    return (
-        f"fedaccord {__version__}, torch {torch.__version__}, numpy {np.__version__}, "
-        f"native block {block}"
-    )
 
 
 def _version_of(algorithm: Mapping[str, Any]) -> int:

@@ -1,0 +1,38 @@
+"""The command that unites the files of parts: merge."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fedaccord.cli.app import app, check_folder
+from fedaccord.cli.options import describe_kept
+from fedaccord.report.terminal import complain
+from fedaccord.wording import join_with_and, pluralize
+
+
+@app.command()
+def merge(
+    parts: Annotated[
+        list[str], typer.Argument(metavar="PART.sqlite ...", help="Files that --part made.")
+    ],
+    into: Annotated[
+        str, typer.Option(metavar="WHOLE.sqlite", help="File that gets the runs of all parts.")
+    ],
+) -> None:
+    """Unite the runs that audit, frontier or difficulty made with --part.
+
+    The order does not matter, and a part that is merged twice counts once.
+    """
+    from fedaccord.federation.runs.merge import merge_files
+
+    check_folder(into, "--into")
+    found = merge_files(parts, into)
+    complain(f"{describe_kept(found.runs, into)}; {found.added:,} of them are new")
+    if found.lacking:
+        lacking = found.lacking
+        complain(
+            f"{pluralize(len(lacking), 'one part is', 'parts are')} missing or unfinished: "
+            f"{join_with_and(lacking)}"
+        )
