@@ -13,7 +13,7 @@ from fedaccord.reproduce import all_claims
 HELP = (
     *((), ("solve",), ("check",), ("catalog",), ("plan",), ("audit",), ("frontier",), ("train",)),
     *(("template",), ("template", "plan"), ("pilots",)),
-    *(("difficulty",), ("pretrain",), ("search",), ("flower",), ("flower", "init")),
+    *(("difficulty",), ("pretrain",), ("search",), ("merge",), ("flower",), ("flower", "init")),
     *(("flower", "keys"), ("reproduce",)),
 )
 
