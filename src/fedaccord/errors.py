@@ -38,4 +38,7 @@ class MissingExtraError(FedaccordError, ImportError):
     """An optional package is needed and not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
+        if extra == "train":
+            # By far the largest, whichever of its packages was missed first.
+            package = "torch, in the extra train (0.8 GB for CPUs, several GB with CUDA)"
         super().__init__(f"this needs {package}; install it with: pip install 'fedaccord[{extra}]'")

@@ -23,7 +23,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = "\n".join(
     (REFERENCE / name).read_text(encoding="utf-8") for name in ("config.md", "training-commands.md")
 )
-COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search")
+COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search", "merge")
 
 
 def part(heading, text=PAGE):

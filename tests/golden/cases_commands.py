@@ -14,7 +14,7 @@ HELP = (
     *((), ("solve",), ("check",), ("catalog",), ("plan",), ("audit",), ("frontier",), ("train",)),
     *(("share",), ("coalitions",)),
     *(("template",), ("template", "plan"), ("pilots",)),
-    *(("difficulty",), ("pretrain",), ("search",), ("flower",), ("flower", "init")),
+    *(("difficulty",), ("pretrain",), ("search",), ("merge",), ("flower",), ("flower", "init")),
     *(("flower", "keys"), ("reproduce",)),
 )
 
