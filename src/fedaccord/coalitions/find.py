@@ -107,8 +107,8 @@ def _order(partition: Partition) -> tuple[float, int, tuple[Members, ...]]:
 def find_cycle(preferences: Preferences) -> tuple[Move, ...]:
     """Return groups that leave one partition after another until the first comes back.
 
-    The group that gains most leaves; what is left of coalitions stays together if it can. There
-    are finitely many partitions, so that this comes back to one of them unless one is core-stable.
+    The largest group leaves; what is left of coalitions stays together if it can. There are
+    finitely many partitions, so that this comes back to one of them unless one is core-stable.
 
     preferences: of agents without a core-stable partition.
     """
@@ -168,7 +168,8 @@ def _merge_and_split(game: LinearGame, time_limit: float, notes: tuple[str, ...]
         cheapest=None,
         alone=alone,
         together=together,
-        cycle=() if found else tuple(merging.moves),
+        # Groups that were seen to leave prove nothing of all partitions.
+        cycle=(),
         complete=False,
         what="gives",
         notes=notes,

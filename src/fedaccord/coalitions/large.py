@@ -13,7 +13,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.coalitions.linear import find_stable_costs
-from fedaccord.coalitions.result import Move, Partition
+from fedaccord.coalitions.result import Partition
 from fedaccord.coalitions.table import SAME, Members
 from fedaccord.equilibria.result import Deadline
 from fedaccord.equilibria.solve import solve_stable
@@ -61,10 +61,9 @@ class MergeAndSplit:
         self.parts: list[Members] = [(agent,) for agent in range(self.size)]
         self.current = np.concatenate([costs.find(part) for part in self.parts])
         self.seen: set[tuple[Members, ...]] = set()
-        self.moves: list[Move] = []
 
     def run(self, deadline: Deadline) -> bool:
-        """Merge and split until nothing is left to do; False if it goes round in a circle."""
+        """Merge and split until nothing is left to do; False if it goes round, or time is up."""
         while not deadline.passed:
             if self._merge():
                 continue
@@ -75,7 +74,6 @@ class MergeAndSplit:
             if state in self.seen:
                 return False
             self.seen.add(state)
-            self.moves.append(Move(state, group))
             self._form(group)
         return False
 
