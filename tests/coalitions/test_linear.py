@@ -89,6 +89,30 @@ def test_a_planted_block_makes_merging_and_splitting_go_on():
     assert merging.find_blocking() == (agent,)
 
 
+def test_a_search_that_runs_out_of_time_claims_no_cycle(monkeypatch):
+    """One group leaves, then time is up; agent 12 can never reach its requirement."""
+    rng = np.random.default_rng(10)
+    benefits = np.eye(13)
+    benefits[:6, :6] = rng.random((6, 6)) * (rng.random((6, 6)) < 0.35)
+    np.fill_diagonal(benefits, 1.0)
+    needs = np.append(rng.uniform(100, 1000, 6), np.full(7, 10.0))
+    limits = [*[None] * 12, 5]
+    moved, run = [], MergeAndSplit.run
+
+    def run_until_moved(self, deadline):
+        class UntilMoved:
+            passed = property(lambda _: bool(self.seen))
+
+        settled = run(self, UntilMoved())
+        moved.extend(self.seen)
+        return settled
+
+    monkeypatch.setattr(MergeAndSplit, "run", run_until_moved)
+    found = find_coalitions(LinearGame(benefits, needs, limits=limits))
+    assert moved and not found.core
+    assert found.cycle == ()
+
+
 def test_too_many_agents_are_refused():
     with pytest.raises(InputError, match="up to 40 agents"):
         find_coalitions(LinearGame(np.eye(41), np.ones(41)))

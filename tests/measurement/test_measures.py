@@ -130,9 +130,13 @@ def test_a_game_has_harm_only_where_it_is_certain(tmp_path):
         for agent, name in enumerate(table.agents)
     )  # fmt: skip
     write_table(tmp_path / "m.csv", COLUMNS, rows)
-    game = fit_goals(tmp_path / "m.csv", resamples=20, certainty=0.99).game
-    assert np.argwhere(game.rows < 0).tolist() == [[2, 3]]
+    found = fit_goals(tmp_path / "m.csv", resamples=20, certainty=0.99)
+    assert np.argwhere(found.game.rows < 0).tolist() == [[2, 3]]
     assert fit_goals(tmp_path / "m.csv", resamples=20).game.is_monotone
+    # Samples that harm make the goal of the harmed less likely, and that of all with it.
+    given = np.array([500.0, 500.0, 500.0, 0.0])
+    more = given + [0, 0, 0, 3000]
+    assert found.chances(more)[2] < found.chances(given)[2]
 
 
 # Tables that make no sense.

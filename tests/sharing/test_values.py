@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 
 from fedaccord import InputError, LinearGame, share_costs
 from fedaccord.games.measured import MeasuredGame
+from fedaccord.sharing import many
 from fedaccord.sharing.costs import GroupCosts, list_groups, number_group
 from fedaccord.sharing.many import solve_many
 from fedaccord.sharing.result import find_leaver
@@ -304,3 +305,16 @@ def test_gains_of_splitting_are_those_of_the_game_with_one_agent_more(seed):
 def test_some_agents_gain_by_splitting_under_shapley_shares():
     gains = [find_splits(GroupCosts(draw_game(seed))).gains["shapley"].max() for seed in range(20)]
     assert max(gains) > 0.01
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_what_is_solved_again_is_solved_in_its_own_units(monkeypatch, unit):
+    """Each agent needs 3 of its own samples, whatever a sample is worth."""
+    monkeypatch.setattr(many, "_find_unproved", lambda *_: np.array([True]))
+    found = solve_many(
+        unit * np.eye(2)[None], np.full((1, 2), 3 * unit), np.zeros((1, 2)), np.full(2, np.inf),
+        np.array([1.0, 2.0]),
+    )  # fmt: skip
+    assert found.totals == pytest.approx([9])
+    assert found.contributions == pytest.approx(np.full((1, 2), 3))
+    assert found.prices * unit == pytest.approx(np.array([[1, 2]]))

@@ -167,7 +167,8 @@ def _merge_and_split(game: LinearGame, time_limit: float, notes: tuple[str, ...]
         cheapest=None,
         alone=alone,
         together=together,
-        cycle=() if found else tuple(merging.moves),
+        # Groups that were seen to leave prove nothing of all partitions.
+        cycle=(),
         complete=False,
         what="gives",
         notes=notes,

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.coalitions.linear import find_stable_costs
-from fedaccord.coalitions.result import Grouping, Move
+from fedaccord.coalitions.result import Grouping
 from fedaccord.coalitions.table import SAME, Members
 from fedaccord.equilibria.result import Deadline
 from fedaccord.equilibria.solve import solve_stable
@@ -61,7 +61,6 @@ class MergeAndSplit:
         self.parts: list[Members] = [(agent,) for agent in range(self.size)]
         self.current = np.concatenate([costs.find(part) for part in self.parts])
         self.seen: set[tuple[Members, ...]] = set()
-        self.moves: list[Move] = []
 
     def run(self, deadline: Deadline) -> bool:
         """Merge and split until no step is left; False if the groupings repeat or time runs out."""
@@ -75,7 +74,6 @@ class MergeAndSplit:
             if state in self.seen:
                 return False
             self.seen.add(state)
-            self.moves.append(Move(state, group))
             self._form(group)
         return False
 

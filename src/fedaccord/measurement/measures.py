@@ -127,7 +127,7 @@ class GoalsMeasurement:
         measured, unit = self.measurements[name], self.units[name]
         kind = _kind_of(name)
         floor, height, head, pace = measured.curves[agent].tolist()
-        row = self._worths(measured)[agent]
+        row = self._worths[name][agent]
         target = float(measured.goals[agent]) + margin
         who = measured.agents[agent]
         if 1 - target <= floor:
@@ -139,15 +139,17 @@ class GoalsMeasurement:
         at_most = float(f"{unit * (1 - target):.12g}")
         return Goal(who, name, row, measure=kind, at_most=at_most, curve=loss)
 
-    def _worths(self, measured: Measurement) -> Matrix:
-        """Return W as fitted, with negative worths where harm is certain enough."""
-        worths = np.array(measured.benefits)
+    @cached_property
+    def _worths(self) -> Mapping[str, Matrix]:
+        """By measure, W as fitted, with negative worths where harm is certain enough."""
+        found = {name: np.array(measured.benefits) for name, measured in self.measurements.items()}
         if self.certainty is not None:
-            for harm in find_harm(measured):
-                if harm.probability >= self.certainty:
-                    pair = measured.agents.index(harm.agent), measured.agents.index(harm.other)
-                    worths[pair] = harm.worth
-        return worths
+            for name, measured in self.measurements.items():
+                for harm in find_harm(measured):
+                    if harm.probability >= self.certainty:
+                        pair = measured.agents.index(harm.agent), measured.agents.index(harm.other)
+                        found[name][pair] = harm.worth
+        return found
 
     def _predict(self, contributions: ArrayLike) -> Iterator[tuple[Vector, Vector, float, float]]:
         """Yield what resamples expect of each goal, their scatter, the goal and the finishing."""
@@ -155,16 +157,17 @@ class GoalsMeasurement:
         for name, agent in self._wants:
             measured = self.measurements[name]
             drawn = measured.resamples
-            samples = np.asarray(drawn.benefits[:, agent]) @ given
-            reached = predict_accuracies(drawn.curves[:, agent], samples)
+            worths = self._worths[name][agent]
+            # Resamples have no worth below zero: harm is as great as in the game in all of them.
+            samples = np.where(worths < 0, worths, drawn.benefits[:, agent]) @ given
+            reached = predict_accuracies(drawn.curves[:, agent], np.maximum(samples, 0.0))
             goal = float(measured.goals[agent])
             yield reached, drawn.training[:, agent], goal, measured.table.finishing
 
     def chances(self, contributions: ArrayLike) -> Vector:
         """Return the probability that one run reaches each goal of the game, in its order.
 
-        By what the curves may be and how far runs scatter, as fitted; worths are those of the fit,
-        none of them negative.
+        By what the curves may be and how far runs scatter, as fitted; harm is that of the game.
 
         contributions: who gives how much.
         """

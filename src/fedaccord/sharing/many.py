@@ -116,8 +116,8 @@ def _find_unproved(
 def _solve_one(
     benefits: Matrix, needs: Vector, low: Vector, high: Vector, costs: Vector
 ) -> tuple[float, Vector, Vector]:
-    unit = float(needs.max()) or 1.0
     scale = np.maximum(benefits.max(axis=1), 1e-300)
+    unit = float(max((needs / scale).max(), low.max())) or 1.0
     found = linear_program(
         costs, low / unit, high / unit, rows=-benefits / scale[:, None], most=-needs / scale / unit,
         tolerance=1e-10,

@@ -1,5 +1,6 @@
 """The theorems on several goals and on harm as properties, and the counter-examples of the docs."""
 
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -214,3 +215,18 @@ def test_who_stays_is_found_where_somebody_would_give_less_alone():
     assert staying.left == (2,)
     assert staying.solution.contributions.tolist() == [350, 125]
     assert solve_all(SignedGame([[1, 0.5], [0.5, 1]], [1, 1])).staying is None
+
+
+@pytest.mark.parametrize("left", [1e-5, 1e-6, 1e-8])
+def test_bounds_of_the_only_plan_allow_for_rounding(left):
+    """W = (1 + b) I - b J, nearly singular: contributions add up to sum(mu) / (1 - (k - 1) b)."""
+    size = 14
+    harm = (1 - left) / (size - 1)
+    needs = np.random.default_rng(0).random(size)
+    game = SignedGame((1 + harm) * np.eye(size) - harm * np.ones((size, size)), needs)
+    harm = Fraction(-game.benefits[0, 1])
+    own = Fraction(game.benefits[0, 0])
+    total = sum(map(Fraction, needs.tolist())) / (own - (size - 1) * harm)
+    bounds = solve_stable(game).bounds
+    assert bounds.lower <= total <= bounds.upper
+    assert bounds.relative_gap < 1e-2

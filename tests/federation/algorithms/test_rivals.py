@@ -106,6 +106,13 @@ def test_the_projection_is_the_nearest_point_of_the_simplex(values):
     assert found.sum() == pytest.approx(1) and (found >= 0).all()
 
 
+def test_afl_stands_losses_that_are_huge_or_none():
+    assert project_to_simplex(np.array([1e20, 1.0])).tolist() == [1, 0]
+    start = Afl().begin(np.array([3, 3]))
+    assert Afl().heard(start, np.array([np.nan, np.inf])).following.tolist() == [0.5, 0.5]
+    assert Afl().heard(start, np.array([1e30, 1.0])).following.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("q", [0.0, 1.0, 2.5])
 def test_q_ffl_steps_as_q_fedsgd(q):
     plain, w, rate = Plain(), np.zeros((3, 5)), 0.3

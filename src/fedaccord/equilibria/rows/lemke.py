@@ -36,7 +36,8 @@ def find_by_lemke(game: RowGame, deadline: Deadline, *, exact: bool) -> Vector |
     table[np.arange(count), size + np.arange(count)] = one
     basis = list(range(size, size + count))
     owner = [*range(size), *game.owners.tolist()]
-    row = int(np.argmin(table[:, -1]))
+    # Of ties the last: the rows above then stay positive in the order of the ratio test.
+    row = count - 1 - int(np.argmin(table[::-1, -1]))
     if table[row, -1] >= 0:
         return np.array(game.minimums)
     entering = size + count

@@ -26,6 +26,8 @@ from fractions import Fraction
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord.games.base import ROUNDING
+from fedaccord.games.linear import EPSILON
 from fedaccord.games.rows import RowGame
 
 # All minors are looked at where there are no more of them than this.
@@ -64,7 +66,18 @@ def prove_unique(game: RowGame, near: Vector | None = None) -> Uniqueness | None
 
 
 def _residual(game: RowGame, near: Vector) -> Vector:
-    return np.abs(np.maximum(game.best_responses(near), game.minimums) - near)
+    """Return how far agents are from rest at most, in own samples.
+
+    It is |min(theta - low, slack)|, and what slacks may be off by: games take that for zero, but
+    divided by what is left of a contraction it is not.
+    """
+    slack = np.minimum.reduceat(game.slacks(near), game.starts)
+    sizes = (game.sizes @ near + game.needs) / game.own_rows
+    off = 2 * max(ROUNDING, EPSILON * (game.size + 4))
+    return np.asarray(
+        np.abs(np.minimum(near - game.minimums, slack))
+        + off * np.maximum.reduceat(sizes, game.starts)
+    )
 
 
 def _prove_by_contraction(game: RowGame, near: Vector | None) -> Uniqueness | None:
@@ -104,9 +117,7 @@ def _prove_by_definiteness(game: RowGame, near: Vector | None) -> Uniqueness | N
             continue
         radius = None
         if near is not None:
-            moved = (near - game.minimums) / spread
-            slack = game.slacks(near) * (game.own_rows * scale if spread is scale else 1.0)
-            rest = float(np.linalg.norm(np.minimum(moved, slack)))
+            rest = float(np.linalg.norm(_residual(game, near) / spread))
             size = float(np.linalg.norm(matrix, "fro"))
             radius = spread * (1 + size) * rest / least
         return Uniqueness("the symmetric part of the benefits is positive definite", radius)

@@ -60,6 +60,8 @@ class Afl(Algorithm):
     def heard(self, state: AflState, losses: Vector) -> AflState:
         """Move on to the next mixture, and step up along the losses for the one after it."""
         known = np.isfinite(losses)
+        if not known.any():
+            return AflState(state.following, state.following)
         raised = state.following + self.ascent * np.where(known, losses, 0.0)
         following = np.zeros(len(raised))
         following[known] = project_to_simplex(raised[known])
@@ -80,6 +82,8 @@ def project_to_simplex(values: Vector) -> Vector:
 
     It is max(values - t, 0) for the one t with which the entries add up to 1.
     """
+    # Only differences count, and next to large numbers 1 would be lost.
+    values = values - values.max()
     falling = np.sort(values)[::-1]
     levels = (np.cumsum(falling) - 1) / np.arange(1, len(values) + 1)
     level = levels[np.flatnonzero(falling > levels)[-1]]
