@@ -1,5 +1,6 @@
 """The commands as a coordinator uses them: in this process, and as processes of their own."""
 
+import importlib
 import json
 import os
 import select
@@ -550,3 +551,18 @@ def test_the_help_says_what_arguments_are(command: tuple[str, ...], words: str) 
     shown = " ".join(run(*command, "--help").stdout.split())
     arguments = shown.partition("Arguments")[2].partition("Options")[0]
     assert words in arguments
+
+
+def test_an_interrupt_while_commands_are_loaded_is_one_sentence(monkeypatch, capsys):
+    class Interrupt:
+        def find_spec(self, name, *_):
+            if name == "fedaccord.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.startswith("fedaccord.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("sys.meta_path", [Interrupt(), *sys.meta_path])
+    with pytest.raises(SystemExit) as left:
+        importlib.import_module("fedaccord.__main__").main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "fedaccord: interrupted.\n"

@@ -90,6 +90,14 @@ def test_words_are_those_of_the_user(tmp_path):
     assert "every hospital takes" in run("pilots", histograms, *words).stderr
 
 
+def test_more_agents_can_be_named_than_a_file_name_has_letters(tmp_path):
+    names = ",".join(f"hospital {n}=100" for n in range(300))
+    for _ in range(2):
+        done = run("pilots", names, "--budget", 1, "--save", tmp_path / "pilots.csv")
+        assert done.code == 0, done.stderr
+    assert len((tmp_path / "pilots.csv").read_text().splitlines()) == 301
+
+
 def test_json_has_the_design():
     result = run("pilots", "a=50,b=60", "--budget", 3, "--json")
     found = json.loads(result.stdout)

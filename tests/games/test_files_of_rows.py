@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.sparse
 from commands import run
 from row_games import draw_goals_game, draw_signed_game
 
@@ -78,7 +79,8 @@ def goal(place, **changes):
 
 FAULTS = {
     "no goals": ({**GOALS, "goals": []}, '"goals" is empty'),
-    "no list": ({**GOALS, "goals": {}}, '"goals" must be a list'),
+    "no list": ({**GOALS, "goals": {}}, '"goals" must be a list; got an object'),
+    "a name that is a number": (goal(0, name=4), 'the "name" of goal 0 in "goals" is a number'),
     "names and no agents": ({**GOALS, "agents": None}, "belongs to no agent of the game"),
     "no agent at all": ({**GOALS, "agents": []}, "a game needs at least one agent"),
     "a number": ({**GOALS, "goals": [3]}, 'goal 0 in "goals" must be an object'),
@@ -123,6 +125,28 @@ def test_a_wrong_file_ends_with_a_sentence_and_exit_code_2(fault, tmp_path):
     assert done.code == 2
     assert said in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def test_kept_data_of_goals_is_refused_before_holdings_are_wanted(tmp_path):
+    path = tmp_path / "game.json"
+    path.write_text(json.dumps(GOALS))
+    done = run("solve", path, "--kept-worth", "0.5")
+    assert done.code == 2
+    assert "kept data needs a linear or measured game" in done.stderr
+
+
+@pytest.mark.parametrize(("size", "code"), [(2, 0), (2_000, 2)])
+def test_harm_in_a_sparse_matrix_is_read_or_refused_with_a_sentence(size, code, tmp_path):
+    harm = scipy.sparse.eye_array(size) - scipy.sparse.eye_array(size, k=1) / 2
+    scipy.sparse.save_npz(tmp_path / "harm.npz", harm.tocsr())
+    game = {"model": "signed", "requirements": [1] * size, "benefits": "harm.npz"}
+    (tmp_path / "game.json").write_text(json.dumps(game))
+    done = run("solve", tmp_path / "game.json", "--concept", "stable", "--json")
+    assert done.code == code
+    if code:
+        assert "a signed game has up to 1,000 agents, and this one has 2,000" in done.stderr
+    else:
+        assert json.loads(done.stdout)["solutions"]["stable"]["contributions"] == [1.5, 1]
 
 
 def test_right_files_end_with_exit_code_0(tmp_path):

@@ -147,10 +147,25 @@ def test_a_game_has_harm_only_where_it_is_certain(tmp_path):
     [
         (lambda row: [*row[:3], "", *row[4:]], "names no measure"),
         (lambda row: [*row[:3], "sensitvity", *row[4:]], "did you mean sensitivity?"),
-        (lambda row: [*row[:4], "-0.5", *row[5:]] if row[3] == LOSS else row, "no value of a loss"),
+        (lambda row: [*row[:4], -0.5, *row[5:]] if row[3] == LOSS else row, "no value of a loss"),
         (lambda row: [*row[:4], "1.5", *row[5:]] if row[3] != LOSS else row, "between 0 and 1"),
         (lambda row: None if row[3] == LOSS and row[1] == "Coast" else row, "Coast is measured by"),
         (lambda row: [*row[:6], 99999] if row[3] == LOSS else row, "the limits of"),
+        (lambda row: None, "nothing below its first line"),
+        (lambda row: [*row[:5], "", *row[6:]], "has no goal of University"),
+        (lambda row: [*row[:5], "", *row[6:]] if row[1] == "Coast" else row, "no goal of Coast"),
+        (lambda row: [*row[:5], 0, *row[6:]] if row[3] == LOSS else row, "give a number above 0"),
+        (lambda row: [*row[:5], 1e9, *row[6:]] if row[3] == LOSS else row, "the same unit"),
+        (
+            lambda row: [*row[:4], 1e300, ""] if row[:2] + row[3:4] == [0, "City", LOSS] else row,
+            "the same unit",
+        ),
+        (
+            lambda row: (
+                [*row[:2], 17.0, *row[3:]] if row[:2] + row[3:4] == [0, "City", LOSS] else row
+            ),
+            "is 17, and in line",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_with_a_sentence(change, said, tmp_path):
@@ -159,6 +174,29 @@ def test_a_wrong_table_is_refused_with_a_sentence(change, said, tmp_path):
     with pytest.raises(InputError) as error:
         fit_goals(tmp_path / "m.csv", resamples=2)
     assert said in str(error.value)
+
+
+def test_losses_with_decimal_commas_are_those_with_points(tmp_path):
+    write_table(tmp_path / "points.csv", COLUMNS, measured_lines())
+    lines = [";".join(f'"{c}"' for c in line) for line in [COLUMNS, *measured_lines()]]
+    (tmp_path / "commas.csv").write_text("\n".join(lines).replace(".", ","))
+    points, commas = (
+        fit_goals(tmp_path / f"{name}.csv", resamples=2) for name in ("points", "commas")
+    )
+    assert commas.game.requirements.tolist() == points.game.requirements.tolist()
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    write_table(tmp_path / "m.csv", [*COLUMNS[:5], "value", "limit"], measured_lines())
+    with pytest.raises(InputError, match="names the column 'value' twice"):
+        fit_goals(tmp_path / "m.csv")
+
+
+def test_the_command_refuses_a_probability_before_it_fits(table, monkeypatch):
+    monkeypatch.setattr("fedaccord.measurement.measures.fit_curves", None)
+    done = run("solve", table, "--probability", "2")
+    assert done.code == 2
+    assert "--probability must be above 0 and below 1" in done.stderr
 
 
 def test_a_table_without_measures_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -165,6 +166,20 @@ def test_a_part_that_cannot_be_is_refused(delivered):
     game = LinearGame(np.ones((2, 2)), [6, 6])
     with pytest.raises(InputError, match="delivered must be at least 0 and below 1"):
         choose_reserve(game, np.array([6.0, 0.0]), delivered=delivered)
+
+
+@pytest.mark.parametrize("size", [250, 100_000])
+def test_too_many_agents_for_reserves_are_refused_at_once(size):
+    helped = np.full((size, size), 0.5) if size < 1000 else scipy.sparse.csr_array((size, size))
+    game = LinearGame(helped + scipy.sparse.eye_array(size) / 2, np.ones(size))
+    with pytest.raises(InputError, match="are too many to find reserves for"):
+        choose_reserve(game, np.full(size, 1 / size))
+
+
+def test_many_agents_that_need_few_others_have_reserves():
+    ring = scipy.sparse.eye_array(300, format="csr") + scipy.sparse.eye_array(300, k=1) / 2
+    found = choose_reserve(LinearGame(ring, np.ones(300)), np.ones(300))
+    assert found.shortfalls == ()
 
 
 def test_as_many_contributions_as_agents_are_needed():

@@ -125,9 +125,10 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except json.JSONDecodeError as error:
+        what = error.msg.removesuffix(" at")
         raise InputError(
-            f"{path} is not JSON ({error.msg} at line {error.lineno}, column {error.colno}): is it "
-            "cut short, or does it lack a comma or a quote?"
+            f"{path} is not JSON ({what} at line {error.lineno}, column {error.colno}): is it cut "
+            "short, or does it lack a comma or a quote?"
         ) from None
     except RecursionError:
         raise InputError(f"{path} is nested too deep; lists of lists of lists are enough") from None
@@ -135,7 +136,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
         # The only other fault of the parser: integers too long to convert.
         raise InputError(f"{path} has a number of thousands of digits; shorten it") from None
     if not isinstance(data, dict):
-        raise InputError(f"{path} must hold a JSON object, {{...}}; it holds a {kind(data)}")
+        raise InputError(f"{path} must hold a JSON object, {{...}}; it holds {kind(data)}")
     return data
 
 
@@ -149,9 +150,11 @@ def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def kind(value: object) -> str:
-    """Name a JSON value's type as JSON does."""
+    """Return a JSON value's type as JSON calls it, with its article."""
     names = {bool: "truth value", int: "number", float: "number", str: "string", list: "list"}
-    return "null" if value is None else names.get(type(value), "object")
+    if value is None:
+        return "null"
+    return f"a {names[type(value)]}" if type(value) in names else "an object"
 
 
 def json_text(value: Any, indent: str = "") -> str:

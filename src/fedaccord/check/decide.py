@@ -219,7 +219,10 @@ def _checked_contributions(game: Game, allocation: Allocation | ArrayLike) -> Ve
         allocation = Allocation(allocation)
     given = allocation.ordered_for(game.agents).contributions
     if len(given) != game.size:
-        raise InputError(f"the game has {game.size} agents, the allocation {len(given)}")
+        raise InputError(
+            f"the game has {game.size} agents, the allocation {len(given)}: give one contribution "
+            "per agent"
+        )
     if game.is_integer and (given != np.floor(given)).any():
         agent = int(np.argmax(given != np.floor(given)))
         raise InputError(

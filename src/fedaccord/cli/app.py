@@ -335,7 +335,7 @@ def check_destination(
         raise InputError(
             f"{option} would overwrite {save}, which is not a {what}; choose another name"
         )
-    if path.exists() and keep is not None and Path(keep).exists() and os.path.samefile(path, keep):
+    if path.exists() and keep is not None and os.path.exists(keep) and os.path.samefile(path, keep):
         raise InputError(
             f"{option} would overwrite {save}, which this command reads; choose another name"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,11 +116,12 @@ def pilots(
 
 def _read_file(subject: str, sheet: str | None) -> Rows | None:
     """Return the rows of a file; None where agents are named on the command line."""
-    if "=" in subject and not Path(subject).exists():
+    # A list of many agents is longer than any name of a file; pathlib raises an error there.
+    if "=" in subject and not os.path.exists(subject):
         if sheet is not None:
             raise InputError("--sheet names a sheet of a workbook, an .xlsx file; leave it out")
         return None
-    if not Path(subject).exists() and not Path(subject).suffix:
+    if not os.path.exists(subject) and not Path(subject).suffix:
         raise InputError(
             f'there is no file "{subject}"; agents are named with how many samples each has, as '
             "City=1200,Rural=800"

@@ -20,6 +20,7 @@ from fedaccord.cli.app import (
 )
 from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
 from fedaccord.cli.options import AsJson, GameFile, ReportFile, add_wording
+from fedaccord.cli.plan import check_wanted
 from fedaccord.errors import InputError
 from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -123,6 +124,7 @@ def _read_game(
 
         rows = read_rows(path)
         if rows.has_measures:
+            check_wanted(0.95 if probability is None else probability, "true")
             measured = fit_goals(rows)
             if probability is None:
                 return measured.game, measured

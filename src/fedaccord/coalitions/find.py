@@ -167,7 +167,7 @@ def _merge_and_split(game: LinearGame, time_limit: float, notes: tuple[str, ...]
         cheapest=None,
         alone=alone,
         together=together,
-        # Groups that were seen to leave prove nothing of all partitions.
+        # Groups that were seen to leave prove nothing of all groupings.
         cycle=(),
         complete=False,
         what="gives",

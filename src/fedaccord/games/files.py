@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import LARGEST, SMALLEST, Vector, as_numbers, check_known, is_real, is_whole
+from fedaccord._checks import (
+    LARGEST,
+    SMALLEST,
+    Matrix,
+    Vector,
+    as_numbers,
+    check_known,
+    is_real,
+    is_whole,
+)
 from fedaccord._io.files import json_text, kind, read_json, replace_file
 from fedaccord._io.npz import read_sparse, write_sparse
 from fedaccord.errors import InputError
@@ -80,7 +89,7 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
     folder: where matrices named by file are; without it there can be none.
     """
     if not isinstance(data, Mapping):
-        raise InputError(f"a game must be a JSON object, {{...}}; got a {kind(data)}")
+        raise InputError(f"a game must be a JSON object, {{...}}; got {kind(data)}")
     model = _read_model(data)
     _check_keys(data, model)
     if model == "goals":
@@ -92,6 +101,8 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
         return _make_pac(data, frame)
     key = MODELS[model][0][0]
     matrix = _read_matrix(data[key], key, names, folder)
+    if model == "signed" and is_sparse(matrix):
+        matrix = _fill_out(matrix)
     if model == "measured":
         frame |= _read_curves(data, names)
         frame["chances"] = _read_chances(data, frame["goals"])
@@ -103,6 +114,16 @@ def game_from_dict(data: Mapping[str, Any], folder: str | Path | None = None) ->
     game = _import_class(model)(matrix, **frame)
     _check_scale(game)
     return game
+
+
+def _fill_out(matrix: Any) -> Matrix:
+    """Return a sparse matrix with all its zeros, for a game that works with them."""
+    if math.prod(matrix.shape) > MOST_CELLS:
+        raise InputError(
+            f"a signed game has up to {math.isqrt(MOST_CELLS):,} agents, and this one has "
+            f"{matrix.shape[0]:,}: join agents that are alike"
+        )
+    return np.asarray(matrix.toarray())
 
 
 def write_game(game: Game, path: str | Path) -> None:
@@ -158,7 +179,7 @@ def _read_model(data: Mapping[str, Any]) -> str:
         raise InputError(f'the key "model" is missing; add it with one of {models}')
     model = data["model"]
     if not isinstance(model, str) or model not in MODELS:
-        got = f'"{model}"' if isinstance(model, str) else f"a {kind(model)}"
+        got = f'"{model}"' if isinstance(model, str) else kind(model)
         raise InputError(f'the "model" {got} is not known; give one of {models}')
     return model
 
@@ -169,7 +190,7 @@ def _check_keys(data: Mapping[str, Any], model: str) -> None:
         raise InputError(
             f'there are both {" and ".join(hearts)}; model "{model}" takes "{needed[0]}" only'
         )
-    known = ("model", WANTED[model], *FRAME, *needed, *optional)
+    known = tuple(dict.fromkeys(("model", WANTED[model], *FRAME, *needed, *optional)))
     for key in data:
         if key in HEARTS and key not in known:
             raise InputError(
@@ -251,10 +272,12 @@ def _read_goal(item: Any, place: int) -> Any:
 
     where = f'goal {place} in "goals"'
     if not isinstance(item, Mapping):
-        raise InputError(f"{where} must be an object; got a {kind(item)}")
+        raise InputError(f"{where} must be an object; got {kind(item)}")
     check_known(map(str, item), GOAL, f"{where} has the unknown key")
     if missing := next((key for key in ("agent", "name", "benefits") if key not in item), None):
         raise InputError(f'{where} has no "{missing}"; add it')
+    if not isinstance(item["name"], str):
+        raise InputError(f'the "name" of {where} is {kind(item["name"])}; give it a name')
     parts = dict(item)
     row = _read_list(item["benefits"], "benefits")
     parts["benefits"] = _read_numbers(row, lambda n: f"column {n} of {where}")
@@ -310,7 +333,7 @@ def _read_frame(data: Mapping[str, Any], wanted: str) -> dict[str, Any]:
 
 def _read_list(value: Any, key: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InputError(f'"{key}" must be a list; got a {kind(value)}')
+        raise InputError(f'"{key}" must be a list; got {kind(value)}')
     return value
 
 
@@ -357,7 +380,7 @@ def _read_chances(data: Mapping[str, Any], goals: Vector) -> Any:
     from fedaccord.games.chances import Chances
 
     if not isinstance(data["chances"], Mapping):
-        raise InputError(f'"chances" must be an object; got a {kind(data["chances"])}')
+        raise InputError(f'"chances" must be an object; got {kind(data["chances"])}')
     return Chances.from_dict(data["chances"], goals)
 
 
@@ -367,7 +390,7 @@ def _read_agents(value: Any, size: int, wanted: str) -> list[str] | None:
     names = _read_list(value, "agents")
     for place, name in enumerate(names):
         if not isinstance(name, str) or not name.strip():
-            got = f"a {kind(name)}" if not isinstance(name, str) else "blank"
+            got = kind(name) if not isinstance(name, str) else "blank"
             raise InputError(f'the name of agent {place} in "agents" is {got}; give it a name')
     if len(names) != size:
         raise InputError(
@@ -409,9 +432,7 @@ def _read_numbers(row: list[Any], where: Callable[[int], str]) -> Vector:
 
 def _read_number(item: Any, where: Callable[[int], str], place: int) -> float:
     if not is_real(item) and not isinstance(item, str):
-        raise InputError(
-            f"{where(place)} is a {kind(item)}; give a number".replace("a null", "null")
-        )
+        raise InputError(f"{where(place)} is {kind(item)}; give a number")
     try:
         return float(as_numbers([item], "numbers")[0])
     except InputError:
@@ -429,7 +450,7 @@ def _read_matrix(value: Any, key: str, names: list[str], folder: str | Path | No
         return read_sparse(value, key, folder)
     if not isinstance(value, list):
         raise InputError(
-            f'"{key}" must be a list with one row per agent, or the name of an .npz file; got a '
+            f'"{key}" must be a list with one row per agent, or the name of an .npz file; got '
             f"{kind(value)}"
         )
     if len(value) != len(names):
@@ -445,7 +466,7 @@ def _read_matrix_rows(value: list[Any], key: str, names: list[str]) -> Iterable[
     width = len(names) if key == "benefits" else None
     for name, row in zip(names, value, strict=True):
         if not isinstance(row, list):
-            raise InputError(f'the row of {name} in "{key}" must be a list; got a {kind(row)}')
+            raise InputError(f'the row of {name} in "{key}" must be a list; got {kind(row)}')
         if width is None:
             width = len(row)
         if len(row) != width:

@@ -69,6 +69,7 @@ class KeptData:
         kept_worth: by name, those of the others are 0.
         holdings: by name, those of the others are their limits; all are where left out.
         """
+        _check_linear(game)
         worth = _read_numbers(game, kept_worth, "kept worths", np.zeros(game.size))
         wrong = ~((worth >= 0) & (worth <= 1))
         if wrong.any():
@@ -117,10 +118,15 @@ def keep_data(game: Game, kept_worth: PerAgent, holdings: PerAgent | None = None
         it gives; for all, for each, or by name.
     holdings: how many samples each agent has; the game's limits where left out.
     """
+    linear = _check_linear(game)
+    kept = KeptData.read(game, kept_worth, holdings)
+    return _transform(_without_distributions(linear), kept)
+
+
+def _check_linear(game: Game) -> LinearGame:
     if not isinstance(game, LinearGame):
         raise InputError("kept data needs a linear or measured game: fit one to pilots")
-    kept = KeptData.read(game, kept_worth, holdings)
-    return _transform(_without_distributions(game), kept)
+    return game
 
 
 def ignore_goals(game: Game, agents: Indices) -> Game:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, stdtr
 
 from fedaccord._checks import Matrix, Vector, as_numbers, check_real
+from fedaccord._io.columns import FAILED
+from fedaccord._io.kinds import PILOTS
+from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.table import Rows, read_rows
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, read_measure
@@ -30,6 +33,8 @@ from fedaccord.wording import format_probability
 # The largest value of a measure that falls is this part of its unit.
 FILLED = 0.9
 TINY = 1e-12
+# A goal of a loss that is this many times every value is in another unit.
+MOST_TIMES = 10.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,9 @@ class GoalsMeasurement:
         target = float(measured.goals[agent]) + margin
         who = measured.agents[agent]
         if 1 - target <= floor:
-            raise UnreachableError(f'no amount of data reaches the target of "{name}" of {who}')
+            raise UnreachableError(
+                f'no amount of data reaches the target of "{name}" of {who}: give it an easier goal'
+            )
         if MEASURES[kind].rises:
             curve = LearningCurve(floor, height, head, pace)
             return Goal(who, name, row, measure=kind, at_least=target, curve=curve)
@@ -233,25 +240,30 @@ def fit_goals(
     if certainty is not None:
         check_real("certainty", certainty, above=0.5, below=1.0)
     rows = table if isinstance(table, Rows) else read_rows(table)
-    fits, units = {}, {}
-    for name, part, unit in _split_by_measure(rows):
-        try:
-            pilots = PilotTable.from_rows(part)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
-        fits[name] = fit_curves(pilots, seed=seed, resamples=resamples)
-        units[name] = unit
-    _check_alike(rows.path, fits)
-    return GoalsMeasurement(fits, units, certainty)
+    parts = _split_by_measure(rows)
+    tables = {name: _read_pilots(name, part) for name, part, _ in parts}
+    _check_alike(rows.path, tables)
+    _check_contributions([part for _, part, _ in parts])
+    fits = {
+        name: fit_curves(pilots, seed=seed, resamples=resamples) for name, pilots in tables.items()
+    }
+    return GoalsMeasurement(fits, {name: unit for name, _, unit in parts}, certainty)
 
 
-def _kind_of(name: str) -> str:
-    return read_measure(name.partition(",")[0].strip(), f'the pilots of "{name}"')
+def _kind_of(name: str, where: str = "the pilots") -> str:
+    return read_measure(name.partition(",")[0].strip(), where)
 
 
-def _check_alike(path: str, fits: Mapping[str, Measurement]) -> None:
-    """Refuse measures of other agents or with other limits: they are of the same pilots."""
-    (first, one), *others = fits.items()
+def _read_pilots(name: str, part: Rows) -> PilotTable:
+    try:
+        return PilotTable.from_rows(part)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _check_alike(path: str, tables: Mapping[str, PilotTable]) -> None:
+    """Refuse measures of other agents or with other limits, and agents that want nothing."""
+    (first, one), *others = tables.items()
     for name, other in others:
         if other.agents != one.agents:
             stray = sorted(set(one.agents) ^ set(other.agents))
@@ -260,8 +272,30 @@ def _check_alike(path: str, fits: Mapping[str, Measurement]) -> None:
                 "not by both: give every agent every measure, in the same order"
             )
         for field in ("limits", "minimums", "costs"):
-            if (getattr(one.table, field) != getattr(other.table, field)).any():
+            if (getattr(one, field) != getattr(other, field)).any():
                 raise InputError(f'{path}: the {field} of "{first}" and "{name}" differ: mend one')
+    without = np.all([np.isnan(table.goals) for table in tables.values()], axis=0)
+    if without.any():
+        raise InputError(
+            f"{path} has no goal of {one.agents[int(np.argmax(without))]}: write one in the column "
+            "goal, in a line of the measure that it is about"
+        )
+
+
+def _check_contributions(parts: list[Rows]) -> None:
+    """Refuse an agent that gives different amounts in one pilot: the measures are of one run."""
+    seen: dict[tuple[str, str], tuple[float, str]] = {}
+    for part in parts:
+        sheet = part.to_sheet(PILOTS)
+        keys = zip(sheet.column("pilot"), sheet.column("agent"), strict=True)
+        for row, key in enumerate(keys):
+            amount = sheet.number("contribution", row)
+            before, where = seen.setdefault(key, (amount, sheet.where(row)))
+            if before != amount:
+                raise InputError(
+                    f"{sheet.describe('contribution', row)} is {amount:g}, and in {where} it is "
+                    f"{before:g}, for the same pilot {key[0]}: correct one"
+                )
 
 
 def _split_by_measure(rows: Rows) -> list[tuple[str, Rows, float]]:
@@ -273,12 +307,21 @@ def _split_by_measure(rows: Rows) -> list[tuple[str, Rows, float]]:
                 f"{rows.path} has no column {name!r}: pilots of several measures have "
                 "pilot,agent,contribution,measure,value"
             )
+        if heads.count(name) > 1:
+            raise InputError(f"{rows.path} names the column {name!r} twice; rename one of them")
+    if len(rows.cells) < 2:
+        raise InputError(
+            f"{rows.path} has nothing below its first line; add a line for every agent, pilot and "
+            "measure"
+        )
     which, value = heads.index("measure"), heads.index("value")
     goal = heads.index("goal") if "goal" in heads else None
     groups: dict[str, list[int]] = {}
     for place, line in enumerate(rows.cells[1:], 1):
+        where = f"{rows.unit} {rows.lines[place]} of {rows.path}"
         if which >= len(line) or not line[which]:
-            raise InputError(f"{rows.path}, {rows.unit} {rows.lines[place]} names no measure")
+            raise InputError(f"{where} names no measure; fill it in")
+        _kind_of(line[which], where)
         groups.setdefault(line[which], []).append(place)
     head = ["accuracy" if n == value else cell for n, cell in enumerate(rows.cells[0])]
     found = []
@@ -300,22 +343,45 @@ def _split_by_measure(rows: Rows) -> list[tuple[str, Rows, float]]:
 
 def _turn_round(rows: Rows, places: list[int], cells: list[list[str]], columns: list[int]) -> float:
     """Write values of a measure that falls as shares that rise, and return their unit."""
-    numbers: dict[tuple[int, int], float] = {}
-    for n, row in enumerate(cells):
-        for column in columns:
-            text = row[column] if column < len(row) else ""
-            if not text or text.casefold() == "failed":
-                continue
-            try:
-                numbers[n, column] = float(text)
-            except ValueError:
-                numbers[n, column] = math.nan
-            if not 0 <= numbers[n, column] < math.inf:
-                raise InputError(
-                    f"{rows.path}, {rows.unit} {rows.lines[places[n]]}: {text!r} is no value of a "
-                    "loss; give a number that is zero or more"
-                )
+    marks = Marks()
+    texts = {
+        (n, column): (row[column], f"{rows.unit} {rows.lines[places[n]]} of {rows.path}")
+        for n, row in enumerate(cells)
+        for column in columns
+        if column < len(row) and row[column] and row[column].casefold() not in FAILED
+    }
+    for text, where in texts.values():
+        marks.learn(text, "amount", "value", partial(str, f"the value in {where}"))
+    numbers = {key: _read_loss(text, where, marks) for key, (text, where) in texts.items()}
+    value = columns[0]
+    most = max((number for (_, column), number in numbers.items() if column == value), default=0.0)
+    for (n, column), number in numbers.items():
+        text, where = texts[n, column]
+        if column != value and number > MOST_TIMES * most > 0:
+            raise InputError(
+                f"the goal in {where} is {text}, and no value of the measure is above {most:g}: "
+                "give both in the same unit"
+            )
+        if column != value and number <= 0:
+            raise InputError(f"the goal in {where} is {text}: give a number above 0")
+        if 0 < number < TINY * most:
+            raise InputError(
+                f"{text} in {where} is nothing next to the largest value of the measure, {most:g}: "
+                "give all values in the same unit"
+            )
     unit = max(numbers.values(), default=0.0) / FILLED or 1.0
     for (n, column), number in numbers.items():
-        cells[n][column] = repr(1 - number / unit)
+        cells[n][column] = Exact(1 - number / unit)
     return unit
+
+
+def _read_loss(text: str, where: str, marks: Marks) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = read_number(text, f"the value in {where}", marks, column="value")
+    if not 0 <= number < math.inf:
+        raise InputError(
+            f"{text!r} in {where} is no value of a loss; give a number that is zero or more"
+        )
+    return number

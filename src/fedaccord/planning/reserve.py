@@ -13,6 +13,8 @@ from fedaccord.games.linear import LinearGame
 
 # What is short by less than this part of a requirement is rounding.
 ROUNDING = 1e-9
+# The numbers of the largest linear program: a solver takes about 10 seconds for so many.
+MOST_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def choose_reserve(
     """
     check_real("cover", cover, above=0)
     check_real("delivered", delivered, least=0, below=1, expected="at least 0 and below 1")
+    _check_size(game, game.size)
     theta = np.asarray(contributions, dtype=float)
     if theta.shape != (game.size,):
         raise InputError(f"{game.size} agents need one contribution each; got {theta.size}")
@@ -77,6 +80,7 @@ def choose_reserve(
     spare = np.maximum(most - theta, 0.0)
     failing = [i for i in range(game.size) if theta[i] > 0]
     cases = [(i, *_needs(game, benefits, theta, i, delivered)) for i in failing]
+    _check_size(game, sum(int(np.count_nonzero(needs)) for _, needs, _ in cases))
     least = _solve(benefits, cases, spare)
     held = np.floor(spare) if least is None else np.minimum(np.ceil(least), np.floor(spare))
     short = []
@@ -87,6 +91,14 @@ def choose_reserve(
         for j in np.flatnonzero(lack > ROUNDING * game.requirements):
             short.append(Shortfall(game.name(i), game.name(int(j)), float(lack[j])))
     return Reserve(frozen(held), tuple(short))
+
+
+def _check_size(game: LinearGame, rows: int) -> None:
+    if rows * game.size > MOST_CELLS:
+        raise InputError(
+            f"{game.size:,} agents that need each other are too many to find reserves for: plan "
+            "without a reserve, or join agents that are alike"
+        )
 
 
 def hold_reserve(
