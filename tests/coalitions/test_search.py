@@ -8,7 +8,7 @@ from fedaccord import CoalitionTable, InputError, find_coalitions, tabulate_coal
 from fedaccord.coalitions.find import find_cycle
 from fedaccord.coalitions.linear import tabulate_stable_plans
 from fedaccord.coalitions.search import Preferences, find_core
-from fedaccord.coalitions.table import list_members, number_coalition
+from fedaccord.coalitions.table import list_members
 from fedaccord.equilibria.result import Deadline
 
 
@@ -25,11 +25,11 @@ def groupings(agents):
 
 
 def bears(table, part, agent):
-    return table.costs[number_coalition(part), agent]
+    return table.costs[sum(1 << agent for agent in part), agent]
 
 
 def can_form(table, part):
-    return len(part) == 1 or np.isfinite(table.costs[number_coalition(part), part]).all()
+    return len(part) == 1 or np.isfinite(table.costs[sum(1 << agent for agent in part), part]).all()
 
 
 def is_blocked(table, grouping):

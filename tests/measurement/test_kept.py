@@ -103,11 +103,11 @@ def test_worths_are_moved_into_the_range_and_the_raw_one_is_kept():
     above = worth_of_kept(CURVE, [0.97], kept=KEPT, effective=EFFECTIVE, noise=0)
     assert (above.value, above.low, above.high) == (1, 1, 1)
     assert above.raw == math.inf and above.to_dict()["raw"] is None
-    assert above.may_be_all and above.is_nearly_all
+    assert above.may_be_all
     below = worth_of_kept(CURVE, [accuracy_at(-0.2)], kept=KEPT, effective=EFFECTIVE, noise=0)
     assert (below.value, below.low, below.high) == (0, 0, 0)
     assert below.raw == pytest.approx(-0.2)
-    assert not below.may_be_all and not below.is_nearly_all
+    assert not below.may_be_all
     assert below.to_dict() == {"value": 0, "low": 0, "high": 0, "raw": below.raw}
 
 

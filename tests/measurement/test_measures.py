@@ -135,7 +135,7 @@ def test_a_game_has_harm_only_where_it_is_certain(tmp_path):
     assert fit_goals(tmp_path / "m.csv", resamples=20).game.is_monotone
     # Samples that harm make the goal of the harmed less likely, and that of all with it.
     given = np.array([500.0, 500.0, 500.0, 0.0])
-    more = given + np.array([0, 0, 0, 3000])
+    more = np.array([500.0, 500.0, 500.0, 3000.0])
     assert found.chances(more)[2] < found.chances(given)[2]
 
 

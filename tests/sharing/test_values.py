@@ -48,7 +48,7 @@ def test_the_costs_of_groups_are_those_of_scipy(seed):
         assert values[number] == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
-def test_programs_that_the_tableau_leaves_open_go_to_highs():
+def test_benefits_of_very_different_size_do_not_mislead_the_tableau():
     """Benefits of very different size: the proof by prices decides, not the pivots."""
     benefits = np.array([[[1.0, 1e-9], [1e9, 1.0]]])
     needs, low = np.array([[1.0, 1.0]]), np.zeros((1, 2))

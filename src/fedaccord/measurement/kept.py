@@ -23,7 +23,7 @@ from scipy.special import stdtrit
 from fedaccord._checks import Matrix, Vector, as_numbers, check_real
 from fedaccord.errors import InputError
 from fedaccord.games.chances import TAIL
-from fedaccord.games.kept import ALL, NEARLY_ALL
+from fedaccord.games.kept import ALL
 from fedaccord.games.measured import LearningCurve, find_needs, read_curves
 
 # Errors of a mean are taken at this many of its quantiles, all equally likely; where the error of
@@ -49,11 +49,6 @@ class WorthOfKept:
     def may_be_all(self) -> bool:
         """Whether a kept sample may be worth as much as a given one, by the interval."""
         return self.high >= ALL
-
-    @property
-    def is_nearly_all(self) -> bool:
-        """Whether a kept sample is worth nearly as much as a given one, or as much."""
-        return self.value >= NEARLY_ALL
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the numbers for machines; null stands for infinity."""
