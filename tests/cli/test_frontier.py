@@ -60,7 +60,7 @@ def test_a_comparison_as_json_has_both_protocols_of_every_algorithm(tiny: Path) 
     assert list(found["contenders"]) == ["FedAvg", "PLEDGED"]
     pledged = found["contenders"]["PLEDGED"]
     assert pledged["plan"].endswith("plan.csv")
-    assert set(pledged["goals"]) == {"satisfied", "cut", "samples"}
+    assert set(pledged["goals"]) == {"satisfied", "cut", "others", "samples"}
     for protocol in ("P1", "P2"):
         assert pledged[protocol]["contributions"] == [20, 0]
         assert pledged[protocol]["settings"]["commitment"] == [20, 0]
