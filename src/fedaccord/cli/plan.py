@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +53,7 @@ from fedaccord.report.terminal import complain, interruptible, progress, show_co
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fedaccord._io.table import Rows
     from fedaccord.games.linear import LinearGame
@@ -274,13 +274,20 @@ def _show(
         page = plan_page(found, command=command_line(), files=files)
         if kept is None:
             return page
-        from fedaccord.report.kept import make_kept_section
+        from fedaccord.report.kept import add_kept_section
 
-        return replace(page, sections=(*page.sections, make_kept_section(kept)))
+        return add_kept_section(page, kept)
+
+    def make_parts() -> Iterator[str | Mark | Table]:
+        if kept is None:
+            return show_plan(found)
+        from fedaccord.report.kept import show_kept_plan
+
+        return show_kept_plan(kept, show_plan(found))
 
     return present(
         record=lambda: {**found.to_dict(), **({} if kept is None else {"kept": kept.to_dict()})},
-        parts=lambda: (*show_plan(found), *_show_kept(kept)),
+        parts=make_parts,
         page=make_page,
         report=report,
         as_json=as_json,
@@ -288,14 +295,6 @@ def _show(
         names=found.game.agents,
         success=found.outcome.key == "planned",
     )
-
-
-def _show_kept(kept: KeptPlan | None) -> Iterable[str | Mark | Table]:
-    if kept is None:
-        return ()
-    from fedaccord.report.kept import show_kept_plan
-
-    return show_kept_plan(kept)
 
 
 def check_wanted(
