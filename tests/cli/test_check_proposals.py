@@ -81,6 +81,35 @@ def test_options_are_those_of_plan(folder, tmp_path):
     assert (found["probability"], found["judged"]) == (0.8, "measured")
 
 
+@pytest.mark.parametrize("basis", ["pilots.csv", "game.json"])
+def test_a_limit_from_now_on_may_lie_below_what_pilots_used(folder, basis):
+    given = Allocation.load(folder / "plan.csv").contributions
+    rows = [line.split(",") for line in (folder / "pilots.csv").read_text().splitlines()[1:]]
+    assert max(float(row[2]) for row in rows if row[1] == "North") > given[0]
+    same = run("plan", folder / basis, "--limit", f"North={given[0]:.0f}", "--json")
+    assert same.code == 0
+    assert json.loads(same.stdout)["contributions"] == pytest.approx(given.tolist(), abs=1)
+    low = run("plan", folder / basis, "--limit", f"North={given[0] / 4:.0f}")
+    assert low.code == 1 and "North cannot give enough" in low.stdout
+    above = run("check", folder / basis, folder / "plan.csv", "--limit", "North=9")
+    assert_refused(above, "North gives", "and its limit is 9")
+
+
+def test_limits_of_unknown_agents_and_in_saved_pilots_are_refused(folder, tmp_path):
+    wrong = run("plan", folder / "game.json", "--limit", "Norht=5")
+    assert_refused(wrong, "Norht", "did you mean North?")
+    saved = run("plan", folder / "pilots.csv", "--limit", "5", "--save-pilots", tmp_path / "p.csv")
+    assert_refused(saved, "--save-pilots", "leave --limit out")
+
+
+def test_a_failed_proposal_names_the_limit_to_plan_with(folder, tmp_path):
+    given = Allocation.load(folder / "plan.csv").contributions.astype(int)
+    low = propose(tmp_path / "low.csv", given[0], 5, given[2])
+    result = run("check", folder / "game.json", low)
+    assert "To plan with what South gives as its limit, add --limit South=5" in result.stdout
+    assert "--limit" not in run("check", folder / "game.json", folder / "plan.csv").stdout
+
+
 def test_a_game_knows_the_probability_it_was_planned_for(folder, tmp_path):
     plan, game = tmp_path / "plan.csv", tmp_path / "game.json"
     run("plan", folder / "pilots.csv", "--probability", "0.7", "--save", plan, "--save-game", game)

@@ -48,6 +48,7 @@ from fedaccord.planning.basis import (
     read_histograms,
     read_linear_game,
     read_pilots,
+    set_limits,
 )
 from fedaccord.report.terminal import complain, interruptible, progress, show_count
 from fedaccord.wording import count
@@ -82,6 +83,14 @@ Goals = Annotated[
     typer.Option(
         metavar="X|NAME=X",
         help="Accuracy that all agents want, or one by name. Repeatable.",
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="N|NAME=N",
+        help="The most samples that an agent can give from now on; pilots may have used more. "
+        "Repeatable.",
     ),
 ]
 Needs = Annotated[
@@ -179,6 +188,7 @@ def plan(
     wording: Wording,
     subject: Subject = None,
     goal: Goals = None,
+    limit: Limits = None,
     probability: Probability = 0.95,
     judged: Judgement = "true",
     prefer: Preference = "total",
@@ -210,15 +220,19 @@ def plan(
     no plan reaches the requested probability.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
+    limits = Wanted.read(limit, "--limit")
     check_wanted(probability, judged, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
+    if limits is not None and save_pilots is not None:
+        raise InputError("--save-pilots writes the limits of the pilots; leave --limit out")
     source = Source.read(subject, sheet)
     _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _choose_seed(source, seed)
     try:
         basis, assumed = _find_basis(source, goals, needs, histograms, training, start)
+        basis = set_limits(basis, limits)
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1

@@ -60,6 +60,7 @@ def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | T
     yield list_prospects(found, prospects).table("terminal")
     yield describe_total(found, prospects)
     yield describe_average(found)
+    yield from suggest_limit(found)
     yield " ".join(list_symbols(found, prospects).values())
 
 
@@ -106,6 +107,23 @@ def describe_average(found: Check) -> str:
         less += " These samples are the safety margin."
     basis = "With its safety margin" if found.has_margins else "On average, with no safety margin"
     return f"{basis}, {reach}. {less} {_describe_envy(found)}"
+
+
+def suggest_limit(found: Check) -> Iterator[str]:
+    """Return how to plan with what an agent gives, if the proposal fails for want of its samples.
+
+    It is the agent that gives the most fewer samples than in the plan.
+    """
+    if found.plan is None or found.answers["sure"] is Answer.TRUE:
+        return
+    fewer = found.plan.contributions - found.contributions
+    agent = int(np.argmax(fewer))
+    if fewer[agent] <= 0:
+        return
+    name = found.game.name(agent)
+    limit = f"{name}={found.contributions[agent]:.0f}"
+    limit = limit if name.isalnum() else f'"{limit}"'
+    yield f"To plan with what {name} gives as its limit, add --limit {limit} to fedaccord plan."
 
 
 def _describe_envy(found: Check) -> str:
