@@ -2,13 +2,16 @@
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, write
 from known_hospitals import CURVES, pilots
+from scipy.stats import norm
 
+from fedaccord import check, read_game
 from fedaccord.allocation import Allocation
 
 NAMES = ("North", "South", "Mill")
@@ -108,6 +111,25 @@ def test_a_failed_proposal_names_the_limit_to_plan_with(folder, tmp_path):
     result = run("check", folder / "game.json", low)
     assert "To plan with what South gives as its limit, add --limit South=5" in result.stdout
     assert "--limit" not in run("check", folder / "game.json", folder / "plan.csv").stdout
+
+
+def test_groups_lose_their_margin_and_may_still_reach_their_goals(folder):
+    """The likeliest pair is the best of all pairs, each by the formula."""
+    result = run("check", folder / "game.json", folder / "plan.csv", "--groups", "2")
+    assert "could give less together and keep the plan's safety margin" in result.stdout
+    chances = read_game(folder / "game.json").chances
+    given = Allocation.load(folder / "plan.csv").ordered_for(NAMES).contributions
+    expected = {}
+    for pair in combinations(range(3), 2):
+        cut = np.array(given)
+        cut[list(pair)] *= 0.25
+        ahead = (chances.accuracies(cut) - chances.goals) / chances.noise
+        expected[pair] = norm.cdf(ahead[:, list(pair)]).prod(axis=1).mean() * chances.finishing
+    found = check(read_game(folder / "game.json"), given).boldest_pair
+    assert found.agents == max(expected, key=expected.get)
+    assert found.probability == pytest.approx(max(expected.values()), abs=1e-9)
+    names = " and ".join(NAMES[agent] for agent in found.agents)
+    assert f"{names} are the likeliest pair: if both give 25 %" in result.stdout
 
 
 def test_a_game_knows_the_probability_it_was_planned_for(folder, tmp_path):

@@ -203,8 +203,7 @@ def _show(
     from fedaccord.report.groups import make_groups_section, show_groups
 
     # Of a measured game, groups that could give less and keep the plan's safety margins.
-    judged = found.judged
-    blocking = None if groups is None else list_blocking_groups(judged, size=groups)
+    blocking = None if groups is None else list_blocking_groups(found.judged, size=groups)
 
     def make_page() -> Page:
         from fedaccord.report.games_page import check_page
@@ -212,7 +211,7 @@ def _show(
         page = check_page(found, command=command_line(), files=files)
         if blocking is None or groups is None:
             return page
-        section = make_groups_section(judged, blocking, groups)
+        section = make_groups_section(found, blocking, groups)
         return dataclasses.replace(page, sections=(*page.sections, section))
 
     def make_record() -> dict[str, Any]:
@@ -222,7 +221,7 @@ def _show(
     def make_parts() -> Iterator[str | Mark | Table]:
         yield from show_check(found)
         if blocking is not None and groups is not None:
-            yield from show_groups(judged, blocking, groups)
+            yield from show_groups(found, blocking, groups)
 
     return present(
         record=make_record,
