@@ -20,7 +20,8 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     groups: those that were found.
     size: the most members that were looked for.
     """
-    keep = "" if found.with_margin is None else " and keep the plan's safety margin"
+    keep = " and keep its safety margin" if found.has_margins else ""
+    keep = keep if found.with_margin is None else " and keep the plan's safety margin"
     if groups:
         could = "group of agents" if len(groups) == 1 else "groups of agents"
         return f"{len(groups):,} {could} (up to {size} each) could give less together{keep}."
@@ -36,7 +37,7 @@ def describe_pair(found: Check) -> Iterator[Mark]:
     That a plan is stable promises only that such agents lose their safety margin.
     """
     pair = found.boldest_pair
-    if pair is None:
+    if pair is None or found.with_margin is None:
         return
     names = join_with_and([found.game.name(agent) for agent in pair.agents])
     yield Mark(
