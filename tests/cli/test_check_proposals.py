@@ -2,13 +2,16 @@
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, write
 from known_hospitals import CURVES, pilots
+from scipy.stats import norm
 
+from fedaccord import check, read_game
 from fedaccord.allocation import Allocation
 
 NAMES = ("North", "South", "Mill")
@@ -79,6 +82,54 @@ def test_options_are_those_of_plan(folder, tmp_path):
     assert result.code == told.code == 0
     assert found["everyone"]["value"] == planned["everyone"]["value"]
     assert (found["probability"], found["judged"]) == (0.8, "measured")
+
+
+@pytest.mark.parametrize("basis", ["pilots.csv", "game.json"])
+def test_a_limit_from_now_on_may_lie_below_what_pilots_used(folder, basis):
+    given = Allocation.load(folder / "plan.csv").contributions
+    rows = [line.split(",") for line in (folder / "pilots.csv").read_text().splitlines()[1:]]
+    assert max(float(row[2]) for row in rows if row[1] == "North") > given[0]
+    same = run("plan", folder / basis, "--limit", f"North={given[0]:.0f}", "--json")
+    assert same.code == 0
+    assert json.loads(same.stdout)["contributions"] == pytest.approx(given.tolist(), abs=1)
+    low = run("plan", folder / basis, "--limit", f"North={given[0] / 4:.0f}")
+    assert low.code == 1 and "North cannot give enough" in low.stdout
+    above = run("check", folder / basis, folder / "plan.csv", "--limit", "North=9")
+    assert_refused(above, "North gives", "and its limit is 9")
+
+
+def test_limits_of_unknown_agents_and_in_saved_pilots_are_refused(folder, tmp_path):
+    wrong = run("plan", folder / "game.json", "--limit", "Norht=5")
+    assert_refused(wrong, "Norht", "did you mean North?")
+    saved = run("plan", folder / "pilots.csv", "--limit", "5", "--save-pilots", tmp_path / "p.csv")
+    assert_refused(saved, "--save-pilots", "leave --limit out")
+
+
+def test_a_failed_proposal_names_the_limit_to_plan_with(folder, tmp_path):
+    given = Allocation.load(folder / "plan.csv").contributions.astype(int)
+    low = propose(tmp_path / "low.csv", given[0], 5, given[2])
+    result = run("check", folder / "game.json", low)
+    assert "To plan with what South gives as its limit, add --limit South=5" in result.stdout
+    assert "--limit" not in run("check", folder / "game.json", folder / "plan.csv").stdout
+
+
+def test_groups_lose_their_margin_and_may_still_reach_their_goals(folder):
+    """The likeliest pair is the best of all pairs, each by the formula."""
+    result = run("check", folder / "game.json", folder / "plan.csv", "--groups", "2")
+    assert "could give less together and keep the plan's safety margin" in result.stdout
+    chances = read_game(folder / "game.json").chances
+    given = Allocation.load(folder / "plan.csv").ordered_for(NAMES).contributions
+    expected = {}
+    for pair in combinations(range(3), 2):
+        cut = np.array(given)
+        cut[list(pair)] *= 0.25
+        ahead = (chances.accuracies(cut) - chances.goals) / chances.noise
+        expected[pair] = norm.cdf(ahead[:, list(pair)]).prod(axis=1).mean() * chances.finishing
+    found = check(read_game(folder / "game.json"), given).boldest_pair
+    assert found.agents == max(expected, key=expected.get)
+    assert found.probability == pytest.approx(max(expected.values()), abs=1e-9)
+    names = " and ".join(NAMES[agent] for agent in found.agents)
+    assert f"{names} are the likeliest pair: if both give 25 %" in result.stdout
 
 
 def test_a_game_knows_the_probability_it_was_planned_for(folder, tmp_path):

@@ -98,6 +98,26 @@ def test_a_lower_goal_is_found_on_the_curve_and_makes_a_plan_possible():
     assert plan.to_dict()["changes"][0]["new"] == goal.new
 
 
+def test_a_saved_game_keeps_its_margin_when_a_goal_is_lowered():
+    # Error 1 / sqrt(n): 60 samples reach 0.87090, which is 0.01234 above 0.85856.
+    game = MeasuredGame(
+        np.eye(1), [(0.0, 1.0, 0.0, 0.5)], [0.9], margins=[0.01234], limits=[60], agents=["City"]
+    )
+    plan = make_plan(game)
+    change = next(one for one in plan.changes if one.kind == "goal")
+    assert (change.old, change.new) == (0.9, 0.858)
+    assert make_plan(game.replace(goals=[change.new])).contributions is not None
+    target = "its target of 0.912, its goal of 0.90 plus a safety margin"
+    assert f"City cannot reach {target}: if all" in plan.verdict
+    assert "lower the goal of City from 0.90 to 0.858" in plan.verdict
+    assert "Its safety margin stays the same." in plan.verdict
+    two = MeasuredGame(
+        [[1.0, 1.0], [0.0, 1.0]], [(0.0, 1.0, 0.0, 0.5)] * 2, [0.9, 0.8],
+        margins=[0.01, 0.01], limits=[60, 200], agents=["City", "Rural"],
+    )  # fmt: skip
+    assert "misses its target, its goal plus a safety margin." in make_plan(two).verdict
+
+
 def test_where_one_change_is_not_enough_that_is_said():
     game = LinearGame(np.eye(2), [50.0, 50.0], limits=[20.0, 20.0], agents=["A", "B"])
     plan = make_plan(game)

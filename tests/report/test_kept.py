@@ -13,13 +13,16 @@ from fedaccord.planning.kept import KeptPlan, plan_for_kept_data
 from fedaccord.planning.plan import make_plan
 from fedaccord.report.kept import (
     REMEDY,
+    add_kept_section,
     describe_kept,
     describe_kept_plan,
     find_missing,
-    make_kept_section,
+    list_kept_plan,
     show_kept_plan,
     write_kept_verdict,
 )
+from fedaccord.report.model import Mark
+from fedaccord.report.plan_page import plan_page
 
 GAME = {
     "model": "linear",
@@ -164,9 +167,15 @@ def test_the_verdict_names_the_agent_that_would_give_least() -> None:
 
 def test_what_is_stable_then_is_said() -> None:
     assert list(describe_kept_plan(planned(0.25))) == [
-        "If all agents keep what they withhold, the cheapest stable plan takes 80 samples; this "
-        "plan takes 100."
+        "If all agents keep what they withhold, the cheapest stable plan is in the last column: "
+        "they share 80 samples instead of 100. That is no saving: they also train on the samples "
+        "that they keep."
     ]
+    # With kept worth 1/2, Rural has 50 of its own and 30 from City's 60; it needs 70.
+    assert next(describe_kept_plan(planned(0.5))) == (
+        "If the others keep to the plan, Rural gains nothing by sharing: the samples of the others "
+        "and its own are enough."
+    )
     short = list(describe_kept_plan(planned([1, 0], [40, 100])))
     assert short[-1] == (
         "The others then give 70 samples in all, and City misses its target, whatever it gives."
@@ -179,14 +188,38 @@ def test_what_is_stable_then_is_said() -> None:
 
 def test_terminals_and_pages_show_the_same_table() -> None:
     found = planned([0.5, 1])
-    _, verdict, table, *said = show_kept_plan(found)
-    section = make_kept_section(found)
+    first, verdict, last, _, table, *said = show_kept_plan(found, iter(["first", "last"]))
+    assert (first, last) == ("first", "last")
+    section = add_kept_section(plan_page(found.plan), found).sections[-1]
     assert section.parts[0] == verdict
     assert [row[0] for row in section.parts[1].rows] == ["City", "Rural"]
-    assert [row[-1] for row in section.parts[1].rows] == [20, 0]
-    assert [row[-1] for row in table.rows] == ["20", "0"]
+    assert column(section.parts[1], "would give") == [20, 0]
+    assert column(table, "would give") == ["20", "0"]
     assert list(section.parts[2:]) == said
     assert said[0].startswith("Rural gains nothing by sharing (kept worth 1)")
+
+
+def column(table, head):
+    return [row[table.columns.index(head)] for row in table.rows]
+
+
+def test_the_table_has_the_stable_plan_of_agents_that_all_keep() -> None:
+    # 3/4 a + b/2 = 80 - 25 and a/2 + 3/4 b = 70 - 25.
+    table = list_kept_plan(planned(0.25)).table("page")
+    assert column(table, "stable if all keep") == pytest.approx([60, 20])
+
+
+def test_the_head_of_the_page_says_that_the_plan_does_not_hold() -> None:
+    found = planned([0.5, 0])
+    plain = plan_page(found.plan)
+    page = add_kept_section(plain, found)
+    assert page.tone == "bad"
+    assert page.verdict.endswith("But the plan does not hold if agents keep what they withhold.")
+    reach, less, envy = page.head[-1].rows
+    assert (reach, envy) == (plain.head[-1].rows[0], plain.head[-1].rows[2])
+    assert (less[1], less[2]) == (Mark("yes: City by 40", "bad"), "not stable")
+    holds = add_kept_section(plain, planned(0))
+    assert (holds.verdict, holds.tone, holds.head) == (plain.verdict, plain.tone, plain.head)
 
 
 def test_the_command_plan_says_what_agents_would_do(game: Path, tmp_path: Path) -> None:

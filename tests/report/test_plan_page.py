@@ -12,6 +12,7 @@ import pytest
 from known_hospitals import NAMES, pilots
 from report.plans import HOSTILE
 
+from fedaccord.games.chances import Estimate, Estimates
 from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.diagnostics import Doubt
 from fedaccord.measurement.fit import fit_curves
@@ -22,6 +23,7 @@ from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
 from fedaccord.report.plan import show_plan
 from fedaccord.report.plan_alternatives import describe_tradeoffs
+from fedaccord.report.plan_answers import DIVISION, list_doubts
 from fedaccord.report.plan_certainty import list_certainties
 from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
 
@@ -113,10 +115,11 @@ def test_every_assumption_is_on_the_page():
 
 
 def with_doubts(plan, *doubts):
-    """Give a plan whose fit has these doubts, whatever it has of its own."""
+    """Give a plan with these doubts, whatever it has of its own."""
     found = dataclasses.replace(plan.measurement)
     vars(found)["doubts"] = doubts
-    return dataclasses.replace(plan, measurement=found)
+    # Without an interval of its total, a plan has no doubt about its division.
+    return dataclasses.replace(plan, measurement=found, total=Estimate(plan.total.value))
 
 
 def test_doubts_are_told_and_all_is_not_well():
@@ -374,3 +377,36 @@ def test_the_table_of_giving_less_has_what_it_does_to_the_others():
     assert "others" in {column for part in show_plan(plan) if isinstance(part, Table)
                                 for column in part.columns}  # fmt: skip
     assert plan.to_dict()["others_if_one_gives_least"] == plan.others.tolist()
+
+
+def test_the_marks_of_the_table_of_giving_less_are_explained_below_it():
+    page = plan_page(planned())
+    section = next(s for s in page.sections if s.heading.startswith("What an agent gains"))
+    place = next(n for n, part in enumerate(section.parts) if isinstance(part, Table))
+    legend = section.parts[place + 1]
+    assert "A cross marks a probability of 0.50 or more" in legend
+    assert "A tick marks 0.10 or less" in legend
+    marks = [cell for row in section.parts[place].rows for cell in row if isinstance(cell, Mark)]
+    for mark in marks:
+        value = float(mark.text.removeprefix("above ").removeprefix("below "))
+        limit = {"bad": value >= 0.495, "good": value <= 0.105}
+        assert limit.get(mark.tone, 0.095 <= value <= 0.505)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "total", "doubted"),
+    [
+        ([10, 20], [90, 95], (90, 120), True),
+        ([10, 20], [90, 95], (40, 160), False),  # the total is not certain either
+        ([45, 45], [60, 60], (90, 120), False),  # so is the division
+        ([50, 0], [70, 95], (90, 120), False),  # the agent that gives most is certain
+    ],
+)
+def test_a_certain_total_with_an_unsure_division_is_a_doubt(low, high, total, doubted):
+    ends = (np.array(part, dtype=float) for part in (low, high))
+    real, known = Estimates(np.array([60.0, 40.0]), *ends), Estimate(100.0, *total)
+    plan = dataclasses.replace(with_doubts(planned()), real=real, total=known)
+    assert plan.has_unsure_division is doubted
+    assert (DIVISION in list_doubts(plan)) is doubted
+    nothing = dataclasses.replace(plan, real=Estimates(real.values), total=Estimate(100.0))
+    assert not nothing.has_unsure_division

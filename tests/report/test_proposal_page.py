@@ -61,9 +61,29 @@ def test_the_three_answers_are_at_the_head(factors, tone, answers):
     envied = bool(check(PLAN.game, found.contributions).envy)
     expected = (*answers, "not envy-free" if envied else "envy-free")
     assert tuple(row[2] for row in table.rows) == expected
+    # Where a proposal is too small, that no agent could give less is no good news.
+    good = "plain" if tone == "bad" else "good"
     assert [row[1].tone for row in table.rows] == [
-        "bad" if answer.startswith("not ") else "good" for answer in expected
+        "bad" if answer.startswith("not ") else good for answer in expected
     ]
+    assert page.verdict.startswith("The proposal does not hold: all agents") == (tone == "bad")
+
+
+def test_envy_has_one_answer_and_envy_without_the_margin_has_names():
+    halves = np.array([[1.0, 0.5], [0.5, 1.0]])
+    table = pilots(names=NAMES, goals=[0.8, 0.8], curves=[CURVES[0]] * 2, benefits=halves)
+    alike = fit_curves(table, resamples=20)
+    plan = make_plan(alike)
+    # After a change of places, North reaches its goal and misses the plan's target.
+    between = (alike.game.alone[0] + plan.game.alone[0]) / 2
+    found = check(alike, np.round(between * np.array([1.2, 0.8]) / 1.4), plan=plan)
+    assert found.envy == ((0, 1),) and not found.judged.envy
+    assert describe_average(found).endswith("Without the margin, North would envy South.")
+    assert "no, but" in ask_three(found, found.prospects).rows[2][1].text
+    certain = check(alike, np.round(plan.contributions.max() * np.array([3.0, 2.4])), plan=plan)
+    assert certain.judged.envy
+    assert describe_average(certain).endswith("North envies South.")
+    assert "North envies South" in ask_three(certain, certain.prospects).rows[2][1].text
 
 
 def test_doubts_stand_between_the_verdict_and_the_answers():

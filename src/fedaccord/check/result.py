@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -41,6 +41,19 @@ class Answer(Enum):
     def json(self) -> bool | str:
         """A JSON truth value, or "borderline"."""
         return "borderline" if self is Answer.BORDERLINE else self is Answer.TRUE
+
+
+class BoldPair(NamedTuple):
+    """Two agents that give part of their contributions, while all others give theirs.
+
+    agents: their numbers.
+    level: the part that they give.
+    probability: that both reach their goals in one run.
+    """
+
+    agents: tuple[int, int]
+    level: float
+    probability: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +131,33 @@ class Check(Displayed):
             return frozen(np.where(spare > self.tolerance * self.scale, spare, 0.0))
         rounding = np.maximum(1.0, ROUNDING * self.contributions)
         return frozen(np.where(spare > rounding, spare, 0.0))
+
+    @cached_property
+    def boldest_pair(self) -> BoldPair | None:
+        """The two contributors most likely to reach their goals if both give the least level.
+
+        None where probabilities are not known, or fewer than two agents give anything.
+        """
+        if self.prospects is None or (self.contributions > 0).sum() < 2:
+            return None
+        chances, level = self.prospects.chances, min(self.prospects.defection)
+        alone = self.prospects.defection[level]
+        giving = np.flatnonzero(self.contributions > 0)
+        # Two are no more likely to reach their goals than the less likely of them that cuts alone.
+        order = giving[np.argsort(-alone[giving], kind="stable")].tolist()
+        best = BoldPair((order[0], order[1]), level, -1.0)
+        for place, second in enumerate(order):
+            if alone[second] <= best.probability:
+                break
+            for first in order[:place]:
+                pair, given = [first, second], np.array(self.contributions)
+                given[pair] *= level
+                reached = chances.satisfied(given)[:, pair].prod(axis=1)
+                # Both are of the same run, which fails or not.
+                probability = float(reached.mean()) / chances.finishing
+                if probability > best.probability:
+                    best = BoldPair((min(pair), max(pair)), level, probability)
+        return best
 
     @property
     def answers(self) -> dict[str, Answer]:

@@ -14,6 +14,7 @@ from fedaccord._checks import Vector
 from fedaccord.check.result import Answer, Check
 from fedaccord.games.goals import GoalsGame
 from fedaccord.wording import (
+    capitalize_first,
     count_whole,
     format_amount_with_digits,
     format_probability,
@@ -167,15 +168,16 @@ def describe_prospects(found: Check) -> str:
 
 
 def describe_success(found: Check, prospects: Prospects) -> str:
-    """Return how likely all agents reach their goals, and the required probability if missed."""
+    """Return how likely all agents reach their goals, after the verdict if that is too unlikely."""
     sure = format_probability(prospects.everyone.value)
     planned = ""
     if found.plan is not None:
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
-    asked = ""
-    if found.answers["sure"] is Answer.FALSE:
-        asked = f" The required probability is {format_probability(found.probability)}."
-    return f"All agents reach their goals with probability {sure}{planned}.{asked}"
+    said = f"all agents reach their goals with probability {sure}{planned}."
+    if found.answers["sure"] is Answer.TRUE:
+        return capitalize_first(said)
+    asked = format_probability(found.probability)
+    return f"The proposal does not hold: {said} The required probability is {asked}."
 
 
 def describe_rest(found: Check, prospects: Prospects) -> str:

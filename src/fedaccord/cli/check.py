@@ -19,9 +19,9 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile, check_wanted, fit_pilots
+from fedaccord.cli.plan import Goals, HistogramsFile, Limits, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.planning.basis import Wanted
+from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Options:
     """What was asked about pilots; None where an option was not given."""
 
     goal: list[str] | None
+    limit: list[str] | None
     histograms: str | None
     prefer: str | None
     seed: int | None
@@ -123,6 +124,7 @@ def check(
     subject: Subject,
     proposal: ProposalFile,
     goal: Goals = None,
+    limit: Limits = None,
     probability: Probability = None,
     judged: Judgement = None,
     prefer: Preference = None,
@@ -147,7 +149,7 @@ def check(
     from fedaccord.allocation import Allocation
     from fedaccord.check import Answer
 
-    options = Options(goal, histograms, prefer, seed, pilots_sheet, probability, judged)
+    options = Options(goal, limit, histograms, prefer, seed, pilots_sheet, probability, judged)
     if groups is not None:
         check_whole("--groups", groups)
     required = None if require is None else _read_verdicts(require)
@@ -201,8 +203,7 @@ def _show(
     from fedaccord.report.groups import make_groups_section, show_groups
 
     # Of a measured game, groups that could give less and keep the plan's safety margins.
-    judged = found.judged
-    blocking = None if groups is None else list_blocking_groups(judged, size=groups)
+    blocking = None if groups is None else list_blocking_groups(found.judged, size=groups)
 
     def make_page() -> Page:
         from fedaccord.report.games_page import check_page
@@ -210,7 +211,7 @@ def _show(
         page = check_page(found, command=command_line(), files=files)
         if blocking is None or groups is None:
             return page
-        section = make_groups_section(judged, blocking, groups)
+        section = make_groups_section(found, blocking, groups)
         return dataclasses.replace(page, sections=(*page.sections, section))
 
     def make_record() -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _show(
     def make_parts() -> Iterator[str | Mark | Table]:
         yield from show_check(found)
         if blocking is not None and groups is not None:
-            yield from show_groups(judged, blocking, groups)
+            yield from show_groups(found, blocking, groups)
 
     return present(
         record=make_record,
@@ -250,8 +251,9 @@ def _read_game(path: str, options: Options) -> Game:
     options.refuse(
         ("goal", "histograms", "prefer", "seed", "pilots_sheet"), "is for a table of pilots"
     )
+    limits = Wanted.read(options.limit, "--limit")
     with progress(f"reading {path}"):
-        game = read_game(path)
+        game = set_limits(read_game(path), limits)
     if _find_measured(game) is None:
         options.refuse(
             ("probability", "judged"),
@@ -300,7 +302,9 @@ def _fit(path: str, options: Options) -> Measurement:
 
         prior = Histograms.load(options.histograms)
         complain_of(prior.notes)
+    limits = Wanted.read(options.limit, "--limit")
     measured = fit_pilots(rows, Wanted.read(options.goal, "--goal"), prior=prior, seed=seed)
+    measured = set_limits(measured, limits)
     _ = measured.game  # raises where a goal is out of reach
     return measured
 

@@ -20,7 +20,8 @@ KeptWorths = Annotated[
     typer.Option(
         "--kept-worth",
         metavar="X|NAME=X",
-        help="What a sample is worth to an agent that keeps it, from 0 to 1; may repeat.",
+        help="What a sample is worth to an agent that keeps it, from 0 to 1; 'audit --kept-data' "
+        "measures it. Repeatable.",
     ),
 ]
 Holdings = Annotated[

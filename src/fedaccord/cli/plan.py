@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,12 +48,13 @@ from fedaccord.planning.basis import (
     read_histograms,
     read_linear_game,
     read_pilots,
+    set_limits,
 )
 from fedaccord.report.terminal import complain, interruptible, progress, show_count
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fedaccord._io.table import Rows
     from fedaccord.games.linear import LinearGame
@@ -82,6 +83,14 @@ Goals = Annotated[
     typer.Option(
         metavar="X|NAME=X",
         help="Accuracy that all agents want, or one by name. Repeatable.",
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="N|NAME=N",
+        help="The most samples that an agent can give from now on; pilots may have used more. "
+        "Repeatable.",
     ),
 ]
 Needs = Annotated[
@@ -179,6 +188,7 @@ def plan(
     wording: Wording,
     subject: Subject = None,
     goal: Goals = None,
+    limit: Limits = None,
     probability: Probability = 0.95,
     judged: Judgement = "true",
     prefer: Preference = "total",
@@ -210,15 +220,19 @@ def plan(
     no plan reaches the requested probability.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
+    limits = Wanted.read(limit, "--limit")
     check_wanted(probability, judged, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
+    if limits is not None and save_pilots is not None:
+        raise InputError("--save-pilots writes the limits of the pilots; leave --limit out")
     source = Source.read(subject, sheet)
     _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _choose_seed(source, seed)
     try:
         basis, assumed = _find_basis(source, goals, needs, histograms, training, start)
+        basis = set_limits(basis, limits)
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
@@ -274,13 +288,20 @@ def _show(
         page = plan_page(found, command=command_line(), files=files)
         if kept is None:
             return page
-        from fedaccord.report.kept import make_kept_section
+        from fedaccord.report.kept import add_kept_section
 
-        return replace(page, sections=(*page.sections, make_kept_section(kept)))
+        return add_kept_section(page, kept)
+
+    def make_parts() -> Iterator[str | Mark | Table]:
+        if kept is None:
+            return show_plan(found)
+        from fedaccord.report.kept import show_kept_plan
+
+        return show_kept_plan(kept, show_plan(found))
 
     return present(
         record=lambda: {**found.to_dict(), **({} if kept is None else {"kept": kept.to_dict()})},
-        parts=lambda: (*show_plan(found), *_show_kept(kept)),
+        parts=make_parts,
         page=make_page,
         report=report,
         as_json=as_json,
@@ -288,14 +309,6 @@ def _show(
         names=found.game.agents,
         success=found.outcome.key == "planned",
     )
-
-
-def _show_kept(kept: KeptPlan | None) -> Iterable[str | Mark | Table]:
-    if kept is None:
-        return ()
-    from fedaccord.report.kept import show_kept_plan
-
-    return show_kept_plan(kept)
 
 
 def check_wanted(

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import numpy as np
 
 from fedaccord._checks import fill_in
 from fedaccord.errors import InputError
 
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
+    from fedaccord.games.base import Game
     from fedaccord.games.linear import LinearGame
+    from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.pilots import PilotTable
 
 Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
 # Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
+Basis = TypeVar("Basis", bound="Measurement | Game")
 
 
 @dataclass(frozen=True)
@@ -183,3 +188,21 @@ def read_linear_game(path: str, goals: Wanted | None) -> LinearGame:
         raise InputError("--goal is for accuracies, and this game has none; leave it out")
     names = [game.name(i) for i in range(game.size)]
     return game.replace(goals=goals.among(names, game.goals.tolist()))
+
+
+def set_limits(basis: Basis, limits: Wanted | None) -> Basis:
+    """Return what to plan from, with other limits; pilots may have used more samples.
+
+    basis: a game, or what pilots measured.
+    limits: the most samples that agents can give from now on, in place of their own limits.
+    """
+    from fedaccord.games.base import Game
+
+    if limits is None:
+        return basis
+    if isinstance(basis, Game):
+        names = [basis.name(i) for i in range(basis.size)]
+        return basis.replace(limits=limits.among(names, basis.limits.tolist()))
+    table = basis.table
+    chosen = np.array(limits.among(table.agents, table.limits.tolist()))
+    return replace(basis, table=replace(table, limits=chosen))

@@ -86,7 +86,8 @@ class Impasse:
     benefits: W, k x k.
     needs: effective samples, infinite where no data reach the goal.
     minimums, limits, costs: of each agent.
-    curves, goals: of agents that want accuracies, with margins among the goals; None of others.
+    curves, goals: of agents that want accuracies; None of others.
+    margins: what the needs are above the goals, in accuracies; it stays if a goal changes.
     most: effective samples beyond which nothing is known of each agent's curve.
     patient: whether agents that have nothing to give may fall short on average, as in plans from
         pilots, where margins can be wide enough for them.
@@ -99,6 +100,7 @@ class Impasse:
     costs: Vector
     curves: Matrix | None = None
     goals: Vector | None = None
+    margins: Vector | float = 0.0
     most: Vector | None = None
     patient: bool = False
 
@@ -112,17 +114,19 @@ class Impasse:
         box: Any = subject
         curves: Matrix | None = None
         goals: Vector | None = None
+        margins: Vector | float = 0.0
         if isinstance(subject, LinearGame):
             benefits, needs = subject.dense_benefits, subject.requirements
             if isinstance(subject, MeasuredGame):
-                curves, goals = subject.rows, subject.goals + subject.margins
+                curves, goals, margins = subject.rows, subject.goals, subject.margins
         else:
             box, benefits = subject.table, subject.benefits
             curves, goals = subject.curves, subject.goals
             needs = find_needs(curves, goals)
         minimums, limits = np.ceil(box.minimums - ROUND), np.floor(box.limits + ROUND)
         patient = not isinstance(subject, LinearGame)
-        return cls(benefits, needs, minimums, limits, box.costs, curves, goals, most, patient)
+        wants = (curves, goals, margins)
+        return cls(benefits, needs, minimums, limits, box.costs, *wants, most, patient)
 
     @property
     def binding(self) -> Vector:
@@ -332,10 +336,11 @@ def _round_down(game: Impasse, agent: int, need: float) -> Iterator[tuple[Change
             yield Change(agent, "requirement", old, float(new), 0.0), float(new)
         return
     curve, old = game.curves[agent], float(game.goals[agent])
-    best = float(predict_accuracies(curve[None], np.array([need]))[0])
+    margin = float(np.broadcast_to(game.margins, game.goals.shape)[agent])
+    best = float(predict_accuracies(curve[None], np.array([need]))[0]) - margin
     for digits in (1e2, 1e3, 1e4, 1e9):
         goal = math.floor(best * digits * (1 + SLACK)) / digits
         # A hundredth is worth a thousandth or two less than could be kept, and no more.
         if 0 < goal < old and (digits > 1e2 or best - goal < 0.002):
-            reached = float(find_needs(curve[None], np.array([goal]))[0])
+            reached = float(find_needs(curve[None], np.array([goal + margin]))[0])
             yield Change(agent, "goal", old, goal, 0.0), reached

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # What rounding may leave above a whole number.
 TIDY = 1e-6
+# A total is known well if its interval is no wider than this part of it.
+NARROW = 0.5
 
 
 class Outcome(Enum):
@@ -289,6 +291,21 @@ class Plan(Displayed):
             self.measurement, self.game.requirements, toward=" with its margin"
         )
         return (*known, *(doubt for doubt in above if doubt.agent not in named))
+
+    @property
+    def has_unsure_division(self) -> bool:
+        """Whether the total is known well, and what each agent gives of it is not.
+
+        An agent's number is not known well if its interval is wider than the number itself.
+        """
+        real, total = self.real, self.total
+        if real is None or total is None or real.low is None or real.high is None:
+            return False
+        if total.low is None or total.high is None or len(np.flatnonzero(real.values)) < 2:
+            return False
+        wide = real.high - real.low > real.values
+        narrow = total.high - total.low <= NARROW * total.value
+        return bool(narrow and real.values[wide].sum() > real.values.sum() / 2)
 
     @cached_property
     def found(self) -> Check | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.games.measured import MeasuredGame
+from fedaccord.measurement.fit import Unreachable
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.wording import (
     capitalize_first,
@@ -205,7 +206,7 @@ def _join(parts: list[str]) -> str:
 
 def _explain_none(plan: Plan) -> list[str]:
     if plan.unreachable:
-        said = [_describe_unreachable(one.name, one.goal, one.nearest) for one in plan.unreachable]
+        said = [_describe_unreachable(plan, one) for one in plan.unreachable]
         more = len(said) - NAMED
         rest = [f"{more:,} more goals are out of reach."] if more > 0 else []
         return [*said[:NAMED], *rest, *_describe_changes(plan)]
@@ -218,10 +219,14 @@ def _explain_none(plan: Plan) -> list[str]:
     ]
 
 
-def _describe_unreachable(name: str, goal: float, nearest: float) -> str:
+def _describe_unreachable(plan: Plan, missed: Unreachable) -> str:
+    aim = f"its goal of {format_goal(missed.goal)}"
+    if plan.goals is not None and _has_own_margins(plan):
+        goal = format_goal(float(plan.goals[missed.agent]))
+        aim = f"its target of {missed.goal:.3f}, its goal of {goal} plus a safety margin"
     return (
-        f"{name} cannot reach its goal of {format_goal(goal)}: if all agents give all they "
-        f"can, it reaches {format_accuracy_down(nearest)}."
+        f"{missed.name} cannot reach {aim}: if all agents give all they can, it reaches "
+        f"{format_accuracy_down(missed.nearest)}."
     )
 
 
@@ -233,10 +238,17 @@ def _describe_blocking(plan: Plan) -> str:
     if limit == 0:
         return f"{names[0]} has no samples to give, and the others need fewer than it does."
     name = names[0] if plan.game.agents is not None else capitalize_first(names[0])
+    aim = "requirement" if plan.goals is None else "goal"
+    aim = "target, its goal plus a safety margin" if _has_own_margins(plan) else aim
     return (
         f"{name} cannot give enough: even with all of its {count_whole(limit, 'sample')} it "
-        f"misses its {'requirement' if plan.goals is None else 'goal'}."
+        f"misses its {aim}."
     )
+
+
+def _has_own_margins(plan: Plan) -> bool:
+    """Return whether the plan is of a saved game that has safety margins."""
+    return plan.measurement is None and bool(np.any(getattr(plan.game, "margins", 0.0)))
 
 
 def _describe_changes(plan: Plan) -> list[str]:
@@ -255,7 +267,8 @@ def _qualify_change(plan: Plan) -> list[str]:
     """Return how likely all agents reach their goals after the smallest change, from pilots."""
     known = plan.changes[0].probability
     if known is None:
-        return []
+        stays = plan.changes[0].kind == "goal" and _has_own_margins(plan)
+        return ["Its safety margin stays the same."] * stays
     if known >= plan.options["probability"]:
         return [f"Then all agents reach their goals with probability {format_uncertain(known)}."]
     return [
@@ -315,7 +328,7 @@ def write_sheet(plan: Plan, agent: int) -> Sheet:
     """Return what an agent's data manager should know: what is asked, why, and what it gets."""
     missed = next((one for one in plan.unreachable if one.agent == agent), None)
     if missed is not None:
-        return Sheet(_describe_unreachable(missed.name, missed.goal, missed.nearest))
+        return Sheet(_describe_unreachable(plan, missed))
     if plan.contributions is None:
         return Sheet(f"{plan.name(agent)} has no contribution: there is no plan.")
     return Sheet(

@@ -60,6 +60,7 @@ def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | T
     yield list_prospects(found, prospects).table("terminal")
     yield describe_total(found, prospects)
     yield describe_average(found)
+    yield from suggest_limit(found)
     yield " ".join(list_symbols(found, prospects).values())
 
 
@@ -105,14 +106,46 @@ def describe_average(found: Check) -> str:
     if found.with_margin is not None and not found.could_give_less.any() and spare.any():
         less += " These samples are the safety margin."
     basis = "With its safety margin" if found.has_margins else "On average, with no safety margin"
-    return f"{basis}, {reach}. {less} {_envy(found)}."
+    return f"{basis}, {reach}. {less} {_describe_envy(found)}"
 
 
-def _envy(found: Check) -> str:
-    envious = len({i for i, _ in found.envy})
-    if envious:
-        return "1 agent envies another" if envious == 1 else f"{envious:,} agents envy another"
-    return "No agent envies another"
+def suggest_limit(found: Check) -> Iterator[str]:
+    """Return how to plan with what an agent gives, if the proposal fails for want of its samples.
+
+    It is the agent that gives the most fewer samples than in the plan.
+    """
+    if found.plan is None or found.answers["sure"] is Answer.TRUE:
+        return
+    fewer = found.plan.contributions - found.contributions
+    agent = int(np.argmax(fewer))
+    if fewer[agent] <= 0:
+        return
+    name = found.game.name(agent)
+    limit = f"{name}={found.contributions[agent]:.0f}"
+    limit = limit if name.isalnum() else f'"{limit}"'
+    yield f"To plan with what {name} gives as its limit, add --limit {limit} to fedaccord plan."
+
+
+def _describe_envy(found: Check) -> str:
+    """Return who envies whom, and who else would if there were no safety margin."""
+    # Pairs that envy with the plan's margins also envy without them.
+    certain = dict(reversed(found.judged.envy))
+    others = {i: j for i, j in reversed(found.envy) if i not in certain}
+    if not certain and not others:
+        return "No agent envies another."
+    said = [f"{_name_pairs(found, certain, 'envies')}."] if certain else []
+    if others:
+        said.append(f"Without the margin, {_name_pairs(found, others, 'would envy')}.")
+    return " ".join(said)
+
+
+def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
+    """Name the first agents with the one that each envies, and count the others."""
+    pairs = sorted(envied.items())
+    named = [f"{found.game.name(i)} {verb} {found.game.name(j)}" for i, j in pairs[:NAMES]]
+    rest = len(pairs) - len(named)
+    more = f"{count(rest, 'other')} {verb if rest == 1 or ' ' in verb else 'envy'} another"
+    return join_with_and([*named, more] if rest else named)
 
 
 def _name_first(found: Check, amounts: Vector) -> str:
@@ -283,7 +316,7 @@ def _answer_goals(found: Check, prospects: Prospects) -> Mark:
 def _answer_less(found: Check) -> Mark:
     spare = found.could_give_less
     if not spare.any():
-        return Mark("no", "good")
+        return _deny(found)
     order = np.argsort(-spare, kind="stable")[:3]
     said = ", ".join(
         f"{found.game.name(i)} by {format_samples(spare[i])}" for i in order.tolist() if spare[i]
@@ -296,6 +329,11 @@ def _answer_envy(found: Check) -> Mark:
 
     if found.judged.envy:
         return Mark(f"yes: {describe_envy(found.judged)}", "bad")
-    return (
-        Mark("no", "good") if not found.judged.borderline else Mark("too close to call", "unsure")
-    )
+    return _deny(found) if not found.judged.borderline else Mark("too close to call", "unsure")
+
+
+def _deny(found: Check) -> Mark:
+    """Return a no, which is good news only if the proposal is sure enough."""
+    if found.answers["sure"] is Answer.TRUE:
+        return Mark("no", "good")
+    return Mark("no, but the proposal is not sure enough", "plain")

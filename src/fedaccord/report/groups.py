@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fedaccord.check import Answer, Check
 from fedaccord.groups import BlockingGroup
 from fedaccord.report.model import Column, Mark, Records, Section, Table
-from fedaccord.wording import count, join_with_and
+from fedaccord.wording import count, format_part, format_probability, join_with_and
 
 # A terminal lists this many groups; JSON lists all.
 SHOWN = 20
@@ -20,12 +20,32 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     groups: those that were found.
     size: the most members that were looked for.
     """
+    keep = " and keep its safety margin" if found.has_margins else ""
+    keep = keep if found.with_margin is None else " and keep the plan's safety margin"
     if groups:
         could = "group of agents" if len(groups) == 1 else "groups of agents"
-        return f"{len(groups):,} {could} (up to {size} each) could give less together."
-    if found.stable is Answer.TRUE:
-        return "No group of agents, of any size, could give less together: the plan is stable."
-    return f"No group of up to {count(size, 'agent')} could give less together."
+        return f"{len(groups):,} {could} (up to {size} each) could give less together{keep}."
+    if found.judged.stable is Answer.TRUE:
+        none = f"No group of agents, of any size, could give less together{keep}"
+        return f"{none}: the plan is stable."
+    return f"No group of up to {count(size, 'agent')} could give less together{keep}."
+
+
+def describe_pair(found: Check) -> Iterator[Mark]:
+    """Return how likely two agents that give less together still reach their goals.
+
+    That a plan is stable promises only that such agents lose their safety margin.
+    """
+    pair = found.boldest_pair
+    if pair is None or found.with_margin is None:
+        return
+    names = join_with_and([found.game.name(agent) for agent in pair.agents])
+    yield Mark(
+        f"But without the margin a group may still reach its goals. {names} are the likeliest pair:"
+        f" if both give {format_part(pair.level)} of their contributions, both reach their goals "
+        f"with probability {format_probability(pair.probability)}.",
+        "unsure",
+    )
 
 
 def show_groups(
@@ -39,6 +59,7 @@ def show_groups(
     """
     yield ""
     yield Mark(describe_groups(found, groups, size), "bad" if groups else "good")
+    yield from describe_pair(found)
     if groups:
         yield list_groups(groups).table("terminal")
     if len(groups) > SHOWN:
@@ -68,4 +89,5 @@ def make_groups_section(found: Check, groups: Sequence[BlockingGroup], size: int
     """
     verdict = Mark(describe_groups(found, groups, size), "bad" if groups else "good")
     table = (list_groups(groups).table("page"),) if groups else ()
-    return Section("Groups that could give less together", (verdict, *table))
+    parts = (verdict, *describe_pair(found), *table)
+    return Section("Groups that could give less together", parts)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Solution
@@ -14,11 +17,13 @@ from fedaccord.report.games import list_solution
 from fedaccord.report.model import (
     Column,
     Mark,
+    Page,
     Records,
     Section,
     Table,
     choose_rows,
     keep_finite,
+    rank,
 )
 from fedaccord.wording import (
     count,
@@ -150,11 +155,19 @@ def write_kept_verdict(found: KeptPlan) -> str:
 def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
     """Return what agents gain by sharing, and the stable plan if all keep what they withhold."""
     yield from describe_kept(found.game, found.kept)
+    idle = np.flatnonzero((found.responses == 0) & (found.given > 0) & (found.kept.worth < 1))
+    if len(idle):
+        yield (
+            f"If the others keep to the plan, {_name(found.game, idle.tolist())} "
+            f"{pluralize(len(idle), 'gains', 'gain')} nothing by sharing: the samples of the "
+            f"others and {pluralize(len(idle), 'its own are', 'their own are')} enough."
+        )
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
         yield (
-            "If all agents keep what they withhold, the cheapest stable plan takes "
-            f"{format_samples(stable.sum())} samples; this plan takes {planned}."
+            "If all agents keep what they withhold, the cheapest stable plan is in the last column:"
+            f" they share {format_samples(stable.sum())} samples instead of {planned}. That is no "
+            "saving: they also train on the samples that they keep."
         )
         return
     yield f"If all agents keep what they withhold: {found.stable.status.value}"
@@ -180,6 +193,7 @@ def list_kept_plan(found: KeptPlan) -> Records:
         Column("kept worth", lambda i: float(kept.worth[i])),
         Column("would give", lambda i: float(found.responses[i]), write=format_samples),
     ]
+    stable = found.stable.contributions
     if found.reached is not None and found.level is not None:
         reached = found.reached
         columns.append(
@@ -189,22 +203,66 @@ def list_kept_plan(found: KeptPlan) -> Records:
                 write=format_short_probability,
             )
         )
+    if stable is not None:
+        columns.append(
+            Column("stable if all keep", lambda i: float(stable[i]), write=format_samples)
+        )
     caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 
 
-def show_kept_plan(found: KeptPlan) -> Iterator[str | Mark | Table]:
-    """Return what a terminal shows of a plan for agents that keep what they withhold."""
+def mark_kept_verdict(found: KeptPlan) -> Mark:
+    """Return whether a plan holds for agents that keep what they withhold, with its tone."""
+    return Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
+
+
+def show_kept_plan(
+    found: KeptPlan, parts: Iterator[str | Mark | Table]
+) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of a plan for agents that keep what they withhold.
+
+    found: what becomes of the plan.
+    parts: what a terminal shows of the plan itself; its verdict comes first.
+    """
+    yield next(parts)
+    yield mark_kept_verdict(found)
+    yield from parts
     yield ""
-    yield Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
     yield list_kept_plan(found).table("terminal")
     yield from describe_kept_plan(found)
 
 
-def make_kept_section(found: KeptPlan) -> Section:
-    """Return the section of a plan's page on agents that keep what they withhold."""
-    verdict = Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
-    table = list_kept_plan(found).table("page")
-    return Section(
-        "If agents keep what they withhold", (verdict, table, *describe_kept_plan(found))
+def add_kept_section(page: Page, found: KeptPlan) -> Page:
+    """Return a plan's page that also says what agents give if they keep what they withhold.
+
+    page: of the plan. Its verdict, its tone and the question who could give less change if an
+        agent would give less.
+    found: what becomes of the plan.
+    """
+    verdict, table = mark_kept_verdict(found), list_kept_plan(found).table("page")
+    heading = "If agents keep what they withhold"
+    section = Section(heading, (verdict, table, *describe_kept_plan(found)))
+    page = replace(page, sections=(*page.sections, section))
+    if not len(found.defectors):
+        return page
+    *head, questions = page.head
+    assert isinstance(questions, Table)
+    reach, _, envy = questions.rows
+    rows = (reach, _answer_less(found), envy)
+    return replace(
+        page,
+        verdict=f"{page.verdict} But the plan does not hold if agents keep what they withhold.",
+        tone="bad",
+        head=(*head, replace(questions, rows=rows)),
     )
+
+
+def _answer_less(found: KeptPlan) -> tuple[str, Mark, str]:
+    """Return whether an agent that keeps the rest could give less, as a row of the questions."""
+    less = found.given - found.responses
+    first = rank(less, min(len(found.defectors), NAMED)).tolist()
+    said = [f"{found.plan.name(agent)} by {format_samples(less[agent])}" for agent in first]
+    if len(found.defectors) > NAMED:
+        said.append(f"{len(found.defectors) - NAMED:,} more")
+    answer = Mark(f"yes: {', '.join(said)}", "bad")
+    return "Could an agent give less, if it keeps the rest?", answer, "not stable"

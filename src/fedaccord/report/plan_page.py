@@ -40,7 +40,7 @@ from fedaccord.report.plan_alternatives import (
     mean_cut,
 )
 from fedaccord.report.plan_answers import DOUBTS, TONES, answer_questions, list_doubts, list_symbols
-from fedaccord.report.plan_certainty import LOOSE, list_certainties, list_chances, list_cuts
+from fedaccord.report.plan_certainty import FIRM, LOOSE, list_certainties, list_chances, list_cuts
 from fedaccord.report.plan_columns import ROWS, choose_agents
 from fedaccord.report.plan_contributions import (
     describe_bare,
@@ -116,7 +116,7 @@ def _choose_tone(plan: Plan) -> Tone:
     """All is well only where nothing speaks against the fit, and a defector would lose."""
     if plan.outcome is not Outcome.PLANNED:
         return TONES[plan.outcome]
-    if plan.doubts or plan.measurement is None:
+    if list_doubts(plan) or plan.measurement is None:
         return "unsure"
     return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
 
@@ -238,7 +238,12 @@ def _less_section(plan: Plan) -> Section | None:
     )
     table = list_cuts(plan, giving).table("page")
     chart = picture_of(chart_cuts(plan, shown))
-    return Section("What an agent gains by giving less", (intro, chart, table))
+    legend = (
+        f"A cross marks a probability of {LOOSE:.2f} or more: the agent probably reaches its goal "
+        f"anyway, so the plan hardly deters it. A tick marks {FIRM:.2f} or less: the agent has a "
+        "strong reason to keep to the plan. A question mark is between the two."
+    )
+    return Section("What an agent gains by giving less", (intro, chart, table, legend))
 
 
 def _chances_section(plan: Plan) -> Section | None:

@@ -21,6 +21,7 @@ from fedaccord.report.games_chances import (
     list_alone,
     list_prospects,
     list_symbols,
+    suggest_limit,
 )
 from fedaccord.report.games_figures import (
     FEW,
@@ -81,6 +82,7 @@ def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
     yield ask_three(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)
+    yield from suggest_limit(found)
 
 
 def _compare(found: Check, prospects: Prospects) -> Iterator[Part]:
