@@ -1,5 +1,7 @@
 """Tables, sentences and pages on who pays whom and who should federate with whom."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from fedaccord import (
     tabulate_coalitions,
     tabulate_mean_estimation,
 )
+from fedaccord.games.chances import Estimates
 from fedaccord.report.coalitions import (
     coalitions_page,
     judge_coalitions,
@@ -63,9 +66,41 @@ def test_many_agents_are_cut_on_a_terminal_and_whole_on_a_page():
 
 
 def test_whole_samples_are_no_clean_proof():
-    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
+    found = share_costs(LinearGame([[1, 0], [0, 1]], [1.5, 1.5], strategies="integer"))
     assert judge_shares(found) == "unsure"
-    assert "to within 5 %" in dict(share_page(found).facts)["Proof"]
+    assert "to within 33 %" in dict(share_page(found).facts)["Proof"]
+
+
+def test_whole_samples_are_proved_where_every_group_still_saves():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
+    assert found.contributions.tolist() == [7, 7] and found.payments.tolist() == [0, 0]
+    assert judge_shares(found) == "good"
+    assert "every group" in dict(share_page(found).facts)["Proof"]
+
+
+def test_payments_of_both_signs_are_a_doubt():
+    found = share_costs(CHAIN)
+    assert judge_shares(found) == "good"
+    prices, ends = found.contracts["prices"], np.full(3, 50.0)
+    wide = replace(prices, payments=Estimates(prices.payments.values, -ends, ends))
+    doubtful = replace(found, contracts={**found.contracts, "prices": wide})
+    assert judge_shares(doubtful) == "unsure"
+    assert doubtful.verdict.startswith("Who pays and who is paid is not yet certain")
+    assert share_page(doubtful).tone == "unsure" and found.promise in share_page(doubtful).html()
+    # One agent that surely pays is enough to agree on who pays.
+    sure = Estimates(prices.payments.values, np.array([1.0, -50, -50]), ends)
+    known = replace(found, contracts={**found.contracts, "prices": replace(prices, payments=sure)})
+    assert known.verdict == found.promise
+
+
+def test_the_group_that_saves_least_is_named():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 8], agents=["A", "B"]))
+    # Alone A pays 10 and B 8; the prices are 2/3, so A bears 6.67 and B 5.33.
+    assert "Every group saves by staying. B saves least: 2.667." in describe_contract(
+        found, found.contracts["prices"]
+    )
+    lines = texts(show_shares(found))
+    assert any(line.startswith("The unit of money is the cost of one sample.") for line in lines)
 
 
 def chase(members):

@@ -163,7 +163,14 @@ def test_a_measured_game_is_shared_as_its_linear_game():
     curves = [[0.05, 1.0, 1.0, 0.5], [0.1, 1.0, 1.0, 0.5]]
     game = MeasuredGame([[1, 0.5], [0.3, 1]], curves, [0.85, 0.8])
     linear = LinearGame([[1, 0.5], [0.3, 1]], game.requirements)
-    np.testing.assert_allclose(share_costs(game).payments, share_costs(linear).payments)
+    found, real = share_costs(game), share_costs(linear)
+    np.testing.assert_allclose(found.prices.requirements, real.prices.requirements)
+    # Pilots count samples: the plan is whole, and so is what each agent needs alone.
+    assert (found.contributions % 1 == 0).all() and (found.alone % 1 == 0).all()
+    assert game.is_feasible(found.contributions)
+    assert (np.abs(found.contributions - real.contributions) < 1).all()
+    np.testing.assert_array_equal(found.alone, np.ceil(game.requirements - 1e-6))
+    assert found.payments.sum() == pytest.approx(0, abs=1e-9 * found.prices.total)
 
 
 def test_other_games_are_refused():

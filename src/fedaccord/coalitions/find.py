@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fedaccord._checks import frozen
@@ -18,6 +20,7 @@ from fedaccord.coalitions.search import (
 )
 from fedaccord.coalitions.table import MOST_AGENTS, CoalitionTable, Members, list_members
 from fedaccord.equilibria.result import Deadline
+from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -26,7 +29,7 @@ from fedaccord.games.linear import LinearGame
 MERGED_AGENTS = 40
 # Moves that are followed in search of a cycle.
 MOVES = 100_000
-WHOLE = "Agents give whole samples, but coalitions were compared over the reals."
+WHOLE = "Agents give whole samples. Coalitions were compared before rounding to whole samples."
 EQUILIBRIUM = (
     "Each coalition plays its cheapest stable plan. If several plans cost the same, it plays the "
     "most even one."
@@ -48,7 +51,33 @@ def find_coalitions(subject: Game | CoalitionTable, *, time_limit: float = 60.0)
     if isinstance(subject, CoalitionTable):
         return _search_table(subject, time_limit, ())
     game = check_linear(subject)
-    notes = (EQUILIBRIUM, *((WHOLE,) if subject.is_integer else ()))
+    found = _search_game(game, time_limit)
+    if not has_whole_samples(subject):
+        return found
+    return replace(
+        found,
+        core=tuple(_round(game, one) for one in found.core),
+        individual=found.individual and tuple(_round(game, one) for one in found.individual),
+        cheapest=found.cheapest and _round(game, found.cheapest),
+        alone=_round(game, found.alone),
+        together=found.together and _round(game, found.together),
+        notes=(*found.notes, WHOLE),
+    )
+
+
+def _round(game: LinearGame, grouping: Grouping) -> Grouping:
+    """Return a grouping in whole samples, as plans are rounded."""
+    costs = np.array(grouping.costs)
+    for part in grouping.coalitions:
+        members = [*part]
+        if np.isfinite(costs[members]).all():
+            given = costs[members] / game.costs[members]
+            costs[members] = round_to_samples(game.restrict(members), given) * game.costs[members]
+    return replace(grouping, costs=frozen(costs), total=float(costs.sum()))
+
+
+def _search_game(game: LinearGame, time_limit: float) -> Coalitions:
+    notes = (EQUILIBRIUM,)
     if game.size <= MOST_AGENTS:
         return _search_table(tabulate_stable_plans(game), time_limit, notes)
     if game.size > MERGED_AGENTS:
