@@ -19,6 +19,7 @@ from fedaccord.report.coalitions import (
     judge_coalitions,
     list_gains,
     list_groupings,
+    list_pairs,
     show_coalitions,
 )
 from fedaccord.report.model import Mark, Table
@@ -109,6 +110,25 @@ def chase(members):
     return table.get(members, [3])
 
 
+def test_pairs_are_compared_with_now():
+    found = find_coalitions(
+        LinearGame([[1, 0.5, 0.5], [0.5, 1, 0.5], [0.5, 0.5, 1]], [12] * 3, agents=["A", "B", "C"])
+    )
+    # Each gives 12 / 2 with all together, and 12 / 1.5 as one of a pair.
+    table = list_pairs(found).table("terminal")
+    assert table.rows[1] == ("A and C", "8 and 8", "6 and 6", "no")
+    assert len(table.rows) == 3 and table in [*show_coalitions(found)]
+    assert "A and C" in coalitions_page(found, CHAIN).html()
+
+
+def test_names_of_a_grouping_stay_whole_on_a_terminal():
+    names = [f"The hospital of the far town number {n}" for n in range(4)]
+    found = find_coalitions(LinearGame(np.eye(4) + 0.5, [12] * 4, agents=names))
+    lines = texts(show_coalitions(found))
+    assert any(line.startswith("Grouping 1: ") and all(n in line for n in names) for line in lines)
+    assert any("Core-stable: no group" in line for line in lines)
+
+
 def test_a_cycle_is_shown():
     found = find_coalitions(tabulate_coalitions(3, chase, agents=["A", "B", "C"]))
     assert judge_coalitions(found) == "bad"
@@ -125,7 +145,8 @@ def test_groupings_are_listed_with_both_kinds_of_stability():
     assert [row[2:] for row in rows] == [("yes", "yes"), ("no", "yes")]
     assert rows[0][0] == "A, B and C; D"
     gains = list_gains(found).table("terminal")
-    assert gains.rows[3][1] == "D"
+    assert gains.rows[3][1] == "2"
+    assert "Coalition 2: D." in texts(show_coalitions(found))
 
 
 def test_very_many_groupings_are_counted_and_cut():
