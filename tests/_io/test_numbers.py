@@ -32,6 +32,10 @@ COMMA = Marks({",": ("decimals", "x")})
         ("-5", NONE, "count", -5),
         ("1e3", NONE, "count", 1000),
         ("2/4", NONE, "amount", 0.5),
+        # A count is whole, and 1.5 is not.
+        ("1.500", NONE, "count", 1500),
+        ("1.500", POINT, "count", 1500),
+        ("2,400", COMMA, "count", 2400),
     ],
 )
 def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
@@ -41,8 +45,7 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
 @pytest.mark.parametrize(
     ("text", "marks", "kind", "said"),
     [
-        ("1.500", NONE, "count", "can be 1500 or 1.5: write 1500$"),
-        ("1.500", POINT, "count", "can be 1500 or 1.5: write 1500$"),
+        ("1.000", NONE, "count", "can be 1000 or 1: write 1000$"),
         ("1,000", COMMA, "count", "can be 1000 or 1: write 1000$"),
         ("1.500", NONE, "amount", "can be 1500 or 1.5: write 1500 or 1.5$"),
         ("1.525", NONE, "amount", "can be 1525 or 1.525: write 1525 or 1.5250$"),

@@ -398,7 +398,7 @@ def test_files_that_were_swapped_get_the_command_that_takes_them(tmp_path):
     listed = write(tmp_path / "offer.json", '{"contributions": [5, 6]}')
     pilots = write(tmp_path / "p.csv", "pilot,agent,contribution,accuracy\n1,a,5,0.5\n")
     for command, words in (
-        (("plan", offer), "'fedaccord check GAME.json"),
+        (("plan", offer), "'fedaccord check PILOTS.csv"),
         (("plan", listed), "'fedaccord check GAME.json FILE' takes them"),
         (("plan", pilots, "--goal", "0.4", "--histograms", offer), "table of label histograms is"),
         (("plan", pilots, "--goal", "0.4", "--histograms", game), "is JSON and not a table"),

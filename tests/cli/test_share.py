@@ -63,6 +63,16 @@ def test_pilots_give_intervals(tmp_path):
     assert json.loads(result.stdout)["accuracy"] is not None
 
 
+def test_pilots_are_shared_in_the_whole_samples_of_the_plan(tmp_path):
+    saved, plan = tmp_path / "payments.csv", json.loads(run("plan", PILOTS, "--json").stdout)
+    assert run("share", PILOTS, "--save", saved).code == 0
+    rows = list(csv.DictReader(saved.read_text(encoding="utf-8").splitlines()))
+    assert [float(row["contribution"]) for row in rows] == plan["contributions"]
+    grouped = json.loads(run("coalitions", PILOTS, "--json").stdout)
+    assert grouped["chosen"]["costs"] == plan["contributions"]
+    assert grouped["chosen"]["total"] == sum(plan["contributions"])
+
+
 def test_coalitions_of_the_hospitals():
     result = run("coalitions", HOSPITALS)
     assert result.code == 0

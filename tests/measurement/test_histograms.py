@@ -105,7 +105,7 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a\nx,many\n", "count of a of x in line 2.*many"),
         ("agent,a,b\nx,0,\n", "no agent has samples"),
         ("agent,a\nx,2.5\n", "count of a of x in line 2 .* is 2.5: write a whole number"),
-        ("agent,a\nx,1.500\n", "can be 1500 or 1.5: write 1500"),
+        ("agent,a\nx,1.000\n", "can be 1000 or 1: write 1000"),
         ("agent,a,b,total\nx,1,2,4\n", "line 2 .* 4 in the column 'total', .* sum to 3"),
         ("agent,a,count\nx,1,2\n", "column for the count and none for the label"),
         ("agent,contribution\nx,5\n", "is a table of contributions, .*fedaccord check"),

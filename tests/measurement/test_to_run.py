@@ -31,7 +31,7 @@ def test_agents_are_named_with_what_they_have():
     [
         ("City,Rural", '"City" does not read NAME=SAMPLES: write the agents as City=1200'),
         ("City=1,200,Rural=800", '"200" does not read NAME=SAMPLES.*separators'),
-        ("City=1.200", "of City .*can be 1200 or 1.2: write 1200"),
+        ("City=1.000", "of City .*can be 1000 or 1: write 1000"),
         ("City=12.5", 'of City is "12.5": write a whole number'),
         ("City=-5", 'of City is "-5": write a whole number of 0 or more'),
         ("City=many", 'of City reads "many": write a number'),

@@ -1,5 +1,7 @@
 """Tables, sentences and pages on who pays whom and who should federate with whom."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,13 @@ from fedaccord import (
     tabulate_coalitions,
     tabulate_mean_estimation,
 )
+from fedaccord.games.chances import Estimates
 from fedaccord.report.coalitions import (
     coalitions_page,
     judge_coalitions,
     list_gains,
     list_groupings,
+    list_pairs,
     show_coalitions,
 )
 from fedaccord.report.model import Mark, Table
@@ -63,15 +67,66 @@ def test_many_agents_are_cut_on_a_terminal_and_whole_on_a_page():
 
 
 def test_whole_samples_are_no_clean_proof():
-    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
+    found = share_costs(LinearGame([[1, 0], [0, 1]], [1.5, 1.5], strategies="integer"))
     assert judge_shares(found) == "unsure"
-    assert "to within 5 %" in dict(share_page(found).facts)["Proof"]
+    assert "to within 33 %" in dict(share_page(found).facts)["Proof"]
+
+
+def test_whole_samples_are_proved_where_every_group_still_saves():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
+    assert found.contributions.tolist() == [7, 7] and found.payments.tolist() == [0, 0]
+    assert judge_shares(found) == "good"
+    assert "every group" in dict(share_page(found).facts)["Proof"]
+
+
+def test_payments_of_both_signs_are_a_doubt():
+    found = share_costs(CHAIN)
+    assert judge_shares(found) == "good"
+    prices, ends = found.contracts["prices"], np.full(3, 50.0)
+    wide = replace(prices, payments=Estimates(prices.payments.values, -ends, ends))
+    doubtful = replace(found, contracts={**found.contracts, "prices": wide})
+    assert judge_shares(doubtful) == "unsure"
+    assert doubtful.verdict.startswith("Who pays and who is paid is not yet certain")
+    assert share_page(doubtful).tone == "unsure" and found.promise in share_page(doubtful).html()
+    # One agent that surely pays is enough to agree on who pays.
+    sure = Estimates(prices.payments.values, np.array([1.0, -50, -50]), ends)
+    known = replace(found, contracts={**found.contracts, "prices": replace(prices, payments=sure)})
+    assert known.verdict == found.promise
+
+
+def test_the_group_that_saves_least_is_named():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 8], agents=["A", "B"]))
+    # Alone A pays 10 and B 8; the prices are 2/3, so A bears 6.67 and B 5.33.
+    assert "Every group saves by staying. B saves least: 2.667." in describe_contract(
+        found, found.contracts["prices"]
+    )
+    lines = texts(show_shares(found))
+    assert any(line.startswith("The unit of money is the cost of one sample.") for line in lines)
 
 
 def chase(members):
     """Return costs of three agents that each prefer the next to the one before."""
     table = {(0, 1): [1, 2], (1, 2): [1, 2], (0, 2): [2, 1], (0, 1, 2): [4, 4, 4]}
     return table.get(members, [3])
+
+
+def test_pairs_are_compared_with_now():
+    found = find_coalitions(
+        LinearGame([[1, 0.5, 0.5], [0.5, 1, 0.5], [0.5, 0.5, 1]], [12] * 3, agents=["A", "B", "C"])
+    )
+    # Each gives 12 / 2 with all together, and 12 / 1.5 as one of a pair.
+    table = list_pairs(found).table("terminal")
+    assert table.rows[1] == ("A and C", "8 and 8", "6 and 6", "no")
+    assert len(table.rows) == 3 and table in [*show_coalitions(found)]
+    assert "A and C" in coalitions_page(found, CHAIN).html()
+
+
+def test_names_of_a_grouping_stay_whole_on_a_terminal():
+    names = [f"The hospital of the far town number {n}" for n in range(4)]
+    found = find_coalitions(LinearGame(np.eye(4) + 0.5, [12] * 4, agents=names))
+    lines = texts(show_coalitions(found))
+    assert any(line.startswith("Grouping 1: ") and all(n in line for n in names) for line in lines)
+    assert any("Core-stable: no group" in line for line in lines)
 
 
 def test_a_cycle_is_shown():
@@ -90,7 +145,8 @@ def test_groupings_are_listed_with_both_kinds_of_stability():
     assert [row[2:] for row in rows] == [("yes", "yes"), ("no", "yes")]
     assert rows[0][0] == "A, B and C; D"
     gains = list_gains(found).table("terminal")
-    assert gains.rows[3][1] == "D"
+    assert gains.rows[3][1] == "2"
+    assert "Coalition 2: D." in texts(show_coalitions(found))
 
 
 def test_very_many_groupings_are_counted_and_cut():

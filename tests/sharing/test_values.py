@@ -12,7 +12,7 @@ from fedaccord.games.measured import MeasuredGame
 from fedaccord.sharing import many
 from fedaccord.sharing.costs import GroupCosts, list_groups, number_group
 from fedaccord.sharing.many import solve_many
-from fedaccord.sharing.result import find_leaver
+from fedaccord.sharing.result import find_closest
 from fedaccord.sharing.splitting import find_splits
 from fedaccord.sharing.values import find_nucleolus, sample_shapley_value, shapley_value
 
@@ -198,9 +198,9 @@ def test_shapley_shares_drive_groups_out_of_some_games():
 
 def test_a_leaver_is_found_where_shares_are_planted():
     costs = GroupCosts(LinearGame([[1, 0.5], [0.5, 1]], [3, 3]))
-    assert find_leaver(np.array([2.0, 2.0]), costs) == (1.0, None)
-    saving, leaver = find_leaver(np.array([0.5, 3.5]), costs)
-    assert saving == -0.5
+    assert find_closest(np.array([2.0, 2.0]), costs).saving == 1.0
+    leaver = find_closest(np.array([0.5, 3.5]), costs)
+    assert leaver.saving == -0.5
     assert (leaver.agents, leaver.bears, leaver.alone) == ((1,), 3.5, 3.0)
 
 

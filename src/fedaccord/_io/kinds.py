@@ -67,7 +67,7 @@ PROPOSAL = TableKind(
     ("contribution",),
     ("agent", "reserve"),
     "agent,contribution",
-    "'fedaccord check GAME.json {path}' takes it",
+    "'fedaccord check PILOTS.csv {path}' takes it, and so does 'fedaccord check GAME.json {path}'",
     amounts=("contribution", "reserve"),
 )
 MEMBERS = TableKind(

@@ -116,6 +116,9 @@ class Marks:
         if role == "thousands" or (not role and other == "decimals"):
             return False
         whole, part = text.split(mark)
+        if kind == "count" and part.strip("0"):
+            # Only one of the two readings is a whole number.
+            return False
         decimal = f"{whole}.{part.rstrip('0')}".rstrip(".")
         remedy = f"write {whole}{part}" if kind == "count" else f"write {whole}{part} or {decimal}"
         remedy += "" if kind == "count" or part.endswith("0") else "0"

@@ -305,6 +305,7 @@ class Sheet:
             remedy = "it must lie between 0 and 1"
             if LEAST_PERCENT <= value <= 100:
                 remedy = f"did you mean {value / 100:g}, or {value:g} %?"
+                remedy += f' For a column in per cent, write the heading "{name} (%)"'
             raise InputError(f"{what} is {value:g}: {remedy}")
         return value
 
@@ -378,14 +379,19 @@ class Sheet:
         rest = replace(self, lines=self.lines[:last], cells=cells)
         for name in self.cells:
             if name in ("contribution", "count") or self._is_label(name):
-                self._check_total(name, rest)
+                self._check_total(name, rest, titles[last])
         self.notes.append(
             f"{self.where(last)}, {titles[last]!r}, is a line of totals and is left out"
         )
         return rest
 
-    def _check_total(self, name: str, rest: Sheet) -> None:
-        """Refuse a sum that is not one; counts that were withheld leave it some room."""
+    def _check_total(self, name: str, rest: Sheet, title: str) -> None:
+        """Refuse a sum that is not one; counts that were withheld leave it some room.
+
+        name: the column.
+        rest: the sheet without the sums.
+        title: what the line of sums is called.
+        """
         last = len(self.lines) - 1
         bounds = [SUPPRESSED.fullmatch(cell) for cell in rest.cells[name]]
         room = sum(2 * find_middle(bound) for bound in bounds if bound)
@@ -395,7 +401,7 @@ class Sheet:
         if total < known - 1e-9 * abs(known) or total > (known + room) * (1 + 1e-9):
             raise InputError(
                 f"{self.describe(name, last)} is {total:g}, and the sum of the others is "
-                f"{known:g}: correct it, or leave the {self.unit} out"
+                f"{known:g}: correct the {self.unit} {title!r}, or leave it out"
             )
 
 

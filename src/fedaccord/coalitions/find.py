@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 
-from fedaccord._checks import frozen
+from fedaccord._checks import Vector, frozen
 from fedaccord.coalitions.large import SMALL, MergeAndSplit, StableCosts
 from fedaccord.coalitions.linear import check_linear, tabulate_stable_plans
-from fedaccord.coalitions.result import Coalitions, Grouping, Move
+from fedaccord.coalitions.result import Coalitions, Grouping, Move, Pair
 from fedaccord.coalitions.search import (
     Found,
     Parts,
@@ -16,17 +19,26 @@ from fedaccord.coalitions.search import (
     find_core,
     find_individually_stable,
 )
-from fedaccord.coalitions.table import MOST_AGENTS, CoalitionTable, Members, list_members
+from fedaccord.coalitions.table import (
+    MOST_AGENTS,
+    CoalitionTable,
+    Members,
+    list_members,
+    number_coalition,
+)
 from fedaccord.equilibria.result import Deadline
+from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents coalitions are merged and split.
 MERGED_AGENTS = 40
+# Up to this many agents every pair is listed.
+PAIRED_AGENTS = 8
 # Moves that are followed in search of a cycle.
 MOVES = 100_000
-WHOLE = "Agents give whole samples, but coalitions were compared over the reals."
+WHOLE = "Agents give whole samples. Coalitions were compared before rounding to whole samples."
 EQUILIBRIUM = (
     "Each coalition plays its cheapest stable plan. If several plans cost the same, it plays the "
     "most even one."
@@ -48,7 +60,38 @@ def find_coalitions(subject: Game | CoalitionTable, *, time_limit: float = 60.0)
     if isinstance(subject, CoalitionTable):
         return _search_table(subject, time_limit, ())
     game = check_linear(subject)
-    notes = (EQUILIBRIUM, *((WHOLE,) if subject.is_integer else ()))
+    found = _search_game(game, time_limit)
+    if not has_whole_samples(subject):
+        return found
+    return replace(
+        found,
+        core=tuple(_round(game, one) for one in found.core),
+        individual=found.individual and tuple(_round(game, one) for one in found.individual),
+        cheapest=found.cheapest and _round(game, found.cheapest),
+        alone=_round(game, found.alone),
+        together=found.together and _round(game, found.together),
+        notes=(*found.notes, WHOLE),
+        pairs=tuple(Pair(p.agents, _round_costs(game, p.agents, p.costs)) for p in found.pairs),
+    )
+
+
+def _round(game: LinearGame, grouping: Grouping) -> Grouping:
+    """Return a grouping in whole samples, as plans are rounded."""
+    costs = np.array(grouping.costs)
+    for part in grouping.coalitions:
+        costs[[*part]] = _round_costs(game, part, costs[[*part]])
+    return replace(grouping, costs=frozen(costs), total=float(costs.sum()))
+
+
+def _round_costs(game: LinearGame, members: Members, costs: Vector) -> Vector:
+    if not np.isfinite(costs).all():
+        return costs
+    prices = game.costs[[*members]]
+    return frozen(round_to_samples(game.restrict([*members]), costs / prices) * prices)
+
+
+def _search_game(game: LinearGame, time_limit: float) -> Coalitions:
+    notes = (EQUILIBRIUM,)
     if game.size <= MOST_AGENTS:
         return _search_table(tabulate_stable_plans(game), time_limit, notes)
     if game.size > MERGED_AGENTS:
@@ -81,7 +124,13 @@ def _search_table(table: CoalitionTable, time_limit: float, notes: tuple[str, ..
         complete=core.complete and individual.complete,
         what=table.what,
         notes=notes,
+        pairs=_list_pairs(table) if 2 < table.size <= PAIRED_AGENTS else (),
     )
+
+
+def _list_pairs(table: CoalitionTable) -> tuple[Pair, ...]:
+    pairs = combinations(range(table.size), 2)
+    return tuple(Pair(p, frozen(table.costs[number_coalition(p), [*p]])) for p in pairs)
 
 
 def _make_grouping(table: CoalitionTable, parts: Parts, checked: int = 0) -> Grouping:

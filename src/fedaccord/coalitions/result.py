@@ -35,6 +35,18 @@ class Grouping:
         return len(self.coalitions) == 1
 
 
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two agents that leave the others together.
+
+    agents: the two.
+    costs: what each would bear.
+    """
+
+    agents: Members
+    costs: Vector
+
+
 @dataclass(frozen=True)
 class Move:
     """A group that leaves a grouping to form a coalition of its own, or to join one.
@@ -63,6 +75,7 @@ class Coalitions(Displayed):
     complete: whether the search ended, so that what was not found does not exist.
     what: what agents do: "gives", "bears".
     notes: what to know, a sentence each.
+    pairs: what every two agents would bear as a coalition of their own, for few agents.
     """
 
     agents: tuple[str, ...]
@@ -77,6 +90,7 @@ class Coalitions(Displayed):
     complete: bool
     what: str
     notes: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
 
     def __repr__(self) -> str:
         return f"Coalitions({self.verdict.rstrip('.')})"
@@ -176,6 +190,9 @@ class Coalitions(Displayed):
                 for move in self.cycle
             ],
             "complete": self.complete,
+            "pairs": [
+                {"agents": list(pair.agents), "costs": _list(pair.costs)} for pair in self.pairs
+            ],
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -185,7 +202,11 @@ def _to_dict(grouping: Grouping | None) -> dict[str, Any] | None:
         return None
     return {
         "coalitions": [list(part) for part in grouping.coalitions],
-        "costs": [c if np.isfinite(c) else None for c in grouping.costs.tolist()],
+        "costs": _list(grouping.costs),
         "total": grouping.total if np.isfinite(grouping.total) else None,
         "largest_group_checked": grouping.checked,
     }
+
+
+def _list(costs: Vector) -> list[float | None]:
+    return [c if np.isfinite(c) else None for c in costs.tolist()]

@@ -317,9 +317,10 @@ def _read_runs(
     cells = zip(*(sheet.column(name) for name in ("pilot", "agent", "contribution")), strict=True)
     for row, (pilot, agent, contribution) in enumerate(cells):
         if (pilot, agent) in rows:
+            remedy = f"give a repeated pilot its own number, or delete the {sheet.unit}"
             raise InputError(
                 f"{sheet.where(row)} repeats {agent} in pilot {pilot} (first on {sheet.unit} "
-                f"{sheet.lines[rows[pilot, agent]]}): give a repeated pilot its own number"
+                f"{sheet.lines[rows[pilot, agent]]}): {remedy}"
             )
         rows[pilot, agent] = row
         place = places[0][pilot], places[1][agent]

@@ -129,6 +129,7 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
     goals: in place of the table's own.
     note: takes the sentences on how the file was read.
     """
+    from fedaccord._io.kinds import PILOTS
     from fedaccord.measurement.pilots import PilotTable
 
     table = PilotTable.from_rows(rows)
@@ -142,8 +143,9 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
             "wants, or add --goal 0.8 for all agents"
         )
     if without:
+        goal = next((head for head in rows.cells[0] if PILOTS.find_column(head) == "goal"), "goal")
         raise InputError(
-            f"{without[0]} has no goal in {rows.path}: fill in the column goal, or add "
+            f"{without[0]} has no goal in {rows.path}: fill in the column {goal!r}, or add "
             f'--goal "{without[0]}=0.8"'
         )
     return table

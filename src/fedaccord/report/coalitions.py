@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fedaccord._checks import Vector
 from fedaccord.coalitions.result import Coalitions, Grouping
+from fedaccord.coalitions.table import SAME
 from fedaccord.report.games import list_game_facts
 from fedaccord.report.model import (
     Column,
@@ -28,11 +32,11 @@ if TYPE_CHECKING:
 SHOWN = 8
 LISTED = 100
 CORE = (
-    "A grouping puts every agent into one coalition. It is core-stable if no group of agents could "
-    "form another coalition in which all of them are better off. It is individually stable if no "
-    "agent would rather be alone, or in another coalition whose members would not be worse off "
-    "with it."
+    "A grouping puts every agent into one coalition. Core-stable: no group of agents could leave "
+    "and all be better off. Individually stable: no agent would rather be alone, or in another "
+    "coalition that would take it."
 )
+PAIRS = "A pair would leave if both of its agents are better off as a pair than now."
 
 
 def judge_coalitions(found: Coalitions) -> Tone:
@@ -48,12 +52,21 @@ def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:
     yield Mark(found.verdict, judge_coalitions(found))
     if found.chosen is not None:
         yield list_gains(found).table("terminal")
+        if not found.chosen.everyone_together:
+            yield from _number("Coalition", map(found.write_group, found.chosen.coalitions))
         if found.size <= 15:
             yield from map(found.explain, range(found.size))
             yield ""
     if found.core or found.individual:
         yield list_groupings(found).table("terminal")
+        shown = _list_stable(found)[:SHOWN]
+        yield from _number("Grouping", (found.write_grouping(g.coalitions) for g in shown))
+    yield CORE
     yield from describe_search(found)
+    if found.chosen is not None and found.pairs:
+        yield ""
+        yield list_pairs(found).table("terminal")
+        yield PAIRS
     yield from list_cycle(found)
     yield from found.notes
 
@@ -93,10 +106,15 @@ def list_gains(found: Coalitions) -> Records:
     """List each agent's coalition, and what it bears there, alone, and with all together."""
     chosen = found.chosen
     assert chosen is not None
-    place = {agent: part for part in chosen.coalitions for agent in part}
+    place = {agent: n for n, part in enumerate(chosen.coalitions) for agent in part}
+
+    def write_place(agent: int) -> str:
+        return found.write_group(chosen.coalitions[place[agent]])
+
     columns = [
         Column("agent", lambda i: found.agents[i], sums=("all",)),
-        Column("coalition", lambda i: found.write_group(place[i]), sums=("",)),
+        Column("coalition", lambda i: f"{place[i] + 1}", sums=("",), where="terminal"),
+        Column("coalition", write_place, sums=("",), where="page"),
         _costs(found.what, chosen),
         _costs("alone", found.alone),
     ]
@@ -116,9 +134,8 @@ def _costs(head: str, grouping: Grouping) -> Column:
 
 def list_groupings(found: Coalitions) -> Records:
     """List stable groupings, the cheapest first."""
-    core = {grouping.coalitions for grouping in found.core}
     single = None if found.individual is None else {g.coalitions for g in found.individual}
-    listed = [*found.core, *(g for g in found.individual or () if g.coalitions not in core)]
+    listed = _list_stable(found)
 
     def is_single(n: int) -> str:
         return "not checked" if single is None else _answer(listed[n].coalitions in single)
@@ -126,13 +143,54 @@ def list_groupings(found: Coalitions) -> Records:
     return Records(
         "Stable groupings",
         (
-            Column("grouping", lambda n: found.write_grouping(listed[n].coalitions)),
+            Column("grouping", lambda n: f"{n + 1}", where="terminal"),
+            Column("grouping", lambda n: found.write_grouping(listed[n].coalitions), where="page"),
             Column("total", lambda n: keep_finite(listed[n].total), write=format_amount),
             Column("core-stable", lambda n: _write_core(found, listed[n])),
             Column("individually stable", is_single, short="individually"),
         ),
         range(min(len(listed), LISTED)),
         range(min(len(listed), SHOWN)),
+    )
+
+
+def _list_stable(found: Coalitions) -> list[Grouping]:
+    core = {grouping.coalitions for grouping in found.core}
+    return [*found.core, *(g for g in found.individual or () if g.coalitions not in core)]
+
+
+def _number(what: str, names: Iterable[str]) -> Iterator[str]:
+    return (f"{what} {n}: {text}." for n, text in enumerate(names, 1))
+
+
+def list_pairs(found: Coalitions) -> Records:
+    """List what every two agents would bear as a pair, and what they bear now."""
+    chosen = found.chosen
+    assert chosen is not None
+
+    def write_both(costs: Vector) -> str:
+        return " and ".join(map(format_amount, costs.tolist()))
+
+    def write_pair(n: int) -> str:
+        costs = found.pairs[n].costs
+        return write_both(costs) if np.isfinite(costs).all() else "cannot reach their goals"
+
+    def write_now(n: int) -> str:
+        return write_both(chosen.costs[[*found.pairs[n].agents]])
+
+    def would_leave(n: int) -> str:
+        now = chosen.costs[[*found.pairs[n].agents]]
+        return _answer(bool((found.pairs[n].costs < now * (1 - SAME)).all()))
+
+    return Records(
+        "What pairs would give" if found.what == "gives" else "What pairs would bear",
+        (
+            Column("pair", lambda n: found.write_group(found.pairs[n].agents)),
+            Column("as a pair", write_pair),
+            Column("now", write_now),
+            Column("would leave", would_leave),
+        ),
+        range(len(found.pairs)),
     )
 
 
@@ -171,6 +229,9 @@ def coalitions_page(
     if found.core or found.individual:
         stable.append(list_groupings(found).table("page"))
     sections.append(Section("Which groupings hold", tuple(stable)))
+    if found.chosen is not None and found.pairs:
+        listed = list_pairs(found).table("page")
+        sections.append(Section("What pairs would do", (PAIRS, listed)))
     if found.cycle:
         sections.append(Section("Why none holds", (Listing(tuple(list_cycle(found))),)))
     if found.notes:

@@ -24,13 +24,9 @@ from fedaccord.report.model import (
     list_run_facts,
     name_rows,
 )
-from fedaccord.sharing.result import ROUNDING, Contract, CostShares, write_money
+from fedaccord.sharing.result import ROUNDING, Contract, CostShares, Group, write_money
 from fedaccord.wording import count, format_accuracy, join_with_and
 
-MONEY = (
-    "Money is in units of the game's costs. Without costs, the unit is the cost of one sample. "
-    "An agent with a payment below zero is paid."
-)
 HONESTY = (
     "The prices do not make agents honest: an agent that overstates its costs, or what its samples "
     "are worth to the others, may be paid more. Measure what you can, as pilots do."
@@ -49,7 +45,10 @@ RULES = {
 def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: who pays whom, why, and what other contracts say."""
     yield Mark(found.verdict, judge_shares(found))
+    if not found.is_certain:
+        yield found.promise
     yield list_payments(found).table("terminal")
+    yield describe_money(found)
     yield from _explain(found)
     yield ""
     if len(found.contracts) > 1:
@@ -64,8 +63,19 @@ def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
 
 
 def judge_shares(found: CostShares) -> Tone:
-    """Return whether the verdict is good news; it is unsure if it is proved only roughly."""
-    return "good" if found.prices.gap <= ROUNDING else "unsure"
+    """Return whether the verdict is good news: it is proved, and pilots say who pays."""
+    return "good" if found.is_proved and found.is_certain else "unsure"
+
+
+def describe_money(found: CostShares) -> str:
+    """Return the unit of money, and what a payment below zero means."""
+    same = bool((found.game.costs == 1).all())
+    unit = (
+        "The unit of money is the cost of one sample"
+        if same
+        else ("Money is in the unit of the game's costs")
+    )
+    return f"{unit}. An agent with a payment below zero is paid."
 
 
 def _explain(found: CostShares) -> list[str]:
@@ -77,14 +87,14 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
     """Return what a contract does, whether a group would leave, and what is left to fund."""
     said = f"{contract.rule}: {RULES[contract.rule]}."
     if contract.leaver is not None:
-        names = join_with_and([found.game.name(agent) for agent in contract.leaver.agents])
+        names = _name_group(found, contract.leaver)
         verb = "bears" if len(contract.leaver.agents) == 1 else "bear"
         said += (
             f" It drives a group out: {names} {verb} {write_money(contract.leaver.bears)} and "
             f"would pay {write_money(contract.leaver.alone)} alone."
         )
-    elif contract.saving is not None and found.game.size > 1:
-        said += f" Every group saves at least {write_money(contract.saving)} by staying."
+    elif contract.closest is not None:
+        said += f" {_describe_saving(found, contract.closest)}"
     elif not contract.leaver_known:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
@@ -95,6 +105,18 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
             else f" {write_money(contract.deficit)} is left to fund."
         )
     return said
+
+
+def _describe_saving(found: CostShares, closest: Group) -> str:
+    names = _name_group(found, closest)
+    if closest.saving <= ROUNDING * found.prices.total:
+        return f"No group saves by leaving, but {names} would pay the same alone."
+    verb = "saves" if len(closest.agents) == 1 else "save"
+    return f"Every group saves by staying. {names} {verb} least: {write_money(closest.saving)}."
+
+
+def _name_group(found: CostShares, group: Group) -> str:
+    return join_with_and([found.game.name(agent) for agent in group.agents])
 
 
 def describe_splitting(found: CostShares) -> Iterator[str]:
@@ -206,8 +228,12 @@ def share_page(
     command: what was typed.
     files: facts about the files that were read.
     """
+    promise = () if found.is_certain else (found.promise,)
     sections = [
-        Section("Who pays whom", (MONEY, list_payments(found).table("page"), *_list(found))),
+        Section(
+            "Who pays whom",
+            (*promise, describe_money(found), list_payments(found).table("page"), *_list(found)),
+        ),
         _contracts_section(found),
     ]
     if found.accuracy is not None:
@@ -241,4 +267,6 @@ def describe_proof(found: CostShares) -> str:
         return "plan and prices prove each other in exact fractions"
     if found.prices.gap <= ROUNDING:
         return "plan and prices prove each other up to rounding"
+    if found.is_proved:
+        return "every group of agents was checked against its cost alone"
     return f"the prices prove the plan's cost to within {100 * found.prices.gap:.2g} %"

@@ -20,6 +20,7 @@ from fedaccord.equilibria.linear.optimal import dual_bound
 from fedaccord.equilibria.programs import Corner, to_floats
 from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_optimal
+from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 
@@ -68,6 +69,7 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
     """Return the prices that make the cheapest plan of a game hold.
 
     A game over whole numbers keeps its plan, and has the prices of the same game over the reals.
+    The plan of a measured game is rounded to whole samples.
 
     game: linear.
     time_limit: seconds.
@@ -76,7 +78,8 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
     exact = _find_exactly(real) if game.size <= EXACT_AGENTS else None
     if exact is not None and not game.is_integer:
         given, prices, charges = map(to_floats, exact)
-        return _report(game, given, prices, charges, exact=True)
+        whole = round_to_samples(game, given) if has_whole_samples(game) else given
+        return _report(game, whole, prices, charges, exact=bool((whole == given).all()))
     solution = solve_optimal(game, time_limit=time_limit)
     given = _get_plan(solution)
     if exact is not None:
@@ -88,6 +91,10 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
             raise InputError(f"no prices were found within {time_limit:g} seconds: allow more time")
         found = np.asarray(relaxed.certificate["prices"])
     found = _make_feasible(game, found)
+    if has_whole_samples(game):
+        # Of plans that cost the same, the one that a plan from pilots rounds to is taken.
+        near = round_to_samples(game, given if exact is None else to_floats(exact[0]))
+        given = near if not game.is_integer or game.total(near) <= game.total(given) else given
     return _report(game, given, found, _share(game, found), exact=False)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
+from fedaccord.equilibria.whole import has_whole_samples, round_up
 from fedaccord.games.chances import Estimates
 from fedaccord.games.linear import LinearGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups
@@ -21,11 +22,15 @@ from fedaccord.wording import format_amount, format_samples, join_with_and
 
 # Differences below this part of the total are rounding.
 ROUNDING = 1e-8
+UNCERTAIN = (
+    "Who pays and who is paid is not yet certain: agree on the rule now and on the numbers after "
+    "more pilots."
+)
 
 
 @dataclass(frozen=True)
-class Leaver:
-    """A group that a contract makes bear more than it would cost alone.
+class Group:
+    """The group that a contract serves least, all agents together left out.
 
     agents: the members' numbers.
     bears: what the contract makes them bear together.
@@ -36,6 +41,11 @@ class Leaver:
     bears: float
     alone: float
 
+    @property
+    def saving(self) -> float:
+        """What it saves by staying; below zero if it would rather leave."""
+        return self.alone - self.bears
+
 
 @dataclass(frozen=True, eq=False)
 class Contract:
@@ -45,9 +55,9 @@ class Contract:
     shares: what each agent bears in all: its samples, and what it pays; with intervals, if known.
     payments: what each agent pays on top of the cost of its samples; below zero, it is paid.
     deficit: the part of the plan's cost that no agent bears, for an outside funder.
-    saving: what every group saves at least by staying, below zero if one would rather leave; None
-        if groups were not checked.
-    leaver: the group that would save most by leaving; None if no group would save anything.
+    closest: the group that saves least by staying, or most by leaving; None if groups were not
+        checked.
+    leaves: whether that group would rather leave.
     leaver_known: whether all groups were checked, or a proof covers them.
     """
 
@@ -55,19 +65,31 @@ class Contract:
     shares: Estimates
     payments: Estimates
     deficit: float
-    saving: float | None
-    leaver: Leaver | None
+    closest: Group | None
+    leaves: bool
     leaver_known: bool
+
+    @property
+    def saving(self) -> float | None:
+        """What every group saves at least by staying; None if groups were not checked."""
+        if self.closest is None:
+            return None
+        return self.closest.saving if self.leaves else max(self.closest.saving, 0.0)
+
+    @property
+    def leaver(self) -> Group | None:
+        """The group that would save most by leaving; None if no group would save anything."""
+        return self.closest if self.leaves else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contract for machines."""
-        leaver = self.leaver
         return {
             "shares": self.shares.to_dict(),
             "payments": self.payments.to_dict(),
             "deficit": self.deficit,
             "least_saving": self.saving,
-            "leaver": None if leaver is None else {**vars(leaver), "agents": list(leaver.agents)},
+            "closest_group": _to_dict(self.closest),
+            "leaver": _to_dict(self.leaver),
             "all_groups_checked": self.leaver_known,
         }
 
@@ -114,13 +136,35 @@ class CostShares(Displayed):
     @cached_property
     def alone(self) -> Vector | None:
         """What each agent would cost alone; None if there are too many agents."""
-        return self.costs.alone if self.game.size <= 4 * MOST_AGENTS else None
+        if self.game.size > 4 * MOST_AGENTS:
+            return None
+        alone, costs = self.costs.alone, self.game.costs
+        return round_up(alone / costs) * costs if has_whole_samples(self.game) else alone
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether pilots tell for at least one agent whether it pays or is paid."""
+        found = self.contracts["prices"].payments
+        if found.low is None or found.high is None:
+            return True
+        return not bool(((found.low < 0) & (found.high > 0)).all())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no group of agents would pay less alone, up to rounding."""
+        saving = self.contracts["prices"].saving
+        return self.prices.gap <= ROUNDING or (saving is not None and saving >= 0)
 
     @property
     def verdict(self) -> str:
         """The answer in one sentence."""
+        return self.promise if self.is_certain else UNCERTAIN
+
+    @property
+    def promise(self) -> str:
+        """What the payments do, in one sentence."""
         gap = self.prices.gap
-        if self.prices.exact:
+        if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
                 "With these payments the cheapest plan holds: they add up to zero, and no group "
                 "of agents would pay less alone."
@@ -194,6 +238,7 @@ class CostShares(Displayed):
         split = self.splitting
         return {
             "verdict": self.verdict,
+            "promise": self.promise,
             "agents": [self.game.name(agent) for agent in range(self.game.size)],
             "contributions": self.contributions.tolist(),
             "total": self.prices.total,
@@ -226,27 +271,30 @@ class CostShares(Displayed):
         write_table(path, ["agent", "contribution", "share", "payment"], rows)
 
 
+def _to_dict(group: Group | None) -> dict[str, Any] | None:
+    return None if group is None else {**vars(group), "agents": list(group.agents)}
+
+
 def write_money(value: float) -> str:
     """Return an amount of money, whole from a hundred on: 647, or 0.9375."""
     return format_samples(value) if abs(value) >= 100 else format_amount(value)
 
 
-def find_leaver(shares: Vector, costs: GroupCosts) -> tuple[float, Leaver | None]:
-    """Return what every group saves at least by staying, and the group that would rather leave.
+def find_closest(shares: Vector, costs: GroupCosts) -> Group | None:
+    """Return the group that saves least by staying; None if there is a single agent.
 
-    All agents together do not count as a group: they save what nobody bears.
+    All agents together do not count as a group: they save what nobody bears. If several groups
+    save the same, the smallest is the easiest to read.
 
     shares: what each agent bears.
     costs: of all groups of few agents.
     """
-    groups = list_groups(len(shares))
-    bears = groups @ shares
-    saved = (costs.values - bears)[1:-1]
-    if not len(saved):
-        return 0.0, None
-    best = int(saved.argmin()) + 1
-    least = float(saved.min())
-    if least >= -ROUNDING * costs.values[-1]:
-        return max(least, 0.0), None
-    agents = tuple(np.flatnonzero(groups[best]).tolist())
-    return least, Leaver(agents, float(bears[best]), float(costs.values[best]))
+    groups = list_groups(len(shares))[1:-1]
+    if not len(groups):
+        return None
+    alone, bears = costs.values[1:-1], groups @ shares
+    saved, sizes = alone - bears, groups.sum(axis=1)
+    best = np.flatnonzero(saved <= saved.min() + ROUNDING * costs.values[-1])
+    chosen = int(best[sizes[best].argmin()])
+    agents = tuple(np.flatnonzero(groups[chosen]).tolist())
+    return Group(agents, float(bears[chosen]), float(alone[chosen]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector, check_whole, frozen
 from fedaccord.equilibria.result import Deadline
+from fedaccord.equilibria.whole import has_whole_samples
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.chances import Estimates, spread
@@ -16,7 +17,7 @@ from fedaccord.games.measured import MeasuredGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, Members, list_groups
 from fedaccord.sharing.many import solve_many
 from fedaccord.sharing.prices import Prices, find_prices
-from fedaccord.sharing.result import Contract, CostShares, find_leaver
+from fedaccord.sharing.result import ROUNDING, Contract, CostShares, find_closest
 from fedaccord.sharing.splitting import SPLIT_AGENTS, Splitting, find_splits
 from fedaccord.sharing.values import (
     NUCLEOLUS_AGENTS,
@@ -66,7 +67,8 @@ class _Sharer:
         self.orders, self.seed, self.deadline = orders, seed, deadline
         self.costs = GroupCosts(game)
         self.notes: list[str] = []
-        if game.is_integer:
+        self.whole = has_whole_samples(game)
+        if self.whole:
             self.notes.append(
                 "Agents give whole samples. Prices and costs of groups are those of the same game "
                 "over the reals, which are lower bounds."
@@ -93,18 +95,21 @@ class _Sharer:
         payments: for the contract of prices, which no group would leave.
         """
         spent, proved = self.game.costs * self.prices.contributions, rule == "prices"
-        # Costs of groups over the reals do not show what a group pays for whole samples.
-        small = self.game.size <= MOST_AGENTS and not self.game.is_integer
-        total = self.prices.total
-        saving, leaver = find_leaver(shares.values, self.costs) if small else (None, None)
+        small, total = self.game.size <= MOST_AGENTS, self.prices.total
+        closest = find_closest(shares.values, self.costs) if small else None
+        leaves = closest is not None and closest.saving < -ROUNDING * total
+        if leaves and (self.whole or proved):
+            # Over the reals a group costs less than with whole samples: it may not save anything.
+            # And what prices leave to rounding, their own gap tells.
+            small, closest, leaves = False, None, False
         deficit = total - float(shares.values.sum())
         return Contract(
             rule,
             shares,
             payments or _shift(shares, -spent),
             0.0 if abs(deficit) <= 1e-9 * total else deficit,
-            saving,
-            None if proved else leaver,
+            closest,
+            leaves,
             small or proved,
         )
 
@@ -137,7 +142,11 @@ class _Sharer:
         worth = np.einsum("bij,bi->bj", benefits, found.prices)
         payments[known] = found.prices * needs - worth * found.contributions
         shares[known] = payments[known] + game.costs * found.contributions
-        return shares, payments
+        return self._clear_rounding(shares), self._clear_rounding(payments)
+
+    def _clear_rounding(self, amounts: Matrix) -> Matrix:
+        """Return amounts of money, zero where there is nothing but rounding."""
+        return np.where(np.abs(amounts) <= ROUNDING * self.prices.total, 0.0, amounts)
 
     def _share_by_marginal_costs(self) -> Contract | None:
         """Return the contract in which each agent bears what it adds to the others' cost."""
@@ -165,7 +174,7 @@ class _Sharer:
     def _excess(self) -> float:
         """What the plan costs in parts of that; more than one where samples are whole."""
         total = self._total_of_groups
-        return self.prices.total / total if self.game.is_integer and total > 0 else 1.0
+        return self.prices.total / total if self.whole and total > 0 else 1.0
 
     def _can_all_go_alone(self) -> bool:
         """Return whether every group has a cost, which it has if every agent has one alone."""

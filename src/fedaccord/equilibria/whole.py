@@ -1,0 +1,45 @@
+"""Whole samples: a plan over the reals, as agents can carry it out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame
+
+# What rounding may leave above a whole number.
+TIDY = 1e-6
+# Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
+MOST_SETTLED = 200
+
+
+def has_whole_samples(game: Game) -> bool:
+    """Return whether agents give whole samples: pilots count them, or the game says so."""
+    return game.is_integer or isinstance(game, MeasuredGame)
+
+
+def round_up(given: Vector) -> Vector:
+    """Return contributions rounded up to whole samples."""
+    return np.asarray(np.ceil(given - TIDY * np.maximum(1.0, given / 1e3)) + 0.0)
+
+
+def round_to_samples(game: LinearGame, given: Vector) -> Vector:
+    """Return a plan in whole samples: rounded up, then nobody gives one more than it needs.
+
+    No agent gives less than its contribution rounded down, so that agents that give for others
+    still do.
+
+    game: linear.
+    given: the plan over the reals.
+    """
+    up = np.minimum(round_up(given), game.limits)
+    if game.size > MOST_SETTLED:
+        return up
+    low = np.minimum(np.maximum(np.floor(given + TIDY), game.minimums), up)
+    integer = game.replace(strategies="integer", minimums=low, limits=up)
+    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
+    settled: Vector = np.array(path.contributions[-1])
+    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
