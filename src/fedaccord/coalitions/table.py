@@ -25,6 +25,11 @@ def list_members(coalition: int) -> Members:
     return tuple(i for i in range(coalition.bit_length()) if coalition >> i & 1)
 
 
+def number_coalition(members: Sequence[int]) -> int:
+    """Return the number of a coalition."""
+    return sum(1 << agent for agent in members)
+
+
 @dataclass(frozen=True, eq=False)
 class CoalitionTable:
     """What every agent bears in every coalition; less is better.
