@@ -38,6 +38,16 @@ if TYPE_CHECKING:
 CONCEPTS = ("optimal", "stable", "envy-free")
 
 
+Probability = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="Of pilots with several measures: raise goals by safety margins until one run "
+        "reaches all of them with this probability.",
+    ),
+]
+
+
 @app.command()
 @add_wording
 def solve(
@@ -59,14 +69,7 @@ def solve(
             help="Save the stable plan (or the only plan) as a table for 'check'.",
         ),
     ] = None,
-    probability: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Of pilots with several measures: raise goals by safety margins until one run "
-            "reaches all of them with this probability.",
-        ),
-    ] = None,
+    probability: Probability = None,
     kept_worth: KeptWorths = None,
     holdings: Holdings = None,
     report: ReportFile = None,
