@@ -8,6 +8,7 @@ import pytest
 from linear_games import optimum, random_game
 
 from fedaccord import InputError, LinearGame, share_costs
+from fedaccord.equilibria.whole import round_to_samples
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.measured import MeasuredGame
@@ -173,6 +174,24 @@ def test_a_measured_game_is_shared_as_its_linear_game():
     assert (np.abs(found.contributions - real.contributions) < 1).all()
     np.testing.assert_array_equal(found.alone, np.ceil(game.requirements - 1e-6))
     assert found.payments.sum() == pytest.approx(0, abs=1e-9 * found.prices.total)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plan_in_whole_samples_is_feasible_and_within_one_of_the_plan(seed):
+    game = draw_game(seed)
+    real = optimum(game)
+    if real is None:
+        return
+    # In units of a thousandth, so that contributions are hundreds of samples.
+    game = game.replace(
+        requirements=1000 * game.requirements,
+        minimums=np.floor(1000 * game.minimums),
+        limits=np.ceil(1000 * game.limits),
+    )
+    real = optimum(game)
+    whole = round_to_samples(game, real)
+    assert (whole % 1 == 0).all() and game.is_feasible(whole)
+    assert (np.abs(whole - real) < 1).all()
 
 
 def test_other_games_are_refused():

@@ -231,7 +231,7 @@ def coalitions_page(
     sections.append(Section("Which groupings hold", tuple(stable)))
     if found.chosen is not None and found.pairs:
         listed = list_pairs(found).table("page")
-        sections.append(Section("What pairs would do", (PAIRS, listed)))
+        sections.append(Section("Two agents that leave together", (PAIRS, listed)))
     if found.cycle:
         sections.append(Section("Why none holds", (Listing(tuple(list_cycle(found))),)))
     if found.notes:
