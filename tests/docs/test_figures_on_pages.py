@@ -94,6 +94,29 @@ def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):
         assert cells[1:] == list(map(share_in, shares))
 
 
+def test_earned_models_on_the_page_are_the_committed_ones():
+    told = page("explanation/frontier.md")
+    part = told.partition("\n## Sixteen agents\n")[2].partition("\n## ")[0]
+    for name, one in results("sixteen/results/earned.json")["contenders"].items():
+        (cut,) = (level for level in one["P2"]["levels"] if level["level"] == 0.25)
+        shares = (one["P2"]["all_satisfied"], cut["contributors"], cut["others_of_contributors"])
+        asked = f"{sum(one['P2']['contributions']):,}"
+        assert " | ".join([f"| {name}, scored", asked, *map(share_in, shares)]) in part
+    part = told.partition("\n## EMNIST\n")[2].partition("\n## ")[0]
+    alone, pair = (results(f"blum2021/results/earned{which}.json") for which in ("", "-pair"))
+    curve = alone["algorithms"]["EARNED"]
+    (cut,) = (level for level in curve["levels"] if level["level"] == 0.25)
+    (both,) = (p for p in pair["algorithms"]["EARNED"]["levels"] if p["level"] == 0.25)
+    for share in (
+        curve["all_satisfied"],
+        cut["outside"]["contributors"],
+        cut["kept"]["contributors"],
+        cut["others_of_contributors"],
+        both["outside"]["contributors"],
+    ):
+        assert f"| {share_in(share)}" in part
+
+
 def test_a_row_that_lies_is_caught():
     text = page("explanation/measured-games.md")
     key, figures = next(iter(coverage_rows(text).items()))
