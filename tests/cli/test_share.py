@@ -4,8 +4,11 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import assert_refused, run, write
+
+from fedaccord.sharing.many import Optima
 
 ROOT = Path(__file__).parents[2]
 HOSPITALS = ROOT / "docs" / "tutorial" / "hospitals.json"
@@ -61,6 +64,15 @@ def test_pilots_give_intervals(tmp_path):
     assert all(a <= b <= c for a, b, c in zip(low, value, high, strict=True))
     assert sum(value) == pytest.approx(0, abs=1e-6)
     assert json.loads(result.stdout)["accuracy"] is not None
+
+
+def test_rounding_is_not_shown_as_money(monkeypatch):
+    def leave_rounding(benefits, needs, *rest):
+        return Optima(np.zeros(len(needs)), np.full(needs.shape, 1e-13), np.zeros(needs.shape))
+
+    monkeypatch.setattr("fedaccord.sharing.share.solve_many", leave_rounding)
+    found = json.loads(run("share", PILOTS, "--json").stdout)["contracts"]["prices"]
+    assert found["shares"]["low"] == [0, 0, 0] and found["shares"]["high"] == [0, 0, 0]
 
 
 def test_pilots_are_shared_in_the_whole_samples_of_the_plan(tmp_path):

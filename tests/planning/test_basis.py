@@ -69,6 +69,16 @@ def test_files_are_told_apart_by_what_they_hold(tmp_path):
         Source.read("x.json", "first")
 
 
+def test_a_missing_goal_is_named_by_the_heading_of_the_table(tmp_path):
+    text = (
+        "pilot,agent,contribution,accuracy,Target accuracy\n"
+        "1,A,10,0.7,0.8\n1,B,10,0.7,\n2,A,20,0.8,\n2,B,5,0.8,\n"
+    )
+    rows = read_rows(write(tmp_path / "p.csv", text))
+    with pytest.raises(InputError, match=r"B has no goal in .*: fill in the column 'Target acc"):
+        read_pilots(rows, None, note=lambda notes: None)
+
+
 def test_every_pilot_table_has_goals_in_the_end(tmp_path):
     rows = read_rows(write(tmp_path / "p.csv", PILOTS))
     with pytest.raises(InputError, match=r"p\.csv has no goals: add a column goal.* --goal 0\.8"):
