@@ -46,4 +46,5 @@ def plan(
     emit_text(plain(f"{folder} has {join_with_and(made)}."))
     if not any(name.endswith(".xlsx") for name in made):
         emit_text("Install openpyxl for Excel files as well: pip install 'fedaccord[excel]'.")
-    emit_text("Send README.md and the table histograms to each member. README.md has the commands.")
+    to_send = f"Send README.md and the table histograms to each {words.agent}."
+    emit_text(plain(f"{to_send} README.md has the commands."))

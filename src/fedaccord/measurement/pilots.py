@@ -393,7 +393,8 @@ def _check_limits(sheet: Sheet, limits: Mapping[str, float]) -> None:
         if sheet.number("contribution", row) > limits[agent]:
             raise InputError(
                 f"{sheet.describe('contribution', row)} is {sheet.number('contribution', row):g}, "
-                f"above its limit of {limits[agent]:g}: correct one of them"
+                f"above its limit of {limits[agent]:g}: correct one of them, or set a limit for "
+                "plans alone with --limit"
             )
 
 
