@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -236,25 +236,30 @@ def plan(
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
-    from fedaccord.planning.plan import make_plan
-
-    # Solvers in machine code would not look at an interrupt until they are done, and nothing that
-    # took long is lost.
-    with progress("planning"), interruptible():
-        found = make_plan(
-            basis,
-            probability=probability,
-            judged=judged,  # type: ignore[arg-type]
-            prefer=prefer,  # type: ignore[arg-type]
-            seed=start,
-            time_limit=time_limit,
-            assumed=assumed,
-        )
+    found = _make(
+        basis,
+        probability=probability,
+        judged=judged,
+        prefer=prefer,
+        seed=start,
+        time_limit=time_limit,
+        assumed=assumed,
+    )
     found = found.with_reserve() if reserve else found
     kept = _plan_for_kept_data(found, kept_worth, time_limit)
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
     return _show(found, kept, files, wording, report=report, as_json=as_json)
+
+
+def _make(basis: Measurement | LinearGame, **wanted: Any) -> Plan:
+    """Return the plan, and say what takes long."""
+    from fedaccord.planning.plan import make_plan
+
+    # Solvers in machine code would not look at an interrupt until they are done, and nothing that
+    # took long is lost.
+    with progress("planning"), interruptible():
+        return make_plan(basis, **wanted)
 
 
 def _plan_for_kept_data(
