@@ -38,7 +38,7 @@ from fedaccord import (
 )
 from fedaccord._io.files import replace_file
 from fedaccord.sharing.costs import GroupCosts
-from fedaccord.sharing.result import find_leaver
+from fedaccord.sharing.result import find_closest
 from fedaccord.sharing.values import shapley_value
 
 RESULTS = Path(__file__).parent / "results" / "money.json"
@@ -105,7 +105,8 @@ def drive_out(draw: Callable[[int, int], LinearGame], games: int = 300) -> dict[
     out = 0
     for seed in range(games):
         costs = GroupCosts(draw(3 + seed % 4, seed))
-        out += find_leaver(shapley_value(costs.values), costs)[1] is not None
+        closest = find_closest(shapley_value(costs.values), costs)
+        out += closest is not None and closest.bears > closest.alone * (1 + 1e-9)
     return {"games": games, "driven out": out}
 
 

@@ -124,7 +124,10 @@ def test_bad_csv_is_refused_with_a_sentence(tmp_path, text, words):
 def test_where_only_whole_samples_count_no_fraction_is_offered(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("agent,contribution\na,1.500\n")
-    with pytest.raises(InputError, match=r"which can be 1500 or 1.5: write 1500$"):
+    # Half a sample cannot be meant; of 1.000, both readings could be.
+    assert Allocation.load(path, whole=True) == Allocation([1500], ["a"])
+    path.write_text("agent,contribution\na,1.000\n")
+    with pytest.raises(InputError, match=r"which can be 1000 or 1"):
         Allocation.load(path, whole=True)
     path.write_text("agent,contribution\na,150.5\n")
     with pytest.raises(InputError, match=r"of a in line 2 of .* is 150.5: write a whole number"):

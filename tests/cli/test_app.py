@@ -541,7 +541,7 @@ def test_the_same_input_gives_the_same_output(game: Path, plan: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("solve",), "The game file."),
+        (("solve",), "The game file,"),
         (("audit",), "The federation's config."),
         (("catalog",), "Name of a game."),
         (("flower", "init"), "Folder to create."),

@@ -278,7 +278,7 @@ def test_one_agent_and_limits_of_nothing_are_answered(tmp_path):
     run("plan", alone, "--save-game", save_game)
     game = json.loads(save_game.read_text())
     result = run("plan", write(save_game, json.dumps({**game, "limits": [0]})))
-    assert result.code == 1 and "There is no plan. A cannot reach its goal" in result.stdout
+    assert result.code == 1 and "There is no plan. A cannot reach its target" in result.stdout
 
 
 def test_many_agents_of_histograms_are_planned_for(tmp_path):

@@ -98,7 +98,7 @@ def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, caps
     assert f"The whole story is in {tmp_path / 'report.html'}" in said.replace("\n", "")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "The server sent it no further model" in said.replace("\n", " ")
-    for title in ("The answer in three questions", "Who gives how much"):
+    for title in ("The answers", "Who gives how much"):
         assert title in page
     for fact in ("Comparison: ", "Training: "):
         assert f"<dt>{fact}" in page

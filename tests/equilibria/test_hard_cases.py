@@ -190,7 +190,7 @@ def test_an_explanation_never_contradicts_itself():
     game = LinearGame(np.eye(1), [1544.31], agents=["Zentrum"])
     sentence = check(game, [1544.31]).explain("Zentrum")
     assert "gives 1,544.3" in sentence
-    assert "with 1,544 it would fall short" in sentence
+    assert "With 1,544 it would fall short" in sentence
 
 
 @pytest.mark.slow

@@ -378,7 +378,7 @@ def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():
     assert game.nearest_goals()[0] > 0.78
     plan = make_plan(game)
     assert plan.outcome is Outcome.UNREACHABLE
-    assert "cannot reach its goal of 0.83: if all agents give all they can, it reaches 0.78" in (
+    assert "cannot reach its target of 0.830, its goal of 0.78 plus a safety margin" in (
         plan.verdict
     )
 
