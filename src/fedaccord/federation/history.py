@@ -184,6 +184,7 @@ class History(Displayed):
             diverged=any(part.diverged for part in parts),
             seconds=sum(part.seconds for part in parts),
             scored=np.concatenate(scores) if len(scores) == len(parts) else None,
+            checkpoints={part.clients[0]: part.weights for part in parts if not part.diverged},
         )
 
 

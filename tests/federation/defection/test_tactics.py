@@ -6,10 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from federation.small import small_federation
 
 from fedaccord.errors import InputError
-from fedaccord.federation.algorithms.base import FedAvg
+from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.audit import MOST_GROUPS, Design, defection_curves
@@ -267,3 +268,20 @@ def test_runs_with_a_tactic_are_never_taken_for_pilots(tmp_path):
     assert store.kept(federation.fingerprint, trials=range(10)) == []
     honest = dataclasses.replace(run, tactic=None)
     assert store.get(honest) is None
+
+
+def test_who_trains_alone_goes_on_from_its_own_model():
+    federation = small_federation(FULL)
+    alone = Solo(rounds=6, batch_size=8, learning_rate=0.02, evaluate_every=3)
+    history = train(federation, alone, contributions=(30, 24, 10), seed=5)
+    found = let_go_on(federation, alone, history, (2,)).went_on
+    client = federation.clients[2]
+    own = train(federation.only(2), alone, contributions=(10,), seed=5)
+    samples = draw_contribution(client.name, client.points, client.points, seed=5)
+    (weights,) = own.checkpoints.values()
+    for seen, have in ((found.given, samples[:10]), (found.kept, samples)):
+        went = go_on_alone(federation, client, weights, have, alone, seed=5)
+        model = federation.model()
+        model.load_state_dict({n: torch.as_tensor(np.array(v)) for n, v in went.weights.items()})
+        right = is_right(model, client.validation_inputs, client.validation_labels)
+        assert seen[2] == right.mean()
