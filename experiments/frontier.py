@@ -10,13 +10,11 @@ and writes experiments/frontier.md. Shares are of runs, with 95 % intervals. A s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fedaccord._io.files import replace_file
-from fedaccord.federation.defection.curves import DefectionAudit, DefectionCurve
 from fedaccord.frontier.result import Contender, Frontier, Goals, Reached
 
 HERE = Path(__file__).parent
@@ -36,60 +34,52 @@ class Federation:
     """A federation that was compared.
 
     name: what people call it.
-    frontier: where its comparison is.
-    audits: where further audits of EARNED are, by what defectors do.
+    files: of its comparisons; one that lacks the baseline takes it from the last.
     """
 
     name: str
-    frontier: str
-    audits: Mapping[str, str] | None = None
+    files: tuple[str, ...]
 
 
 FEDERATIONS = (
-    Federation("digits", "digits/results/frontier.json"),
+    Federation("digits", ("digits/results/frontier.json",)),
     Federation(
         "EMNIST, four agents",
-        "blum2021/results/frontier.json",
-        {"": "blum2021/results/earned.json", "2 together": "blum2021/results/earned-pair.json"},
+        tuple(f"blum2021/results/{name}.json" for name in ("frontier", "earned", "rivals")),
     ),
-    Federation("EMNIST, sixteen agents", "sixteen/results/earned.json"),
-    Federation("heart", "heart/results/frontier.json"),
-    Federation("stroke trial", "stroke/results/frontier.json"),
+    Federation(
+        "EMNIST, sixteen agents",
+        tuple(f"sixteen/results/{name}.json" for name in ("earned", "rivals")),
+    ),
+    Federation("heart", ("heart/results/frontier.json",)),
+    Federation("stroke trial", ("stroke/results/frontier.json",)),
 )
+BASELINE = "FedAvg"
 
 
-def read(path: str) -> Any:
-    return json.loads((HERE / path).read_text(encoding="utf-8"))
-
-
-def find_contenders(one: Federation) -> tuple[Frontier, list[Contender]]:
-    """Return a comparison and its contenders, with EARNED from audits of its own."""
-    frontier = Frontier.from_dict(read(one.frontier))
-    found = list(frontier.contenders)
-    if one.audits:
-        curves = {what: _read_curve(path) for what, path in one.audits.items()}
-        plain = curves.pop("")
-        found.append(Contender("EARNED", "given", "", 0, plain, plain, further=curves))
-    return frontier, found
-
-
-def _read_curve(path: str) -> DefectionCurve:
-    return DefectionAudit.from_dict(read(path)).curve("EARNED")
+def read(path: str) -> Frontier:
+    return Frontier.from_dict(json.loads((HERE / path).read_text(encoding="utf-8")))
 
 
 def list_rows(one: Federation) -> Iterator[str]:
-    frontier, contenders = find_contenders(one)
     yield f"\n## {one.name}\n"
-    yield _say(frontier)
-    yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | kappa |"
-    yield "|-" * (len(HEADS) + 3) + "|"
-    for contender in contenders:
-        reached = {found.goal: found for found in frontier.reached(contender)}
-        cells = [_write(reached.get(goal)) for goal in HEADS]
-        trials = contender.p2.all_judged.trials
-        yield f"| {contender.name} | {trials} | {' | '.join(cells)} | {_write_kappa(contender)} |"
-    for name, why in frontier.unplanned.items():
-        yield f"\n{name} has no row: {why.rstrip('.')}."
+    frontiers = [read(path) for path in one.files]
+    for frontier in frontiers:
+        judge = frontier
+        if frontier.baseline != BASELINE:
+            base = frontiers[-1].contender(BASELINE)
+            judge = replace(frontier, contenders=(*frontier.contenders, base), baseline=BASELINE)
+        yield _say(frontier)
+        yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | kappa |"
+        yield "|-" * (len(HEADS) + 3) + "|"
+        for contender in frontier.contenders:
+            reached = {found.goal: found for found in judge.reached(contender)}
+            cells = " | ".join(_write(reached.get(goal)) for goal in HEADS)
+            trials = contender.p2.all_judged.trials
+            yield f"| {contender.name} | {trials} | {cells} | {_write_kappa(contender)} |"
+        yield ""
+        for name, why in frontier.unplanned.items():
+            yield f"{name} has no row: {why.rstrip('.')}.\n"
 
 
 def _say(frontier: Frontier) -> str:
@@ -132,9 +122,8 @@ def main() -> None:
         "Kappa is what a kept sample is worth to its owner (a shared sample: 1).",
     ]
     for one in FEDERATIONS:
-        if (HERE / one.frontier).exists():
-            lines += list_rows(one)
-    text = "\n".join(lines) + "\n"
+        lines += list_rows(one)
+    text = "\n".join(lines).rstrip() + "\n"
     replace_file(HERE / "frontier.md", text)
     print(text)
 
