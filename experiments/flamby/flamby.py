@@ -216,17 +216,20 @@ class Method:
     algorithm: how it is trained; None for 50 passes of one client, see `train_alone`.
     givers: the clients that give their patients.
     scaled: see `make_federation`.
+    rate: the learning rate of a single client.
     """
 
     name: str
     algorithm: Algorithm | None
     givers: tuple[str, ...] = SITES
     scaled: str = "site"
+    rate: float = 0.001
 
 
 FEDAVG = BySize()
 FASTER = replace(FEDAVG, learning_rate=0.1)
 ALONE = tuple(Method(f"{site} alone", None, (site,)) for site in SITES)
+FASTER_ALONE = tuple(Method(f"{site} alone, rate 0.01", None, (site,), rate=0.01) for site in SITES)
 REPRODUCED = (
     Method("pooled", None, ("all",)),
     *ALONE,
@@ -245,7 +248,7 @@ VARIED = (
 # What is measured.
 
 
-def train_alone(patients: int) -> Algorithm:
+def train_alone(patients: int, rate: float) -> Algorithm:
     """Return FLamby's training of a single client: 50 passes with Adam, in batches of 4.
 
     The local form starts its optimizers afresh each round, so all updates are in one round.
@@ -255,7 +258,7 @@ def train_alone(patients: int) -> Algorithm:
         rounds=1,
         local_batches=updates,
         batch_size=4,
-        learning_rate=0.001,
+        learning_rate=rate,
         optimizer="adam",
         form="local",
     )
@@ -265,7 +268,7 @@ def measure(method: Method, hospitals: Sequence[Hospital], seed: int) -> list[Ar
     """Train once, and return for each hospital which of its test patients the model gets right."""
     federation = make_federation(hospitals, seed=seed, scaled=method.scaled)
     given = [client.points if client.name in method.givers else 0 for client in federation.clients]
-    algorithm = method.algorithm or train_alone(sum(given))
+    algorithm = method.algorithm or train_alone(sum(given), method.rate)
     history = train(federation, algorithm, contributions=given, seed=seed)
     weight, bias = history.weights["linear.weight"][0], history.weights["linear.bias"][0]
     return [
@@ -283,7 +286,7 @@ class Runs:
     def __init__(self, hospitals: Sequence[Hospital]) -> None:
         self.hospitals = hospitals
         lines = RUNS.read_text(encoding="utf-8").splitlines() if RUNS.exists() else []
-        self._kept = {key: right for key, right in map(json.loads, lines)}
+        self._kept = dict(map(json.loads, lines))
 
     def measure(self, method: Method, sites: Sequence[int]) -> list[Array]:
         """Return by hospital who is right: a row per seed, a column per test patient.
@@ -335,24 +338,24 @@ def resample_difference(right: Array, alone: Array, *, draws: int = 10_000) -> l
 
 # Which hospitals would federate with which?
 
-PACTS = {"FedAvg": (FEDAVG, "site"), "FedAvg, rate 0.1, one scale": (FASTER, "common")}
+PACT = VARIED[-1]
 
 
-def measure_pacts(runs: Runs, pact: str) -> dict[tuple[int, ...], list[Array]]:
+def measure_pacts(runs: Runs) -> dict[tuple[int, ...], list[Array]]:
     """Return for every coalition which test patients of its members are right, mean over seeds.
 
-    A coalition of one is a hospital that trains alone.
+    A coalition of one is a hospital that trains alone. The others train by FedAvg, on the scale of
+    all their patients.
     """
-    algorithm, scaled = PACTS[pact]
     rates = {}
     for bits in range(1, 2 ** len(SITES)):
         members = tuple(i for i in range(len(SITES)) if bits >> i & 1)
         if len(members) == 1:
             site = members[0]
-            found = [runs.measure(ALONE[site], range(len(SITES)))[site]]
+            found = [runs.measure(FASTER_ALONE[site], range(len(SITES)))[site]]
         else:
-            method = Method(pact, algorithm, tuple(SITES[i] for i in members), scaled)
-            found = runs.measure(method, members)
+            givers = tuple(SITES[i] for i in members)
+            found = runs.measure(replace(PACT, givers=givers), members)
         rates[members] = [right.mean(axis=0) for right in found]
     return rates
 
@@ -426,14 +429,14 @@ def run() -> dict[str, Any]:
     hospitals = read_hospitals(find_file("heart-disease-4-sites.csv"))
     runs = Runs(hospitals)
     found = {
-        method.name: runs.measure(method, range(len(SITES))) for method in (*REPRODUCED, *VARIED)
+        method.name: runs.measure(method, range(len(SITES)))
+        for method in (*REPRODUCED, *VARIED, *FASTER_ALONE)
     }
     alone = [found[method.name][i] for i, method in enumerate(ALONE)]
     methods = {
         name: {site: describe(sites[i], alone[i]) for i, site in enumerate(SITES)}
         for name, sites in found.items()
     }
-    pacts = {pact: judge_pacts(measure_pacts(runs, pact)) for pact in PACTS}
     return {
         "command": "python experiments/flamby/flamby.py",
         "seeds": list(SEEDS),
@@ -442,7 +445,7 @@ def run() -> dict[str, Any]:
         "test_patients": {one.name: int((~one.trains).sum()) for one in hospitals},
         "ill_test_patients": {one.name: int(one.labels[~one.trains].sum()) for one in hospitals},
         "methods": methods,
-        "coalitions": pacts,
+        "coalitions": judge_pacts(measure_pacts(runs)),
         "machine": machine(),
     }
 
@@ -518,32 +521,37 @@ def _write_varied(result: dict[str, Any]) -> list[str]:
         _row(["the same answer for every patient", *guess]),
         _row(["alone", *(f"{o['mean']:.3f} {_range(o['interval_over_patients'])}" for o in own)]),
     ]
-    for method in (*REPRODUCED, *VARIED):
-        if method.name.endswith(" alone"):
-            continue
-        found = [result["methods"][method.name][site] for site in SITES]
+    names = [method.name for method in (*REPRODUCED, *VARIED) if method not in ALONE]
+    compared = {name: [result["methods"][name][site] for site in SITES] for name in names}
+    compared["alone, rate 0.01"] = [
+        result["methods"][method.name][site]
+        for method, site in zip(FASTER_ALONE, SITES, strict=True)
+    ]
+    for name, found in compared.items():
         cells = [
             f"{o['mean']:.3f}, {o['more_than_alone']:+.3f} "
             f"{_range(o['more_than_alone_interval'], '+.3f')}"
             for o in found
         ]
-        lines.append(_row([method.name, *cells]))
+        lines.append(_row([name, *cells]))
     return lines
 
 
 def _write_pacts(result: dict[str, Any]) -> list[str]:
     """Return which groupings hold."""
-    lines = ["## Which hospitals would federate", ""]
-    for pact, found in result["coalitions"].items():
-        lines += [
-            *_head(f"{pact}: grouping", ["holds", "holds with other test patients"]),
-            *(
-                _row([name, "yes" if name in found["hold"] else "no", f"{share:.0%}"])
-                for name, share in found["hold_with_other_patients"].items()
-            ),
-            "",
-        ]
-    return lines[:-1]
+    found = result["coalitions"]
+    shares = found["hold_with_other_patients"]
+    return [
+        "## Which hospitals would federate",
+        "",
+        f"Coalitions train by {PACT.name}. A hospital alone trains with rate 0.01.",
+        "",
+        *_head("grouping", ["holds", "holds with other test patients"]),
+        *(
+            _row([name, "yes" if name in found["hold"] else "no", f"{share:.0%}"])
+            for name, share in shares.items()
+        ),
+    ]
 
 
 def main() -> None:
