@@ -128,8 +128,9 @@ def make_federation(hospitals: Sequence[Hospital], *, seed: int, scaled: str) ->
         parts.append(given[0] if scaled == "all-by-site" else scale(own, pooled))
     everyone = torch.cat(parts), torch.cat([one.labels[one.trains] for one in hospitals])
     clients.append(Client("all", everyone, everyone, requirement=0.5))
-    torch.manual_seed(seed)
-    start = {name: value.numpy() for name, value in OneScore().state_dict().items()}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        start = {name: value.numpy() for name, value in OneScore().state_dict().items()}
     return Federation(clients, OneScore, weights=start)
 
 
@@ -376,7 +377,7 @@ def judge_pacts(rates: dict[tuple[int, ...], list[Array]], *, draws: int = 500) 
             for members in rates
         },
         "hold": find_held(rates, [np.arange(size) for size in sizes]),
-        "hold_with_other_patients": {name: times / draws for name, times in likely[:5]},
+        "hold_with_other_patients": {name: times / draws for name, times in likely},
     }
 
 
@@ -550,6 +551,7 @@ def _write_pacts(result: dict[str, Any]) -> list[str]:
         *(
             _row([name, "yes" if name in found["hold"] else "no", f"{share:.0%}"])
             for name, share in shares.items()
+            if share >= 0.05
         ),
     ]
 
