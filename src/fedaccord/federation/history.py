@@ -268,6 +268,16 @@ class Session:
         """
         return self.algorithm.combine(self.state, updates, counts, np.asarray(clients))
 
+    def advance(self, server: Update, mean: Update) -> Update:
+        """Return the server's next model, and keep the algorithm's state.
+
+        server: the model before the round.
+        mean: of the clients' models.
+        """
+        model, state = self.algorithm.advance(self.state, server, mean)
+        self._move_to(state, "advance")
+        return model
+
     def hear(self, losses: Vector) -> None:
         """Let the algorithm know each client's mean loss under the present model."""
         if self.algorithm.hears:

@@ -244,6 +244,75 @@ def test_an_aggregate_that_is_no_update_is_refused(form: str, result) -> None:
         train(small_federation(), Odd(rounds=1, form=form))
 
 
+# A step of the server
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeavyBall(FedAvg):
+    """The server moves along the mean change, and on along its last move."""
+
+    form: str = "local"
+    momentum: float = 0.5
+
+    def begin(self, contributions):
+        return len(contributions), 0.0
+
+    def allot(self, state):
+        return np.full(state[0], self.batch_size)
+
+    def advance(self, state, server, mean):
+        move = mean - server + self.momentum * state[1]
+        return server + move, (state[0], move)
+
+
+def test_a_server_without_momentum_takes_the_mean_model() -> None:
+    federation = small_federation()
+    settings = {"rounds": 4, "batch_size": 6, **SGD}
+    assert_same_weights(
+        train(federation, HeavyBall(momentum=0, **settings), seed=3),
+        train(federation, FedAvg(form="local", **settings), seed=3),
+    )
+
+
+def test_a_servers_momentum_is_that_of_gradient_descent() -> None:
+    # One client, one batch of all data: torch's SGD with momentum makes the same steps.
+    inputs, labels = blobs(30, 0.5, seed=3)
+    client = Client("all", (inputs, labels), blobs(12, 0.5, seed=4), requirement=0.9)
+    start = {k: v.numpy().copy() for k, v in two_layers().state_dict().items()}
+    federation = Federation([client], two_layers, weights=start)
+    history = train(federation, HeavyBall(rounds=8, batch_size=30, **SGD))
+
+    model = two_layers()
+    model.load_state_dict({k: torch.tensor(v) for k, v in start.items()})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    for _ in range(8):
+        optimizer.zero_grad()
+        cross_entropy(model(torch.tensor(inputs)), torch.tensor(labels)).backward()
+        optimizer.step()
+    for name, value in model.state_dict().items():
+        assert history.weights[name] == pytest.approx(value.numpy(), rel=1e-9), name
+
+
+def test_the_plain_loop_takes_the_same_steps_of_the_server() -> None:
+    federation, algorithm = small_federation(), HeavyBall(rounds=5, batch_size=6, **SGD)
+    assert_same_history(
+        train(federation, algorithm, seed=2), train_plainly(federation, algorithm, seed=2)
+    )
+
+
+def test_a_step_of_the_server_that_could_not_be_taken_is_refused() -> None:
+    with pytest.raises(InputError, match=r'HeavyBall has a method advance, .* set form = "local"'):
+        HeavyBall(form="pooled")
+
+    class Odd(HeavyBall):
+        def advance(self, state, server, mean):
+            return mean[:-1], state
+
+    with pytest.raises(InputError, match="advance of Odd must return a tensor like its"):
+        train(small_federation(), Odd(rounds=1, batch_size=4))
+    assert not HeavyBall().runs_anywhere
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
 def test_a_seed_is_a_whole_number(seed) -> None:
     with pytest.raises(InputError, match="a seed must be a whole number"):

@@ -15,6 +15,7 @@ and some that few algorithms need:
     called     how many samples are called from reserves
     tests      which rounds end with a goal test
     combine    one update, if the mean depends on the state
+    advance    the server's next model, if it is not the mean of the clients' models
     left       which clients leave with the present model
     ended      whether training is over
     committed  the algorithm, once clients have pledged their contributions
@@ -106,6 +107,11 @@ class Algorithm:
         check_real("learning_rate", self.learning_rate, above=0)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("form", self.form, FORMS)
+        if self.advances and self.form != "local":
+            raise InputError(
+                f"{self.name} has a method advance, which model averaging calls and pooled "
+                'gradients do not: set form = "local"'
+            )
 
     @property
     def tests_goal(self) -> bool:
@@ -181,7 +187,7 @@ class Algorithm:
     @property
     def runs_anywhere(self) -> bool:
         """Whether the algorithm runs under Flower too, where clients send updates and no losses."""
-        return not (self.hears or self.proximal or self.personal)
+        return not (self.hears or self.proximal or self.personal or self.advances)
 
     @property
     def hears(self) -> bool:
@@ -225,6 +231,20 @@ class Algorithm:
     def aggregate(self, updates: Sequence[Update], counts: Counts) -> Update:
         """Return the mean of the clients' updates, weighted by their draws."""
         return weighted_mean(updates, counts)
+
+    @property
+    def advances(self) -> bool:
+        """Whether the server takes a step of its own, and not the mean of the clients' models."""
+        return type(self).advance is not Algorithm.advance
+
+    def advance(self, state: Any, server: Update, mean: Update) -> tuple[Update, Any]:
+        """Return the server's next model and the state, in the local form.
+
+        state: before the round.
+        server: the model that clients started the round from.
+        mean: what `combine` made of their models.
+        """
+        return mean, state
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and every setting; of a user's own algorithm also a digest of its code.

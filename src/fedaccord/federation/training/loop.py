@@ -522,7 +522,8 @@ def local_step(
         losses.append(loss)
     if updates:
         session.hear(np.array(losses))
-        _write(model, aggregate(session, updates, [len(mine) for mine in drawn]))
+        mean = aggregate(session, updates, [len(mine) for mine in drawn])
+        _write(model, check_update(session.advance(server, mean), mean, session, "advance"))
         if fake is not None:
             fake.observe(_read(model) - server)
     return np.array(losses)
@@ -579,15 +580,19 @@ def aggregate(session: Session, updates: list[Tensor], counts: Sequence[int]) ->
     """
     every = np.array(counts)
     clients = np.flatnonzero(every)
-    mean: Any = session.combine(updates, every[clients], clients.tolist())
-    like, algorithm = updates[0], session.algorithm
-    if not isinstance(mean, Tensor) or mean.shape != like.shape or mean.dtype != like.dtype:
-        got = f"{tuple(mean.shape)} of {mean.dtype}" if isinstance(mean, Tensor) else repr(mean)
+    mean = session.combine(updates, every[clients], clients.tolist())
+    return check_update(mean, updates[0], session, "aggregate")
+
+
+def check_update(found: Any, like: Tensor, session: Session, hook: str) -> Tensor:
+    """Return what a hook of an algorithm returned, or raise an InputError at another shape."""
+    if not isinstance(found, Tensor) or found.shape != like.shape or found.dtype != like.dtype:
+        got = f"{tuple(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else repr(found)
         raise InputError(
-            f"aggregate of {algorithm.name} must return a tensor like its arguments, of shape "
+            f"{hook} of {session.algorithm.name} must return a tensor like its arguments, of shape "
             f"{tuple(like.shape)} and {like.dtype}; got {got[:80]}"
         )
-    return mean
+    return found
 
 
 class Pull:

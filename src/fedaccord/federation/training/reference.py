@@ -163,7 +163,11 @@ def _average_local_models(server: nn.Module, session: Session, drawn: Sequence[D
         for name, value in server.state_dict().items()
         if value.is_floating_point()
     }
-    server.load_state_dict(mean, strict=False)
+    before = torch.cat([server.state_dict()[name].flatten() for name in mean])
+    after = session.advance(before, torch.cat([value.flatten() for value in mean.values()]))
+    parts = after.split([value.numel() for value in mean.values()])
+    shaped = {name: part.reshape(mean[name].shape) for name, part in zip(mean, parts, strict=True)}
+    server.load_state_dict(shaped, strict=False)
     return np.array(losses)
 
 
