@@ -54,7 +54,7 @@ FEDERATIONS = (
     Federation("heart", ("heart/results/frontier.json",)),
     Federation("stroke trial", ("stroke/results/frontier.json",)),
 )
-BASELINE = "FedAvg"
+BASELINE, ALONE = "FedAvg", "Alone"
 
 
 def read(path: str) -> Frontier:
@@ -78,6 +78,7 @@ def list_rows(one: Federation) -> Iterator[str]:
             trials = contender.p2.all_judged.trials
             yield f"| {contender.name} | {trials} | {cells} | {_write_kappa(contender)} |"
         yield ""
+        yield from _say_alone(frontier)
         for name, why in frontier.unplanned.items():
             yield f"{name} has no row: {why.rstrip('.')}.\n"
 
@@ -86,6 +87,15 @@ def _say(frontier: Frontier) -> str:
     judged = "validation samples" if frontier.scored_on is None else "further samples per agent"
     count = "" if frontier.scored_on is None else f"{frontier.scored_on:,} "
     return f"{len(frontier.clients)} agents; judged on {count}{judged}; seed {frontier.seed}.\n"
+
+
+def _say_alone(frontier: Frontier) -> Iterator[str]:
+    """Say how often each agent reaches its goal with all its own samples and nobody else's."""
+    for contender in frontier.contenders:
+        if contender.name == ALONE:
+            agents = contender.p2.at(1.0).judged.clients
+            shares = ", ".join(f"{name} {share.p:.2f}" for name, share in agents.items())
+            yield f"Alone with all its own samples, an agent reaches its goal so often: {shares}.\n"
 
 
 def _write(found: Reached | None) -> str:
