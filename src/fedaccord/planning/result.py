@@ -14,6 +14,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord._display import Displayed
 from fedaccord.equilibria.result import Price, Solution
+from fedaccord.equilibria.whole import round_up
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from fedaccord.check import Check
     from fedaccord.planning.remedies import Change
 
-# What rounding may leave above a whole number.
-TIDY = 1e-6
 # A total is known well if its interval is no wider than this part of it.
 NARROW = 0.5
 # The doubt about a plan whose total is known better than its parts.
@@ -414,11 +413,6 @@ class Plan(Displayed):
             "price_of_stability": _dict(self.price_of_stability),
             "resamples_left_out": self.goals_missed,
         }
-
-
-def round_up(values: Vector) -> Vector:
-    """Return needs in whole samples: nobody can give part of one, and one less is too few."""
-    return np.asarray(np.ceil(values - TIDY) + 0.0)
 
 
 def _list(values: Vector | None) -> list[float] | None:

@@ -114,7 +114,9 @@ def writing() -> Iterator[None]:
         raise OutputError from None
     except OSError as error:
         discard_output()
-        raise OutputError(f"cannot write the result: {error.strerror or error}") from None
+        raise OutputError(
+            f"cannot write the result to standard output: {error.strerror or error}"
+        ) from None
 
 
 # Sentences and tables.
