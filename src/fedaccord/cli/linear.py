@@ -58,7 +58,7 @@ def read_benefits(subject: str, options: PilotOptions) -> LinearGame:
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for a table of pilots; leave it out")
         with progress(f"reading {subject}"):
-            return read_linear_game(subject, goals)
+            return read_linear_game(subject, goals, source.data)
     if source.rows is None or source.kind != "pilots":
         raise InputError(
             f"{subject} is neither a game nor a table of pilots; for anything else, 'fedaccord "

@@ -404,7 +404,7 @@ def _find_basis(
     if source.rows is not None:
         return fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
     if source.kind == "game" and source.path is not None:
-        return read_linear_game(source.path, goals), ()
+        return read_linear_game(source.path, goals, source.data), ()
     return _train_pilots(source.path, goals, training=training, prior=prior, seed=seed), ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,6 +96,9 @@ def solve(
         files += describe_option(game, kept)
     stage = partial(_show_stage, time_limit)
     found = solve_all(game, concepts=concepts, time_limit=time_limit, stage=stage)
+    if measured is not None:
+        checks = {name: replace(one, doubts=measured.doubts) for name, one in found.checks.items()}
+        found = replace(found, checks=checks)
     shown = _Shown(found, measured) if kept is None else _KeptShown(found, kept, time_limit)
     main = found.solutions[found.main_concept]
     missing = save is not None and main.contributions is None
@@ -174,13 +178,16 @@ class _Shown:
 
     def make_record(self) -> dict[str, Any]:
         given = self.found.solutions[self.found.main_concept].contributions
-        if self.measured is None or given is None:
+        if self.measured is None:
             return self.found.to_dict()
+        record = {**self.found.to_dict(), "doubts": list(self.measured.doubts)}
+        if given is None:
+            return record
         chances = {
             "goals": self.measured.chances(given).tolist(),
             "all_at_least": self.measured.chance_of_all(given),
         }
-        return {**self.found.to_dict(), "chances": chances}
+        return {**record, "chances": chances}
 
     def make_parts(self) -> Iterator[str | Mark | Table]:
         from fedaccord.report.games import show_solutions
