@@ -59,7 +59,7 @@ def plan(tmp_path: Path) -> Path:
 def test_a_stable_plan_passes_and_is_explained(game: Path, plan: Path) -> None:
     result = run("check", game, plan)
     assert (result.code, result.stderr) == (0, "")
-    assert "Feasible and stable, and nobody envies anybody." in result.stdout
+    assert "Feasible and stable, and no agent envies another." in result.stdout
     assert "site B gives 0.6667. Alone it would need 1." in result.stdout
 
 

@@ -44,9 +44,9 @@ ROWS = 2_000
 SHOWN = 500
 
 ENVY = {
-    Answer.TRUE: "Nobody envies anybody.",
+    Answer.TRUE: "No agent envies another.",
     Answer.FALSE: "The check does not find it envy-free.",
-    Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
+    Answer.BORDERLINE: "Whether an agent envies another is too close to call.",
 }
 TONES: Mapping[Answer, Tone] = {
     Answer.TRUE: "good",
