@@ -194,3 +194,13 @@ def test_a_game_with_an_agent_whose_samples_are_worth_nothing_to_it_is_bad_input
     game = write(tmp_path / "game.json", {**TWO_HOSPITALS, "benefits": [[0, 1], [0, 1]]})
     more = (proposal,) if command == "check" else ()
     assert_refused(run(command, game, *more), "site A gains nothing from its own samples")
+
+
+@pytest.mark.parametrize("command", ["share", "coalitions", "solve"])
+def test_a_limit_is_that_of_a_game_with_this_limit(command, tmp_path):
+    game = write(tmp_path / "game.json", hospitals(limits=[300, None, None]))
+    limited = run(command, HOSPITALS, "--limit", "University=300", "--json")
+    drop = r'"seconds": [^,}]*'
+    expected = run(command, game, "--json")
+    assert re.sub(drop, "", limited.stdout) == re.sub(drop, "", expected.stdout)
+    assert limited.stdout != run(command, HOSPITALS, "--json").stdout

@@ -18,8 +18,16 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
-from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile, Limits, check_wanted, fit_pilots
+from fedaccord.cli.options import (
+    AsJson,
+    Goals,
+    HistogramsFile,
+    Limits,
+    ReportFile,
+    SheetName,
+    add_wording,
+)
+from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.terminal import complain, interruptible, progress

@@ -20,9 +20,17 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
-from fedaccord.cli.options import AsJson, GameFile, ReportFile, add_wording
+from fedaccord.cli.options import (
+    AsJson,
+    GameFile,
+    Limits,
+    ReportFile,
+    TimeLimit,
+    add_wording,
+)
 from fedaccord.cli.plan import check_wanted
 from fedaccord.errors import InputError
+from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -60,9 +68,8 @@ def solve(
             help="Plan to find: optimal, stable or envy-free. Repeatable. Default: all three."
         ),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for each plan.")
-    ] = 60.0,
+    limit: Limits = None,
+    time_limit: TimeLimit = 60.0,
     save: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +95,7 @@ def solve(
     check_time_limit(time_limit)
     _check_files(save, concepts, game_file, report)
     with progress(f"reading {game_file}"):
-        game, measured = _read_game(game_file, probability, time_limit)
+        game, measured = _read_game(game_file, limit, probability, time_limit)
     files = describe_files(report, {"Game file": game_file})
     kept = None
     if kept_worth or holdings:
@@ -120,11 +127,12 @@ def solve(
 
 
 def _read_game(
-    path: str, probability: float | None, time_limit: float
+    path: str, limit: list[str] | None, probability: float | None, time_limit: float
 ) -> tuple[Game, GoalsMeasurement | None]:
     """Read a game, or fit one to pilots with several measures, with safety margins."""
     from fedaccord.games.files import read_game
 
+    limits = Wanted.read(limit, "--limit")
     if path.lower().endswith((".csv", ".xlsx")):
         from fedaccord._io.table import read_rows
         from fedaccord.measurement.measures import fit_goals
@@ -133,6 +141,8 @@ def _read_game(
         if rows.has_measures:
             check_wanted(0.95 if probability is None else probability, "true")
             measured = fit_goals(rows)
+            fits = {name: set_limits(one, limits) for name, one in measured.measurements.items()}
+            measured = replace(measured, measurements=fits)
             if probability is None:
                 return measured.game, measured
             from fedaccord.planning.goals import plan_goals
@@ -141,7 +151,7 @@ def _read_game(
             return plan.game, measured
     if probability is not None:
         raise InputError("--probability is for pilots with several measures; leave it out")
-    return read_game(path), None
+    return set_limits(read_game(path), limits), None
 
 
 def _keep_data(
@@ -192,6 +202,8 @@ class _Shown:
     def make_parts(self) -> Iterator[str | Mark | Table]:
         from fedaccord.report.games import show_solutions
 
+        if self.measured is not None and not self.found.checks:
+            yield from (Mark(f"Doubt: {said}", "unsure") for said in self.measured.doubts)
         yield from show_solutions(self.found)
         given = self.found.solutions[self.found.main_concept].contributions
         if self.measured is not None and given is not None:

@@ -49,6 +49,11 @@ class Wanted:
         named: dict[str, float] = {}
         for text in given:
             name, sign, value = (part.strip() for part in text.rpartition("="))
+            if sign and name and not value:
+                raise InputError(
+                    f'{option} "{text}" has no number for {name}: write it after the equals sign, '
+                    f"or leave {name} out"
+                )
             number = _read_number(value if name or not sign else "", text, option)
             if not sign and everyone is not None:
                 raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
@@ -76,7 +81,7 @@ def _read_number(value: str, text: str, option: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=0.8')
+        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=1')
     return number
 
 
