@@ -162,9 +162,12 @@ class Rows:
             meant = f"; is it the column {near!r}? rename it" if near else ""
             # A proposal can do without names; a heading that is not ours may still mean them.
             unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
-            known = "; ".join(f"for the {one}: {', '.join(kind.headings(one))}" for one in unknown)
+            known = "; ".join(
+                f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
+            )
             raise InputError(
-                f"{self.path} has no column {name!r}{meant}; its headings are {', '.join(heads)}; "
+                f"{self.path} has no column {name!r}{meant}; its headings are "
+                f"{', '.join(map(repr, heads))}; "
                 f"accepted are, {known}"
             )
 

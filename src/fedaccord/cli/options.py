@@ -17,7 +17,7 @@ import typer
 from fedaccord._checks import check_known, check_workers, cores
 from fedaccord.cli.app import Interrupted, Wording
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain, show_count
+from fedaccord.report.terminal import complain, show_count, speaking
 from fedaccord.wording import Words, count, pluralize
 
 if TYPE_CHECKING:
@@ -205,14 +205,21 @@ def _read_numbers(text: str | None, option: str) -> list[float] | None:
 def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command with the options --title, --agent-word and --sample-word.
 
-    The command gets them as `wording`, and hands that to `present`.
+    The command gets them as `wording`, and hands that to `present`. Messages and errors follow
+    the words by themselves.
     """
+
+    @functools.wraps(command)
+    def speak(*, wording: Wording, **given: Any) -> Any:
+        with speaking(wording.words):
+            return command(wording=wording, **given)
+
     ours = {
         "title": (Title, None),
         "agent_word": (AgentWord, "agent"),
         "sample_word": (SampleWord, "sample"),
     }
-    return gather_options("wording", ours, read_wording, last=True)(command)
+    return gather_options("wording", ours, read_wording, last=True)(speak)
 
 
 def gather_options(

@@ -201,5 +201,5 @@ def _show(
         )
     emit_text(chosen.to_csv())
     for sentence in list_instructions(chosen, found):
-        complain(wording.words.rename(sentence, chosen.members.agents))
+        complain(sentence, chosen.members.agents)
     return 0
