@@ -88,7 +88,7 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("", "is empty; save the table again, with its headings and numbers"),
         (
             "agent,amount\na,1\n",
-            "no column 'contribution'; its headings are agent, amount; .*: contribution, .*cases,",
+            "no column 'contribution'; its headings are 'agent', 'amount'; .*: 'contribution', ",
         ),
         (
             "agent,contribution\na,1\nb\n",

@@ -155,7 +155,7 @@ def equilibrium():
 def test_an_equilibrium_passes():
     found = check(FEDERATION, equilibrium())
     assert (found.feasible, found.stable, found.envy_free) == (TRUE, TRUE, TRUE)
-    assert found.sentence() == "Feasible and stable, and nobody envies anybody."
+    assert found.sentence() == "Feasible and stable, and no agent envies another."
     assert found.rational
 
 

@@ -222,6 +222,10 @@ HOSPITALS = wording.Words("hospital", "image", "", "images")
         ("more than agents have", "more than hospitals have"),
         ("--agent-word x", "--agent-word x"),
         ("agents.csv and data/agent", "agents.csv and data/agent"),
+        ("pilot,agent,accuracy (agent,label)", "pilot,agent,accuracy (agent,label)"),
+        ("the columns agent and limit; 'agent'", "the columns agent and limit; 'agent'"),
+        ('"samples" in [agents]', '"samples" in [agents]'),
+        ("agents, samples", "hospitals, images"),
     ],
 )
 def test_agents_and_samples_take_the_users_words(text: str, said: str) -> None:

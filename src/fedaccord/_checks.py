@@ -63,6 +63,7 @@ def check_whole(
     least, most: the bounds.
     expected: what it must be, for messages; said by the bounds where left out.
     """
+    value = as_plain(value)
     if not is_whole(value) or not least <= value <= most:
         bounds = f"of {least} or more" if math.isinf(most) else f"from {least} to {most}"
         raise InputError(f"{what} must be {expected or f'a whole number {bounds}'}; got {value!r}")
@@ -86,6 +87,7 @@ def check_real(
     above, least, most, below: the bounds.
     expected: what it must be, for messages; said by the bounds where left out.
     """
+    value = as_plain(value)
     fits = (
         is_real(value)
         # Whole numbers can be beyond what a float holds.
@@ -117,8 +119,7 @@ def check_workers(workers: object, *, here: bool = True) -> int:
     workers: what was given.
     here: whether they are to work on this machine, which needs a core for each.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InputError(f"workers must be a whole number of 1 or more; got {workers!r}")
+    workers = check_whole("workers", workers)
     if here and workers > cores():
         most = cores()
         there = "1 core" if most == 1 else f"{most} cores"

@@ -24,8 +24,12 @@ from itertools import islice
 HUGE = 1e15
 NOTHING = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# What results call agents and samples, with the article before it; not in options, files or paths.
-OWN_WORDS = r"(?<![\w/.-])(?:(?P<article>[Aa]n?) )?(?P<word>[Aa]gents?|[Ss]amples?)(?![\w/=-]|\.\w)"
+# What results call agents and samples, with the article before it; not in options, files or paths,
+# nor where it is the name of a column or a key.
+OWN_WORDS = (
+    r"(?<![\w/.,'\"\[-])(?<!column )(?<!columns )(?:(?P<article>[Aa]n?) )?"
+    r"(?P<word>[Aa]gents?|[Ss]amples?)(?![\w/=-]|\.\w|,\S)"
+)
 # How words begin that sound otherwise than they are spelled; letters that are spelled with a vowel.
 SPOKEN_WITH_A = ("uni", "eu", "use", "one", "once")
 SPOKEN_WITH_AN = ("hour", "honest", "honor", "honour", "heir")

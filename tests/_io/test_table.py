@@ -125,8 +125,8 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
         (
             "Pilot,Klinik,Fälle,Treffer,Ziel",
-            "its headings are Pilot, Klinik, Fälle, Treffer, Ziel; accepted are, for the agent: "
-            "agent, .*hospital.*; for the contribution: contribution, .*; for the accuracy: ",
+            "its headings are 'Pilot', 'Klinik', 'Fälle', 'Treffer', 'Ziel'; accepted are, for the "
+            "agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', .*; for the acc",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution'; is it .* 'contributoin'"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -58,7 +59,7 @@ def plan(tmp_path: Path) -> Path:
 def test_a_stable_plan_passes_and_is_explained(game: Path, plan: Path) -> None:
     result = run("check", game, plan)
     assert (result.code, result.stderr) == (0, "")
-    assert "Feasible and stable, and nobody envies anybody." in result.stdout
+    assert "Feasible and stable, and no agent envies another." in result.stdout
     assert "site B gives 0.6667. Alone it would need 1." in result.stdout
 
 
@@ -424,7 +425,20 @@ def test_a_full_disk_is_told_in_one_sentence(unbuffered: str, game: Path, plan: 
     for arguments in (("check", game, plan), ("check", game, plan, "--json"), ("--help",)):
         with open("/dev/full", "w") as full:
             result = run_process(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
-        assert_refused(result, "No space left")
+        assert_refused(
+            result, "No space left" if "--help" in arguments else "to standard output: No"
+        )
+
+
+@pytest.mark.parametrize("option", ["--save", "--report"])
+def test_a_file_that_does_not_fit_is_named(option: str, game: Path, tmp_path: Path) -> None:
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+
+    file = tmp_path / ("plan.json" if option == "--save" else "page.html")
+    result = run_process("solve", game, option, file, preexec_fn=limit_files)
+    assert_refused(result, f"cannot write {file}: File too large")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".fed")] == []
 
 
 def test_closed_streams_are_no_fault(game: Path, plan: Path) -> None:

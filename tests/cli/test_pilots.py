@@ -15,6 +15,7 @@ from fedaccord.measurement.pilots import PilotTable
 
 HISTOGRAMS = "hospital;clear;ill;goal;validation\nNorth;1.200;<11;0,8;400\nSouth;800;40;0,8;400\n"
 WORTH = np.array([[1.0, 0.4], [0.3, 1.0]])
+NETWORK = Path(__file__).parents[2] / "docs" / "how-to" / "network" / "pilots.csv"
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +198,19 @@ def test_an_agent_without_samples_goes_from_a_name_to_a_plan_that_holds(tmp_path
     more = run("pilots", path, *goals, "--next", 3)
     given = [line.split(",") for line in more.stdout.splitlines()[1:]]
     assert {row[2] for row in given if row[1] == "Spa"} == {"0"}
+
+
+def test_limits_of_first_and_next_pilots(tmp_path):
+    first = run("pilots", "City=1200,Rural=800", "--limit", "City=100", "--json")
+    given = json.loads(first.stdout)["contributions"]
+    assert max(row[0] for row in given) == 100 and max(row[1] for row in given) == 800
+    more = run("pilots", NETWORK, "--limit", "Hill=50", "--next", "4", "--json")
+    assert more.code == 0, more.stderr
+    place = json.loads(more.stdout)["agents"].index("Hill")
+    assert max(row[place] for row in json.loads(more.stdout)["contributions"]) <= 50
+
+
+@pytest.mark.parametrize("subject", ["City=1200,Rural=800", NETWORK])
+def test_a_limit_without_a_number_names_the_agent_and_the_remedy(subject):
+    refused = run("pilots", subject, "--limit", "City=")
+    assert_refused(refused, "has no number for City: write it after the equals sign")

@@ -221,3 +221,30 @@ def test_pages_and_tables_have_the_users_title_and_words(
 )
 def test_words_that_are_none_are_refused(game: Path, option: str, value: str, said: str) -> None:
     assert_refused(run("solve", game, option, value), said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("solve", "GAME", "--limit", "Z=3"), "Z is not among the hospitals"),
+        (("plan", "ZERO"), "site A gains nothing from its own cases"),
+        (("share", "ZERO"), "site A gains nothing from its own cases"),
+        (("coalitions", "ZERO"), "site A gains nothing from its own cases"),
+        (("check", "ZERO", "GAME"), "site A gains nothing from its own cases"),
+        (("pilots", "City"), "hospitals are named with how many cases each has"),
+    ],
+)
+def test_errors_and_messages_follow_the_users_words(arguments, said, tmp_path):
+    files = {"GAME": TWO_HOSPITALS, "ZERO": {**TWO_HOSPITALS, "benefits": [[0, 1], [0, 1]]}}
+    for name, game in files.items():
+        write(tmp_path / f"{name}.json", game)
+    typed = [str(tmp_path / f"{one}.json") if one in files else one for one in arguments]
+    words = ("--agent-word", "hospital", "--sample-word", "case")
+    assert_refused(run(*typed, *words), said)
+    # Words are those of one command.
+    assert "hospitals" not in run(*typed).stderr and "cases" not in run(*typed).stderr
+
+
+def test_messages_that_are_no_errors_follow_the_users_words():
+    said = run("pilots", "Agent Smith=3,Town=9", "--agent-word", "sample bank/sample banks").stderr
+    assert "every sample bank takes as many of its samples" in said

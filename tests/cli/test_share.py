@@ -2,11 +2,13 @@
 
 import csv
 import json
+import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run, write
+from commands import TWO_HOSPITALS, assert_refused, run, run_process, write
 
 from fedaccord.sharing.many import Optima
 
@@ -169,3 +171,36 @@ def test_forty_one_agents_are_too_many_for_coalitions(tmp_path):
     path = write(tmp_path / "game.json", game)
     assert_refused(run("coalitions", path), "up to 40 agents")
     assert run("share", path).code == 0
+
+
+@pytest.mark.parametrize("command", ["share", "coalitions", "plan", "solve", "check"])
+def test_a_game_is_read_from_a_pipe(command, tmp_path):
+    proposal = write(tmp_path / "plan.json", {"contributions": [1, 1, 1]})
+    more = (proposal,) if command == "check" else ()
+    out, into = os.pipe()
+    os.write(into, HOSPITALS.read_bytes())
+    os.close(into)
+    piped = run_process(command, "/dev/fd/0", *more, "--json", stdin=out)
+    os.close(out)
+    named = run(command, HOSPITALS, *more, "--json")
+    assert piped.code == named.code, piped.stderr
+    drop = r'"seconds": [^,}]*'
+    assert re.sub(drop, "", piped.stdout) == re.sub(drop, "", named.stdout)
+
+
+@pytest.mark.parametrize("command", ["share", "coalitions", "plan", "solve", "check"])
+def test_a_game_with_an_agent_whose_samples_are_worth_nothing_to_it_is_bad_input(command, tmp_path):
+    proposal = write(tmp_path / "plan.json", {"contributions": [1, 1]})
+    game = write(tmp_path / "game.json", {**TWO_HOSPITALS, "benefits": [[0, 1], [0, 1]]})
+    more = (proposal,) if command == "check" else ()
+    assert_refused(run(command, game, *more), "site A gains nothing from its own samples")
+
+
+@pytest.mark.parametrize("command", ["share", "coalitions", "solve"])
+def test_a_limit_is_that_of_a_game_with_this_limit(command, tmp_path):
+    game = write(tmp_path / "game.json", hospitals(limits=[300, None, None]))
+    limited = run(command, HOSPITALS, "--limit", "University=300", "--json")
+    drop = r'"seconds": [^,}]*'
+    expected = run(command, game, "--json")
+    assert re.sub(drop, "", limited.stdout) == re.sub(drop, "", expected.stdout)
+    assert limited.stdout != run(command, HOSPITALS, "--json").stdout

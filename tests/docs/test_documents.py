@@ -240,7 +240,7 @@ agent 1,200
 
 ```console
 $ fedaccord check game.json plan.csv --require stable,envy-free
-Feasible and stable, and nobody envies anybody.
+Feasible and stable, and no agent envies another.
 ...
 $ echo $?
 0
@@ -260,7 +260,7 @@ def test_an_honest_page_passes(tmp_path):
         ("400.0\n", "400.0\n401.0\n"),
         ("import LinearGame", "import NoSuchGame"),
         ("Feasible and stable", "Feasible, not stable"),
-        ("Feasible and stable, and nobody envies anybody.\n...\n", ""),
+        ("Feasible and stable, and no agent envies another.\n...\n", ""),
         ("agent 0,200", "agent 0,201"),
         ("$?\n0", "$?\n1"),
     ],

@@ -51,9 +51,14 @@ def test_how_near_measured_games_come_is_what_was_measured():
     assert told in " ".join(page("explanation/measured-games.md").split())
 
 
+def frontier():
+    """Return both pages on the frontier."""
+    return "\n".join(page(f"explanation/{name}.md") for name in ("frontier", "frontier-harder"))
+
+
 def test_what_is_told_of_the_heart_hospitals_is_what_was_measured():
     audit = results("heart/results/audit.json")
-    told = page("explanation/frontier.md").partition("## Four real hospitals\n")[2]
+    told = frontier().partition("## Four real hospitals\n")[2]
     curve = audit["algorithms"]["PLEDGED"]
     (cut,) = (point for point in curve["levels"] if point["level"] == 0.25)
     words = " ".join(told.split())
@@ -80,7 +85,7 @@ def share_in(share):
 )
 def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):
     contenders = results(file)["contenders"]
-    part = page("explanation/frontier.md").partition(f"\n## {heading}\n")[2]
+    part = frontier().partition(f"\n## {heading}\n")[2]
     part = part.partition("\n## ")[0]
     lines = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
     figures = {cells[0]: cells[1:] for cells in lines if cells[0] in contenders}
@@ -95,7 +100,7 @@ def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):
 
 
 def test_earned_models_on_the_page_are_the_committed_ones():
-    told = page("explanation/frontier.md")
+    told = frontier()
     part = told.partition("\n## Sixteen agents\n")[2].partition("\n## ")[0]
     for name, one in results("sixteen/results/earned.json")["contenders"].items():
         (cut,) = (level for level in one["P2"]["levels"] if level["level"] == 0.25)

@@ -21,7 +21,8 @@ from fedaccord.federation.runs.store import SCHEMA
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = "\n".join(
-    (REFERENCE / name).read_text(encoding="utf-8") for name in ("config.md", "training-commands.md")
+    (REFERENCE / name).read_text(encoding="utf-8")
+    for name in ("config.md", "config-audits.md", "training-commands.md")
 )
 COMMANDS = ("audit", "frontier", "train", "difficulty", "pretrain", "search", "merge")
 

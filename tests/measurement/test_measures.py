@@ -218,6 +218,22 @@ def test_the_command_solves_a_table_of_measures(table):
     assert "takes it" in refused.stderr
 
 
+def test_too_few_pilots_of_measures_are_a_doubt_as_those_of_accuracies_are(table, tmp_path):
+    lines = ["1,A,100,accuracy,0.7,0.6,500", "1,B,100,accuracy,0.7,0.6,500"]
+    for name, heading in (("m", "measure,value"), ("p", "accuracy")):
+        head = f"pilot,agent,contribution,{heading},goal,limit"
+        said = lines if name == "m" else [line.replace("accuracy,", "") for line in lines]
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *said]))
+    doubt = "Pilots were made with 1 set of contributions"
+    assert f"Doubt: {doubt}" in run("plan", tmp_path / "p.csv").stdout
+    page = tmp_path / "page.html"
+    assert f"Doubt: {doubt}" in run("solve", tmp_path / "m.csv", "--report", page).stdout
+    assert f"Doubt: {doubt}" in page.read_text()
+    found = json.loads(run("solve", tmp_path / "m.csv", "--json").stdout)
+    assert [one.startswith(doubt) for one in found["doubts"]] == [True]
+    assert json.loads(run("solve", table, "--json").stdout)["doubts"] == []
+
+
 def test_the_command_refuses_a_probability_without_measures(tmp_path):
     (tmp_path / "game.json").write_text(json.dumps(TWO_HOSPITALS))
     done = run("solve", tmp_path / "game.json", "--probability", "0.9")

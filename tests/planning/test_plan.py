@@ -12,6 +12,7 @@ from known_hospitals import BENEFITS, CURVES, GOALS, noise_at, pilots
 from fedaccord._io.files import json_text
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
+from fedaccord.equilibria.whole import round_equilibrium, round_up
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, predict_accuracies
@@ -19,7 +20,6 @@ from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan
 from fedaccord.planning.probabilities import Chances
-from fedaccord.planning.selection import round_to_samples
 from fedaccord.report.plan_contributions import describe_bare, describe_contributions
 
 THREE = LinearGame(
@@ -436,10 +436,14 @@ def test_a_measured_game_with_a_goal_beyond_its_limits_is_out_of_reach():
 
 def test_whole_samples_are_rounded_up_where_they_must_be():
     game = LinearGame(np.eye(2), [1.5, 2.0])
-    assert round_to_samples(game, np.array([1.5, 2.0])).tolist() == [2.0, 2.0]
+    assert round_equilibrium(game, np.array([1.5, 2.0])).tolist() == [2.0, 2.0]
     # Rounded up, both would have more than they need; one of them need not be.
     close = LinearGame([[1.0, 1.0], [1.0, 1.0]], [3.0, 3.0])
-    assert round_to_samples(close, np.array([1.5, 1.5])).sum() == 3.0
+    assert round_equilibrium(close, np.array([1.5, 1.5])).sum() == 3.0
+
+
+def test_needs_without_end_stay_so_in_whole_samples():
+    assert round_up(np.array([np.inf, 0.0, 2.0000001, 2.1])).tolist() == [np.inf, 0.0, 2.0, 3.0]
 
 
 # What is said.

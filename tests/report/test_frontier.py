@@ -125,6 +125,13 @@ def test_marks_stand_where_samples_and_cuts_say_and_are_filled_where_all_are_sat
     }
 
 
+def test_intervals_of_samples_stay_within_the_figure(monkeypatch):
+    found = three()
+    monkeypatch.setattr(type(found), "share", lambda self, one: (0.96, (0.7, 1.23)))
+    for draw in (tables.plot_frontier, tables.plot_satisfied):
+        assert draw(found).get_xlim()[1] >= 1.23
+
+
 def test_the_second_figure_is_filled_where_a_cut_is_felt():
     found = marks(tables.plot_satisfied(three()))
     assert found == {

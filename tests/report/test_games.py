@@ -94,7 +94,7 @@ def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     assert lines[2] == "stable: Try [b]longer[/b]."
     fair = solution(GAME, "envy-free", [1, 1], Status.OPTIMAL)
     lines = list(games.describe_solution(fair, check(GAME, [1, 1])))
-    assert lines[1:] == ["envy-free: Nobody envies anybody."]
+    assert lines[1:] == ["envy-free: No agent envies another."]
     none = solution(GAME, "stable", None, Status.NONE_EXISTS)
     assert list(games.describe_solution(none, None)) == [f"stable: {Status.NONE_EXISTS.value}"]
 

@@ -309,7 +309,7 @@ def test_of_many_the_most_envious_are_shown_with_what_they_envy():
 def test_where_nobody_envies_anybody_the_figure_says_so(size):
     _, _, checks = ring(size)
     ax = plot_envy(checks["stable"])
-    assert "nobody envies anybody" in drawn(ax)
+    assert "no agent envies another" in drawn(ax)
     assert arrows(ax) == []
 
 

@@ -76,7 +76,7 @@ def test_a_stable_plan_is_good_news():
     said, tone = verdict("stable", STABLE)
     assert said == (
         "The stable plan asks for 2,100 samples, 1,710 fewer than going alone. Nobody could "
-        "give less, and nobody envies anybody."
+        "give less, and no agent envies another."
     )
     assert tone == "good"
 
@@ -93,8 +93,8 @@ def test_the_cheapest_plan_says_who_could_give_less():
 def test_an_envy_free_plan_speaks_of_envy_first():
     said, _ = verdict("envy-free", [900, 900, 900])
     assert said == (
-        "The envy-free plan asks for 2,700 samples, 1,110 fewer than going alone. Nobody envies "
-        "anybody, but Rural could give 690 less, and 2 others could too."
+        "The envy-free plan asks for 2,700 samples, 1,110 fewer than going alone. No agent "
+        "envies another, but Rural could give 690 less, and 2 others could too."
     )
 
 
@@ -159,8 +159,8 @@ def test_what_is_too_close_to_call_is_not_called():
     )
     said, tone = judge_solutions(game, {"stable": claims["stable"]}, {"stable": unsure})
     assert said.endswith(
-        ". Whether anybody could give less is too close to call, and whether anybody envies "
-        "anybody is too close to call."
+        ". Whether anybody could give less is too close to call, and whether an agent "
+        "envies another is too close to call."
     )
     assert tone == "unsure"
 
@@ -294,7 +294,7 @@ def test_bounds_that_differ_from_the_total_by_rounding_read_like_it():
 def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(page):
     said = words(page)
     assert "Optimal: Feasible, not stable: University could give 210 less" in said
-    assert "Stable: Feasible and stable, and nobody envies anybody." in said
+    assert "Stable: Feasible and stable, and no agent envies another." in said
     assert picture_names(page) == [
         "allocations", "defection-optimal", "defection-envy-free", "envy-optimal", "prices",
         "overlap",
@@ -487,8 +487,8 @@ def test_a_stable_plan_passes_the_check():
     assert shown.columns == ("agent", "alone", "this plan")
     assert shown.rows[1] == ("City", 1440, 1200)
     assert page.verdict == (
-        "The plan holds: everybody reaches its requirement, nobody could give less, and nobody "
-        "envies anybody."
+        "The plan holds: everybody reaches its requirement, nobody could give less, and no "
+        "agent envies another."
     )
     assert [row[1:] for row in table(page, "The three questions").rows] == [
         (Mark("yes", "good"), "feasible"),

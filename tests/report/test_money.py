@@ -87,6 +87,8 @@ def test_payments_of_both_signs_are_a_doubt():
     doubtful = replace(found, contracts={**found.contracts, "prices": wide})
     assert judge_shares(doubtful) == "unsure"
     assert doubtful.verdict.startswith("Who pays and who is paid is not yet certain")
+    assert doubtful.to_dict()["doubts"] == [doubtful.verdict]
+    assert found.to_dict()["doubts"] == []
     assert share_page(doubtful).tone == "unsure" and found.promise in share_page(doubtful).html()
     # One agent that surely pays is enough to agree on who pays.
     sure = Estimates(prices.payments.values, np.array([1.0, -50, -50]), ends)

@@ -17,13 +17,13 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.diagnostics import Doubt
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.result import Outcome, Plan
+from fedaccord.planning.result import DIVISION, Outcome, Plan
 from fedaccord.report.games_page import check_page
 from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
 from fedaccord.report.plan import show_plan
 from fedaccord.report.plan_alternatives import describe_tradeoffs
-from fedaccord.report.plan_answers import DIVISION, list_doubts
+from fedaccord.report.plan_answers import list_doubts
 from fedaccord.report.plan_certainty import list_certainties
 from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
 
@@ -408,5 +408,6 @@ def test_a_certain_total_with_an_unsure_division_is_a_doubt(low, high, total, do
     plan = dataclasses.replace(with_doubts(planned()), real=real, total=known)
     assert plan.has_unsure_division is doubted
     assert (DIVISION in list_doubts(plan)) is doubted
+    assert (DIVISION in [one["sentence"] for one in plan.to_dict()["doubts"]]) is doubted
     nothing = dataclasses.replace(plan, real=Estimates(real.values), total=Estimate(100.0))
     assert not nothing.has_unsure_division

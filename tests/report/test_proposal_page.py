@@ -49,7 +49,7 @@ def column(table, head):
     [
         ((1.0, 1.0), "good", ("sure enough", "stable")),
         ((1.6, 1.6), "unsure", ("sure enough", "not stable")),
-        ((0.5, 0.5), "bad", ("not sure enough", "stable")),
+        ((0.5, 0.5), "bad", ("not sure enough", "not stable")),
     ],
 )
 def test_the_three_answers_are_at_the_head(factors, tone, answers):
@@ -59,13 +59,13 @@ def test_the_three_answers_are_at_the_head(factors, tone, answers):
     assert found.verdict == f"{page.verdict} {page.sections[0].parts[0]}"
     table = next(part for part in page.sections[0].parts if isinstance(part, Table))
     envied = bool(check(PLAN.game, found.contributions).envy)
-    expected = (*answers, "not envy-free" if envied else "envy-free")
+    expected = (*answers, "not envy-free" if envied or tone == "bad" else "envy-free")
     assert tuple(row[2] for row in table.rows) == expected
     # Where a proposal is too small, that no agent could give less is no good news.
-    good = "plain" if tone == "bad" else "good"
-    assert [row[1].tone for row in table.rows] == [
-        "bad" if answer.startswith("not ") else good for answer in expected
-    ]
+    expected_tones = ["bad" if answer.startswith("not ") else "good" for answer in expected]
+    if tone == "bad":
+        expected_tones = ["bad", "plain", "plain"]
+    assert [row[1].tone for row in table.rows] == expected_tones
     assert page.verdict.startswith("The proposal does not hold: all agents") == (tone == "bad")
 
 

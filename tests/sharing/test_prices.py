@@ -8,7 +8,7 @@ import pytest
 from linear_games import optimum, random_game
 
 from fedaccord import InputError, LinearGame, share_costs
-from fedaccord.equilibria.whole import round_to_samples
+from fedaccord.equilibria.whole import round_plan
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.coverage import CoverageGame
 from fedaccord.games.measured import MeasuredGame
@@ -189,7 +189,7 @@ def test_a_plan_in_whole_samples_is_feasible_and_within_one_of_the_plan(seed):
         limits=np.ceil(1000 * game.limits),
     )
     real = optimum(game)
-    whole = round_to_samples(game, real)
+    whole = round_plan(game, real)
     assert (whole % 1 == 0).all() and game.is_feasible(whole)
     assert (np.abs(whole - real) < 1).all()
 

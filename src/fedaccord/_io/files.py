@@ -39,10 +39,14 @@ def read_bytes(path: str | Path) -> bytes:
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
-def read_text(path: str | Path) -> str:
-    """Read a UTF-8 text file, or say in one sentence why not."""
+def read_text(path: str | Path, data: bytes | None = None) -> str:
+    """Read a UTF-8 text file, or say in one sentence why not.
+
+    path: the file.
+    data: what it holds, if it was read already.
+    """
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = (read_bytes(path) if data is None else data).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -66,7 +70,10 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            # A full disk is known by its number only: name the file that the user knows.
+            error.filename, error.filename2 = str(path), None
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -106,22 +113,25 @@ def replace_file(path: str | Path, text: str) -> None:
 # JSON.
 
 
-def read_json(path: str | Path) -> dict[str, Any]:
+def read_json(path: str | Path, data: bytes | None = None) -> dict[str, Any]:
     """Read a file that holds one JSON object, or say in one sentence why that fails.
 
     NaN and Infinity come through as floats, so that a caller that knows which agent they belong to
     can name it.
+
+    path: the file.
+    data: what it holds, if it was read already.
     """
     if Path(path).suffix.lower() in TABLES:
         raise InputError(
             f"{path} is a table, and JSON is needed here: 'fedaccord plan {path}' takes pilots and "
             f"label histograms, 'fedaccord check GAME.json {path}' contributions"
         )
-    text = read_text(path)
+    text = read_text(path, data)
     if not text.strip():
         raise InputError(f"{path} is empty; it must hold a JSON object, {{...}}")
     try:
-        data = json.loads(text, object_pairs_hook=_check_unique)
+        found = json.loads(text, object_pairs_hook=_check_unique)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except json.JSONDecodeError as error:
@@ -135,9 +145,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except ValueError:
         # The only other fault of the parser: integers too long to convert.
         raise InputError(f"{path} has a number of thousands of digits; shorten it") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path} must hold a JSON object, {{...}}; it holds {kind(data)}")
-    return data
+    if not isinstance(found, dict):
+        raise InputError(f"{path} must hold a JSON object, {{...}}; it holds {kind(found)}")
+    return found
 
 
 def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from decimal import Decimal
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from fedaccord._checks import find_closest
 from fedaccord._io.columns import FAILED, OWN, TOTALS, TYPES
-from fedaccord._io.files import read_bytes, replace_file
+from fedaccord._io.files import TABLES, read_bytes, read_json, replace_file
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TableKind, simplify
 from fedaccord._io.numbers import (
     ERROR,
@@ -161,9 +162,12 @@ class Rows:
             meant = f"; is it the column {near!r}? rename it" if near else ""
             # A proposal can do without names; a heading that is not ours may still mean them.
             unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
-            known = "; ".join(f"for the {one}: {', '.join(kind.headings(one))}" for one in unknown)
+            known = "; ".join(
+                f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
+            )
             raise InputError(
-                f"{self.path} has no column {name!r}{meant}; its headings are {', '.join(heads)}; "
+                f"{self.path} has no column {name!r}{meant}; its headings are "
+                f"{', '.join(map(repr, heads))}; "
                 f"accepted are, {known}"
             )
 
@@ -460,15 +464,35 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
 # Files.
 
 
-def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | None = None) -> Rows:
+def read_rows_or_json(path: str | Path, *, sheet: str | None = None) -> Rows | dict[str, Any]:
+    """Read a table, or the JSON object of a file whose name does not end as that of a table.
+
+    path: the file; a pipe has a name that says nothing.
+    sheet: of a workbook; the first where left out.
+    """
+    data = read_bytes(path)
+    named = sheet is not None or Path(path).suffix.lower() in TABLES
+    if not named and re.match(rb"(?:\xef\xbb\xbf)?\s*\{", data):
+        return read_json(path, data)
+    return read_rows(path, sheet=sheet, data=data)
+
+
+def read_rows(
+    path: str | Path,
+    expected: str | None = None,
+    *,
+    sheet: str | None = None,
+    data: bytes | None = None,
+) -> Rows:
     """Read a table, once: CSV in any of the usual dialects, or a workbook of Excel.
 
     path: the file.
     expected: a column that the first line must name; it decides which separator the file uses.
         Where left out, the headings of our tables decide.
     sheet: of a workbook; the first where left out.
+    data: what the file holds, if it was read already.
     """
-    found = _read_any(path, expected, sheet)
+    found = _read_any(path, read_bytes(path) if data is None else data, expected, sheet)
     if expected is not None:
         return found
     if not found.cells:
@@ -476,8 +500,7 @@ def read_rows(path: str | Path, expected: str | None = None, *, sheet: str | Non
     return found.without_title()
 
 
-def _read_any(path: str | Path, expected: str | None, sheet: str | None) -> Rows:
-    data = read_bytes(path)
+def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | None) -> Rows:
     for start, kind in FOREIGN.items():
         if data.startswith(start):
             raise InputError(

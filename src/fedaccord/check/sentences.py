@@ -55,9 +55,9 @@ def describe_check(found: Check) -> str:
     if Answer.BORDERLINE in (found.feasible, found.stable):
         return "Too close to call: a utility is only known to within an interval."
     envy = {
-        Answer.TRUE: "and nobody envies anybody",
+        Answer.TRUE: "and no agent envies another",
         Answer.FALSE: f"but {_count(len({i for i, _ in found.envy}))} another",
-        Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
+        Answer.BORDERLINE: "and whether an agent envies another is too close to call",
     }
     return f"Feasible and stable, {envy[found.envy_free]}."
 

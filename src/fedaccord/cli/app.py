@@ -131,7 +131,8 @@ def _run(command: Callable[[], Any]) -> int:
         complain(str(error))
     except OSError as error:
         discard_output()
-        complain(f"cannot write: {error.strerror or error}")
+        where = "" if error.filename is None else f" {error.filename}"
+        complain(f"cannot write{where}: {error.strerror or error}")
     return FAULT
 
 

@@ -18,8 +18,16 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
-from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile, Limits, check_wanted, fit_pilots
+from fedaccord.cli.options import (
+    AsJson,
+    Goals,
+    HistogramsFile,
+    Limits,
+    ReportFile,
+    SheetName,
+    add_wording,
+)
+from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -27,6 +35,7 @@ from fedaccord.report.terminal import complain, interruptible, progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fedaccord._io.table import Rows
     from fedaccord.allocation import Allocation
     from fedaccord.check import Check
     from fedaccord.games.base import Game
@@ -146,6 +155,7 @@ def check(
     the proposal is feasible and stable. --require changes which answers must be yes. It exits 1
     if one of them is no or unknown.
     """
+    from fedaccord._io.table import read_rows_or_json
     from fedaccord.allocation import Allocation
     from fedaccord.check import Answer
 
@@ -161,11 +171,12 @@ def check(
         prefer or "total",
         1.0,
     )
-    if subject.endswith(".json"):
-        basis: Game | Measurement = _read_game(subject, options)
+    rows = None if subject.endswith(".json") else read_rows_or_json(subject, sheet=pilots_sheet)
+    if rows is None or isinstance(rows, dict):
+        basis: Game | Measurement = _read_game(subject, options, rows)
     else:
         try:
-            basis = _fit(subject, options)
+            basis = _fit(subject, rows, options)
         except UnreachableError as error:
             complain(f"no proposal reaches every goal on average: {error}")
             return 1
@@ -244,16 +255,17 @@ def _read_verdicts(text: str) -> tuple[str, ...]:
 # What to check against.
 
 
-def _read_game(path: str, options: Options) -> Game:
+def _read_game(path: str, options: Options, data: dict[str, Any] | None) -> Game:
     """Read a game, or say which option it has no use for."""
-    from fedaccord.games.files import read_game
+    from fedaccord.games.files import game_of_file, read_game
 
     options.refuse(
         ("goal", "histograms", "prefer", "seed", "pilots_sheet"), "is for a table of pilots"
     )
     limits = Wanted.read(options.limit, "--limit")
     with progress(f"reading {path}"):
-        game = set_limits(read_game(path), limits)
+        game = read_game(path) if data is None else game_of_file(path, data)
+        game = set_limits(game, limits)
     if _find_measured(game) is None:
         options.refuse(
             ("probability", "judged"),
@@ -278,12 +290,10 @@ def _counts_whole(basis: Game | Measurement) -> bool:
     return basis.is_integer or _find_measured(basis) is not None
 
 
-def _fit(path: str, options: Options) -> Measurement:
+def _fit(path: str, rows: Rows, options: Options) -> Measurement:
     """Fit a game to a table of pilots, as `plan` does."""
     from fedaccord._io.kinds import PILOTS, PROPOSAL
-    from fedaccord._io.table import read_rows
 
-    rows = read_rows(path, sheet=options.pilots_sheet)
     if rows.kind is PROPOSAL:
         raise InputError(
             f"{path} is {PROPOSAL.title}: give the pilots or the game first, then the proposal"

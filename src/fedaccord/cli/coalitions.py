@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fedaccord.cli.app import (
     Wording,
@@ -12,12 +10,10 @@ from fedaccord.cli.app import (
     check_report,
     check_time_limit,
     command_line,
-    describe_files,
     present,
 )
-from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
-from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile
+from fedaccord.cli.linear import Input, add_input, read_benefits
+from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
 from fedaccord.errors import UnreachableError
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -27,17 +23,11 @@ if TYPE_CHECKING:
 
 @app.command()
 @add_wording
+@add_input
 def coalitions(
     wording: Wording,
-    subject: Subject,
-    goal: Goals = None,
-    probability: Probability = None,
-    histograms: HistogramsFile = None,
-    sheet: SheetName = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for each search.")
-    ] = 60.0,
-    seed: Seed = 0,
+    source: Input,
+    time_limit: TimeLimit = 60.0,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> int:
@@ -50,16 +40,16 @@ def coalitions(
     from fedaccord.report.coalitions import coalitions_page, show_coalitions
 
     check_time_limit(time_limit)
-    for read in (subject, histograms):
+    for read in (source.subject, source.histograms):
         check_report(report, keep=read)
     try:
-        game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
+        game = read_benefits(source)
     except UnreachableError as error:
         complain(str(error))
         return 1
     with progress("comparing coalitions"), interruptible():
         found = find_coalitions(game, time_limit=time_limit)
-    files = describe_files(report, {"Compared from": subject, "Histograms": histograms})
+    files = source.describe(report, "Compared from")
 
     def make_page() -> Page:
         return coalitions_page(found, game, command=command_line(), files=files)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedaccord.cli.app import complain_of
+from fedaccord.cli.app import complain_of, describe_files
+from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, gather_options
 from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.planning.basis import Source, Wanted, read_linear_game
+from fedaccord.planning.basis import Source, Wanted, read_linear_game, set_limits
 from fedaccord.report.terminal import interruptible, progress
 
 if TYPE_CHECKING:
+    from fedaccord._io.table import Rows
     from fedaccord.games.linear import LinearGame
 
 Subject = Annotated[
@@ -30,44 +32,70 @@ Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.")]
 
 
 @dataclass(frozen=True)
-class PilotOptions:
-    """What a user may say about pilots; None where an option was not given."""
+class Input:
+    """The file of a game or of pilots, and what a user may say about it; None where not given."""
 
+    subject: str
     goal: list[str] | None
+    limit: list[str] | None
     probability: float | None
     histograms: str | None
     sheet: str | None
     seed: int
 
+    def describe(self, report: str | None, what: str) -> list[tuple[str, str]]:
+        """Return the facts of a page on the files, as `describe_files` does.
 
-def read_benefits(subject: str, options: PilotOptions) -> LinearGame:
+        report: where the page goes.
+        what: the page calls the game or the pilots.
+        """
+        return describe_files(report, {what: self.subject, "Histograms": self.histograms})
+
+
+# Gives a command `source`, its Input.
+add_input = gather_options(
+    "source",
+    {
+        "subject": (Subject, ...),
+        "goal": (Goals, None),
+        "limit": (Limits, None),
+        "probability": (Probability, None),
+        "histograms": (HistogramsFile, None),
+        "sheet": (SheetName, None),
+        "seed": (Seed, 0),
+    },
+    Input,
+)
+
+
+def read_benefits(options: Input) -> LinearGame:
     """Return the game of a file, or the game that a plan from pilots is made for.
 
     Raises an UnreachableError where pilots leave no plan.
 
-    subject: GAME.json, or a table of pilots.
-    options: what the user said about pilots.
+    options: what the user said.
     """
+    subject = options.subject
     if options.seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {options.seed}")
     check_wanted(0.95 if options.probability is None else options.probability, "true")
     source = Source.read(subject, options.sheet)
-    goals = Wanted.read(options.goal, "--goal")
+    goals, limits = Wanted.read(options.goal, "--goal"), Wanted.read(options.limit, "--limit")
     if source.kind == "game":
         for name in ("probability", "histograms"):
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for a table of pilots; leave it out")
         with progress(f"reading {subject}"):
-            return read_linear_game(subject, goals)
+            return set_limits(read_linear_game(subject, goals, source.data), limits)
     if source.rows is None or source.kind != "pilots":
         raise InputError(
             f"{subject} is neither a game nor a table of pilots; for anything else, 'fedaccord "
             "plan' makes the game with --save-game"
         )
-    return _plan(source.rows, goals, options)
+    return _plan(source.rows, goals, limits, options)
 
 
-def _plan(rows: Any, goals: Wanted | None, options: PilotOptions) -> LinearGame:
+def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Input) -> LinearGame:
     from fedaccord.planning.plan import make_plan
 
     prior = None
@@ -77,6 +105,7 @@ def _plan(rows: Any, goals: Wanted | None, options: PilotOptions) -> LinearGame:
         prior = Histograms.load(options.histograms)
         complain_of(prior.notes)
     measured = fit_pilots(rows, goals, prior=prior, seed=options.seed)
+    measured = set_limits(measured, limits)
     with progress("planning"), interruptible():
         plan = make_plan(measured, probability=options.probability or 0.95, seed=options.seed)
     if plan.contributions is None:

@@ -17,7 +17,7 @@ import typer
 from fedaccord._checks import check_known, check_workers, cores
 from fedaccord.cli.app import Interrupted, Wording
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain, show_count
+from fedaccord.report.terminal import complain, show_count, speaking
 from fedaccord.wording import Words, count, pluralize
 
 if TYPE_CHECKING:
@@ -57,6 +57,29 @@ SheetName = Annotated[
         "--sheet", metavar="NAME", help="Sheet of an .xlsx file. Default: the first sheet."
     ),
 ]
+
+# Goals, limits and time.
+
+Goals = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="X|NAME=X",
+        help="Accuracy that all agents want, or one by name. Repeatable.",
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="N|NAME=N",
+        help="The most samples that an agent can give from now on; pilots may have used more. "
+        "Repeatable.",
+    ),
+]
+HistogramsFile = Annotated[
+    str | None,
+    typer.Option(metavar="HISTOGRAMS.csv", help="Label counts that fill gaps in the pilots."),
+]
+TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="Time limit for each solver.")]
 
 # Output.
 
@@ -182,43 +205,76 @@ def _read_numbers(text: str | None, option: str) -> list[float] | None:
 def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command with the options --title, --agent-word and --sample-word.
 
-    The command gets them as `wording`, and hands that to `present`.
+    The command gets them as `wording`, and hands that to `present`. Messages and errors follow
+    the words by themselves.
     """
 
     @functools.wraps(command)
-    def call(**given: Any) -> Any:
-        title, agent, sample = (given.pop(name) for name in ours)
-        return command(**given, wording=read_wording(title, agent, sample))
+    def speak(*, wording: Wording, **given: Any) -> Any:
+        with speaking(wording.words):
+            return command(wording=wording, **given)
 
-    ours = {"title": (Title, None), "agent_word": (AgentWord, "agent")}
-    ours["sample_word"] = (SampleWord, "sample")
-    hints = get_type_hints(command, include_extras=True)
-    shown = [
-        parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
-        for parameter in inspect.signature(command).parameters.values()
-        if parameter.name != "wording"
-    ]
+    ours = {
+        "title": (Title, None),
+        "agent_word": (AgentWord, "agent"),
+        "sample_word": (SampleWord, "sample"),
+    }
+    return gather_options("wording", ours, read_wording, last=True)(speak)
+
+
+def gather_options(
+    name: str, ours: Mapping[str, tuple[Any, Any]], make: Callable[..., Any], *, last: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command options, which the command gets as one argument.
+
+    name: of the argument.
+    ours: the options, each with its annotation and its default, `...` for none.
+    make: makes the argument of the values, which it gets by name.
+    last: whether the options come last in the help, and not in the argument's place.
+    """
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    shown += [
-        inspect.Parameter(name, kind, default=usual, annotation=hint)
-        for name, (hint, usual) in ours.items()
+    added = [
+        inspect.Parameter(key, kind, annotation=hint)
+        if usual is ...
+        else inspect.Parameter(key, kind, default=usual, annotation=hint)
+        for key, (hint, usual) in ours.items()
     ]
-    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return call
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(**given: Any) -> Any:
+            made = make(**{key: given.pop(key) for key in ours})
+            return command(**given, **{name: made})
+
+        hints = get_type_hints(command, include_extras=True)
+        shown: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name != name:
+                own = hints.get(parameter.name, parameter.annotation)
+                shown.append(parameter.replace(annotation=own))
+            elif not last:
+                shown += added
+        shown += added if last else []
+        call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        return call
+
+    return decorate
 
 
-def read_wording(title: str | None, agent: str = "agent", sample: str = "sample") -> Wording:
+def read_wording(
+    title: str | None, agent_word: str = "agent", sample_word: str = "sample"
+) -> Wording:
     """Return the user's words, or raise an InputError.
 
     title: of the page; None for its own.
-    agent, sample: hospital, or with its plural, country/countries.
+    agent_word, sample_word: hospital, or with its plural, country/countries.
     """
     if title is not None:
         _check_words(title, "--title", LONGEST_TITLE)
     (one, many), (case, cases) = (
         _read_word(text, option)
-        for text, option in ((agent, "--agent-word"), (sample, "--sample-word"))
+        for text, option in ((agent_word, "--agent-word"), (sample_word, "--sample-word"))
     )
     return Wording(title, Words(one, case, many, cases))
 

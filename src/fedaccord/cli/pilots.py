@@ -15,17 +15,22 @@ from fedaccord.cli.app import (
     complain_of,
     present,
 )
-from fedaccord.cli.options import AsJson, SheetName, add_wording
-from fedaccord.cli.plan import (
+from fedaccord.cli.options import (
+    AsJson,
     Goals,
     HistogramsFile,
+    Limits,
+    SheetName,
+    add_wording,
+)
+from fedaccord.cli.plan import (
     Judgement,
     Probability,
     check_wanted,
     fit_pilots,
 )
 from fedaccord.errors import InputError
-from fedaccord.planning.basis import Wanted
+from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.terminal import complain, emit_text, interruptible, progress
 
 if TYPE_CHECKING:
@@ -70,6 +75,7 @@ def pilots(
     budget: Budget = None,
     more: Next = None,
     goal: Goals = None,
+    limit: Limits = None,
     probability: Probability = 0.95,
     judged: Judgement = "true",
     histograms: HistogramsFile = None,
@@ -88,15 +94,17 @@ def pilots(
         for read in (subject, histograms):
             check_destination(save, (".csv", ".xlsx"), keep=read)
     check_wanted(probability, judged)
+    limits = Wanted.read(limit, "--limit")
     rows = _read_file(subject, sheet)
     if rows is None or not _is_pilots(rows):
         _refuse_strays(more, goal, histograms)
-        chosen = _choose_first(subject, rows, budget)
+        chosen = _choose_first(subject, rows, limits, budget)
         return _show(chosen, None, wording, save=save, as_json=as_json)
     if budget is not None:
         raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
     goals = Wanted.read(goal, "--goal")
     measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
+    measured = set_limits(measured, limits)
 
     from fedaccord.measurement.design import check_budget, whole_design
     from fedaccord.planning.next_pilots import choose_next_pilots, list_next_pilots
@@ -158,11 +166,15 @@ def _refuse_strays(more: int | None, goal: list[str] | None, histograms: str | N
             )
 
 
-def _choose_first(subject: str, rows: Rows | None, budget: int | None) -> PilotList:
+def _choose_first(
+    subject: str, rows: Rows | None, limits: Wanted | None, budget: int | None
+) -> PilotList:
     from fedaccord.measurement.to_run import Members, PilotList
 
     members = Members.from_text(subject) if rows is None else Members.from_rows(rows)
     complain_of(members.notes)
+    if limits is not None:
+        members = members.with_limits(limits.among(members.agents, members.limits.tolist()))
     return PilotList.first(members, budget)
 
 
@@ -189,5 +201,5 @@ def _show(
         )
     emit_text(chosen.to_csv())
     for sentence in list_instructions(chosen, found):
-        complain(wording.words.rename(sentence, chosen.members.agents))
+        complain(sentence, chosen.members.agents)
     return 0

@@ -28,9 +28,13 @@ from fedaccord.cli.options import (
     AsJson,
     CacheFolder,
     EngineName,
+    Goals,
+    HistogramsFile,
+    Limits,
     ReportFile,
     Results,
     SheetName,
+    TimeLimit,
     Workers,
     add_wording,
     build_source,
@@ -78,21 +82,6 @@ Subject = Annotated[
         "built-in handwritten-digits federation.",
     ),
 ]
-Goals = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="X|NAME=X",
-        help="Accuracy that all agents want, or one by name. Repeatable.",
-    ),
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="N|NAME=N",
-        help="The most samples that an agent can give from now on; pilots may have used more. "
-        "Repeatable.",
-    ),
-]
 Needs = Annotated[
     list[str] | None,
     typer.Option(
@@ -119,10 +108,6 @@ Preference = Annotated[
         help="total: the cheapest stable plan. firm: the stable plan in which defectors lose most."
     ),
 ]
-HistogramsFile = Annotated[
-    str | None,
-    typer.Option(metavar="HISTOGRAMS.csv", help="Label counts that fill gaps in the pilots."),
-]
 AlgorithmName = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="For a federation: its algorithm. Default: its first."),
@@ -130,7 +115,6 @@ AlgorithmName = Annotated[
 Budget = Annotated[
     int | None, typer.Option(metavar="N", help="For a federation: the number of pilots to train.")
 ]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="Time limit for each solver.")]
 Save = Annotated[
     str | None,
     typer.Option(metavar="PLAN.(json|csv|xlsx)", help="Write the plan for check, train and audit."),
@@ -404,7 +388,7 @@ def _find_basis(
     if source.rows is not None:
         return fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
     if source.kind == "game" and source.path is not None:
-        return read_linear_game(source.path, goals), ()
+        return read_linear_game(source.path, goals, source.data), ()
     return _train_pilots(source.path, goals, training=training, prior=prior, seed=seed), ()
 
 

@@ -14,12 +14,10 @@ from fedaccord.cli.app import (
     check_report,
     check_time_limit,
     command_line,
-    describe_files,
     present,
 )
-from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
-from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile
+from fedaccord.cli.linear import Input, add_input, read_benefits
+from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
 from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -29,23 +27,17 @@ if TYPE_CHECKING:
 
 @app.command()
 @add_wording
+@add_input
 def share(
     wording: Wording,
-    subject: Subject,
-    goal: Goals = None,
-    probability: Probability = None,
-    histograms: HistogramsFile = None,
-    sheet: SheetName = None,
+    source: Input,
     orders: Annotated[
         int,
         typer.Option(
             metavar="N", help="Orders of joining to draw for Shapley shares of over 16 agents."
         ),
     ] = 200,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for the plan.")
-    ] = 60.0,
-    seed: Seed = 0,
+    time_limit: TimeLimit = 60.0,
     save: Annotated[
         str | None,
         typer.Option(
@@ -67,20 +59,20 @@ def share(
 
     check_time_limit(time_limit)
     check_whole("--orders", orders, least=20)
-    for read in (subject, histograms):
+    for read in (source.subject, source.histograms):
         check_report(report, keep=read)
         if save is not None:
             check_destination(save, (".csv", ".xlsx"), keep=read, what="table")
     try:
-        game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
+        game = read_benefits(source)
         with progress("sharing the cost"), interruptible():
-            found = share_costs(game, orders=orders, seed=seed, time_limit=time_limit)
+            found = share_costs(game, orders=orders, seed=source.seed, time_limit=time_limit)
     except (UnreachableError, UnsolvedError) as error:
         complain(str(error))
         return 1
     if save is not None:
         found.save(save)
-    files = describe_files(report, {"Shared from": subject, "Histograms": histograms})
+    files = source.describe(report, "Shared from")
 
     def make_page() -> Page:
         return share_page(found, command=command_line(), files=files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,9 +20,17 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
-from fedaccord.cli.options import AsJson, GameFile, ReportFile, add_wording
+from fedaccord.cli.options import (
+    AsJson,
+    GameFile,
+    Limits,
+    ReportFile,
+    TimeLimit,
+    add_wording,
+)
 from fedaccord.cli.plan import check_wanted
 from fedaccord.errors import InputError
+from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -59,9 +68,8 @@ def solve(
             help="Plan to find: optimal, stable or envy-free. Repeatable. Default: all three."
         ),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time limit for each plan.")
-    ] = 60.0,
+    limit: Limits = None,
+    time_limit: TimeLimit = 60.0,
     save: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +95,7 @@ def solve(
     check_time_limit(time_limit)
     _check_files(save, concepts, game_file, report)
     with progress(f"reading {game_file}"):
-        game, measured = _read_game(game_file, probability, time_limit)
+        game, measured = _read_game(game_file, limit, probability, time_limit)
     files = describe_files(report, {"Game file": game_file})
     kept = None
     if kept_worth or holdings:
@@ -95,6 +103,9 @@ def solve(
         files += describe_option(game, kept)
     stage = partial(_show_stage, time_limit)
     found = solve_all(game, concepts=concepts, time_limit=time_limit, stage=stage)
+    if measured is not None:
+        checks = {name: replace(one, doubts=measured.doubts) for name, one in found.checks.items()}
+        found = replace(found, checks=checks)
     shown = _Shown(found, measured) if kept is None else _KeptShown(found, kept, time_limit)
     main = found.solutions[found.main_concept]
     missing = save is not None and main.contributions is None
@@ -116,11 +127,12 @@ def solve(
 
 
 def _read_game(
-    path: str, probability: float | None, time_limit: float
+    path: str, limit: list[str] | None, probability: float | None, time_limit: float
 ) -> tuple[Game, GoalsMeasurement | None]:
     """Read a game, or fit one to pilots with several measures, with safety margins."""
     from fedaccord.games.files import read_game
 
+    limits = Wanted.read(limit, "--limit")
     if path.lower().endswith((".csv", ".xlsx")):
         from fedaccord._io.table import read_rows
         from fedaccord.measurement.measures import fit_goals
@@ -129,6 +141,8 @@ def _read_game(
         if rows.has_measures:
             check_wanted(0.95 if probability is None else probability, "true")
             measured = fit_goals(rows)
+            fits = {name: set_limits(one, limits) for name, one in measured.measurements.items()}
+            measured = replace(measured, measurements=fits)
             if probability is None:
                 return measured.game, measured
             from fedaccord.planning.goals import plan_goals
@@ -137,7 +151,7 @@ def _read_game(
             return plan.game, measured
     if probability is not None:
         raise InputError("--probability is for pilots with several measures; leave it out")
-    return read_game(path), None
+    return set_limits(read_game(path), limits), None
 
 
 def _keep_data(
@@ -174,17 +188,22 @@ class _Shown:
 
     def make_record(self) -> dict[str, Any]:
         given = self.found.solutions[self.found.main_concept].contributions
-        if self.measured is None or given is None:
+        if self.measured is None:
             return self.found.to_dict()
+        record = {**self.found.to_dict(), "doubts": list(self.measured.doubts)}
+        if given is None:
+            return record
         chances = {
             "goals": self.measured.chances(given).tolist(),
             "all_at_least": self.measured.chance_of_all(given),
         }
-        return {**self.found.to_dict(), "chances": chances}
+        return {**record, "chances": chances}
 
     def make_parts(self) -> Iterator[str | Mark | Table]:
         from fedaccord.report.games import show_solutions
 
+        if self.measured is not None and not self.found.checks:
+            yield from (Mark(f"Doubt: {said}", "unsure") for said in self.measured.doubts)
         yield from show_solutions(self.found)
         given = self.found.solutions[self.found.main_concept].contributions
         if self.measured is not None and given is not None:

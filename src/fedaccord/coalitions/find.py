@@ -27,7 +27,7 @@ from fedaccord.coalitions.table import (
     number_coalition,
 )
 from fedaccord.equilibria.result import Deadline
-from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
+from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -87,7 +87,7 @@ def _round_costs(game: LinearGame, members: Members, costs: Vector) -> Vector:
     if not np.isfinite(costs).all():
         return costs
     prices = game.costs[[*members]]
-    return frozen(round_to_samples(game.restrict([*members]), costs / prices) * prices)
+    return frozen(round_plan(game.restrict([*members]), costs / prices) * prices)
 
 
 def _search_game(game: LinearGame, time_limit: float) -> Coalitions:

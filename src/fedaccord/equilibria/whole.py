@@ -23,10 +23,10 @@ def has_whole_samples(game: Game) -> bool:
 
 def round_up(given: Vector) -> Vector:
     """Return contributions rounded up to whole samples."""
-    return np.asarray(np.ceil(given - TIDY * np.maximum(1.0, given / 1e3)) + 0.0)
+    return np.asarray(np.ceil(np.minimum(given - TIDY, given * (1 - TIDY / 1e3))) + 0.0)
 
 
-def round_to_samples(game: LinearGame, given: Vector) -> Vector:
+def round_plan(game: LinearGame, given: Vector) -> Vector:
     """Return a plan in whole samples: rounded up, then nobody gives one more than it needs.
 
     No agent gives less than its contribution rounded down, so that agents that give for others
@@ -36,10 +36,24 @@ def round_to_samples(game: LinearGame, given: Vector) -> Vector:
     given: the plan over the reals.
     """
     up = np.minimum(round_up(given), game.limits)
-    if game.size > MOST_SETTLED:
-        return up
     low = np.minimum(np.maximum(np.floor(given + TIDY), game.minimums), up)
-    integer = game.replace(strategies="integer", minimums=low, limits=up)
-    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
+    return _settle(game.replace(minimums=low, limits=up), up)
+
+
+def round_equilibrium(game: LinearGame, given: Vector) -> Vector:
+    """Return an equilibrium in whole samples: rounded up, then a best response of each agent.
+
+    game: over the reals, its limits whole.
+    given: an equilibrium.
+    """
+    return _settle(game, np.minimum(np.maximum(round_up(given), game.minimums), game.limits))
+
+
+def _settle(game: LinearGame, start: Vector) -> Vector:
+    """Return the best responses in whole samples, or the start where they do not settle."""
+    if game.size > MOST_SETTLED:
+        return start
+    integer = game.replace(strategies="integer")
+    path = best_response_dynamics(integer, start=start, order="sequential", max_rounds=100)
     settled: Vector = np.array(path.contributions[-1])
-    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
+    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else start

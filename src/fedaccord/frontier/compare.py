@@ -25,7 +25,13 @@ from fedaccord.federation.config.sections import (
     FrontierOptions,
     takes,
 )
-from fedaccord.federation.defection.audit import Algorithms, Design, read_plans, run_audit
+from fedaccord.federation.defection.audit import (
+    Algorithms,
+    Design,
+    check_group,
+    read_plans,
+    run_audit,
+)
 from fedaccord.federation.defection.curves import DefectionAudit
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.partition import Halved, varies_by_trial
@@ -159,6 +165,7 @@ def _split(source: Source, plans: Mapping[str, PlanOf], seed: int) -> tuple[Sour
 
 def _check_options(design: Design, options: FrontierOptions, goals: Goals) -> str:
     """Return the name of the baseline, or raise an InputError."""
+    check_group(options.group, len(design.names))
     base, levels = options.baseline, design.options.levels
     if base is not None and base not in design.algorithms:
         known = ", ".join(design.algorithms)

@@ -67,7 +67,7 @@ def find_envy(
 
 
 def has_no_envy(game: Game, given: Vector, tolerance: float) -> bool:
-    """Return whether it is certain that nobody envies anybody."""
+    """Return whether it is certain that no agent envies another."""
     allowed = 0.0 if game.is_integer else tolerance * float(given.max())
     return find_envy(game, given, game.best_responses(given), allowed) == ((), ())
 

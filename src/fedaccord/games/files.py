@@ -75,7 +75,15 @@ def read_game(path: str | Path) -> Game:
 
     path: where GAME.json is; any fault in it is an InputError of one sentence.
     """
-    data = read_json(path)
+    return game_of_file(path, read_json(path))
+
+
+def game_of_file(path: str | Path, data: Mapping[str, Any]) -> Game:
+    """Make the game of a file whose object was read already, because it may be a pipe.
+
+    path: where the file is, for messages and for matrices named by file.
+    data: the object.
+    """
     try:
         return game_from_dict(data, Path(path).parent)
     except InputError as error:

@@ -133,7 +133,7 @@ class Goal:
             raise InputError(f"a goal of {self.agent} has no name: give it one")
         for field in ("requirement", "at_least", "at_most"):
             if (value := getattr(self, field)) is not None:
-                value = check_real(f'the "{field}" of {self.title}', as_plain(value))
+                value = check_real(f'the "{field}" of {self.title}', value)
                 object.__setattr__(self, field, value)
         row = as_numbers(self.benefits, f"the benefits of {self.title}")
         if row.ndim != 1:

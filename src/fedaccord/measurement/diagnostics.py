@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal[
     "poor-fit",
     "flat",
     "unlike-others",
+    "uncertain-division",
 ]
 
 # How often somebody in a sound table of pilots may be accused of doing harm, by chance; and how

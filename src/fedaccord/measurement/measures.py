@@ -35,6 +35,8 @@ FILLED = 0.9
 TINY = 1e-12
 # A goal of a loss that is this many times every value is in another unit.
 MOST_TIMES = 10.0
+# Doubts that are about pilots, and not about accuracies: they hold for every measure.
+ABOUT_PILOTS = ("failed-pilots", "too-few-pilots")
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,18 @@ class GoalsMeasurement:
     def game(self) -> GoalsGame:
         """The game as fitted; an UnreachableError where a goal cannot be met."""
         return self.make_game(np.zeros(len(self._wants)))
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Which agents have too few pilots, or failed ones, a sentence each."""
+        found = (
+            doubt.sentence
+            for measured in self.measurements.values()
+            for doubt in measured.doubts
+            if doubt.kind in ABOUT_PILOTS
+        )
+        # All measures are of the same pilots.
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def _wants(self) -> list[tuple[str, int]]:

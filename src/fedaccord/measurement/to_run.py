@@ -73,6 +73,10 @@ class Members:
     def __len__(self) -> int:
         return len(self.agents)
 
+    def with_limits(self, limits: ArrayLike) -> Members:
+        """Return the same agents with other numbers of samples."""
+        return Members(**{**vars(self), "limits": limits})
+
     @classmethod
     def from_text(cls, text: str) -> Members:
         """Read agents and how many samples each has, as City=1200,Rural=800."""

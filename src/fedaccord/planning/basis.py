@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from fedaccord._checks import fill_in
-from fedaccord.errors import InputError
+from fedaccord.errors import InputError, UnreachableError
 
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
@@ -49,6 +49,11 @@ class Wanted:
         named: dict[str, float] = {}
         for text in given:
             name, sign, value = (part.strip() for part in text.rpartition("="))
+            if sign and name and not value:
+                raise InputError(
+                    f'{option} "{text}" has no number for {name}: write it after the equals sign, '
+                    f"or leave {name} out"
+                )
             number = _read_number(value if name or not sign else "", text, option)
             if not sign and everyone is not None:
                 raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
@@ -76,7 +81,7 @@ def _read_number(value: str, text: str, option: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=0.8')
+        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=1')
     return number
 
 
@@ -87,11 +92,13 @@ class Source:
     kind: what it is.
     path: where it is; None for the built-in federation.
     rows: of a table of pilots or histograms.
+    data: the object of a game whose name does not end in .json.
     """
 
     kind: Kind
     path: str | None
     rows: Rows | None = None
+    data: Mapping[str, Any] | None = None
 
     @classmethod
     def read(cls, path: str | None, sheet: str | None = None) -> Source:
@@ -103,9 +110,11 @@ class Source:
         if path.endswith(".json"):
             return cls("game", path)
         from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
-        from fedaccord._io.table import read_rows
+        from fedaccord._io.table import read_rows_or_json
 
-        rows = read_rows(path, sheet=sheet)
+        rows = read_rows_or_json(path, sheet=sheet)
+        if isinstance(rows, dict):
+            return cls("game", path, data=rows)
         if rows.kind is PILOTS:
             return cls("pilots", path, rows)
         if rows.kind is HISTOGRAMS:
@@ -168,17 +177,24 @@ def read_histograms(
     return found.planning_game(asked)
 
 
-def read_linear_game(path: str, goals: Wanted | None) -> LinearGame:
+def read_linear_game(
+    path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None
+) -> LinearGame:
     """Return a linear or a measured game.
 
     path: of the game.
     goals: in place of the game's own.
+    data: the object in the file, if it was read already.
     """
-    from fedaccord.games.files import read_game
+    from fedaccord.games.files import game_of_file, read_game
     from fedaccord.games.linear import LinearGame
     from fedaccord.games.measured import MeasuredGame
 
-    game = read_game(path)
+    try:
+        game = read_game(path) if data is None else game_of_file(path, data)
+    except UnreachableError as error:
+        # No plan was looked for: the file itself is at fault.
+        raise InputError(str(error)) from None
     if not isinstance(game, LinearGame):
         raise InputError(
             f"{path} is a {game.model} game, and plans need a linear or a measured game: "

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.equilibria.result import Interval, Solution
+from fedaccord.equilibria.whole import round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
 from fedaccord.games.envy import find_envy
@@ -36,7 +37,6 @@ from fedaccord.planning.selection import (
     follow_equilibria,
     is_whole_equilibrium,
     round_box,
-    round_to_samples,
 )
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class _Planner:
 
     def _make_aim(self, z: float, game: LinearGame, found: Equilibria) -> Aim:
         chosen = self._choose(game, found)
-        given = round_to_samples(game, found.contributions[chosen])
+        given = round_equilibrium(game, found.contributions[chosen])
         everyone = np.nan if self.chances is None else self.chances.everyone(given).mean()
         return Aim(z, game, found, chosen, given, float(everyone))
 

@@ -14,6 +14,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord._display import Displayed
 from fedaccord.equilibria.result import Price, Solution
+from fedaccord.equilibria.whole import round_up
 from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from fedaccord.check import Check
     from fedaccord.planning.remedies import Change
 
-# What rounding may leave above a whole number.
-TIDY = 1e-6
 # A total is known well if its interval is no wider than this part of it.
 NARROW = 0.5
+# The doubt about a plan whose total is known better than its parts.
+DIVISION = (
+    "The total is fairly certain; how it is divided is not. Run more pilots: fedaccord pilots "
+    "--next chooses them."
+)
 
 
 class Outcome(Enum):
@@ -280,7 +284,12 @@ class Plan(Displayed):
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What speaks against trusting the fit, and against aiming beyond what pilots had."""
+        """What speaks against trusting the fit, the targets beyond pilots, and the division."""
+        unsure = (Doubt(None, "uncertain-division", DIVISION),) if self.has_unsure_division else ()
+        return (*self._doubts_of_fit, *unsure)
+
+    @property
+    def _doubts_of_fit(self) -> tuple[Doubt, ...]:
         if self.measurement is None:
             return ()
         known = self.measurement.doubts
@@ -346,7 +355,7 @@ class Plan(Displayed):
         game = self.game.replace(strategies="integer") if self.whole else self.game
         if isinstance(game, MeasuredGame) and game.chances is not None:
             known = {name: self.options[name] for name in ("judged", "probability")}
-            doubts = tuple(doubt.sentence for doubt in self.doubts)
+            doubts = tuple(doubt.sentence for doubt in self._doubts_of_fit)
             game = game.replace(chances=game.chances.replace(**known, doubts=doubts))
         write_game(game, path)
 
@@ -404,11 +413,6 @@ class Plan(Displayed):
             "price_of_stability": _dict(self.price_of_stability),
             "resamples_left_out": self.goals_missed,
         }
-
-
-def round_up(values: Vector) -> Vector:
-    """Return needs in whole samples: nobody can give part of one, and one less is too few."""
-    return np.asarray(np.ceil(values - TIDY) + 0.0)
 
 
 def _list(values: Vector | None) -> list[float] | None:

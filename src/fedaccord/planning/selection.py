@@ -19,6 +19,7 @@ from scipy.optimize import linprog
 from fedaccord._checks import Indices, Matrix, Vector, frozen
 from fedaccord.equilibria.linear.stable import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
+from fedaccord.equilibria.whole import MOST_SETTLED, TIDY
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents every set of contributors is tried: 4,096 of them.
@@ -30,10 +31,6 @@ ORDERS = 16
 # Above this many agents there is only the one that a solver gives.
 MOST_ORDERED = 200
 SWEEPS = 2_000
-# Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
-MOST_SETTLED = 200
-# What rounding may leave above a whole number.
-TIDY = 1e-6
 # After this many sweeps of best response the rest is solved for.
 JUMP = 8
 
@@ -323,24 +320,6 @@ def round_box(game: LinearGame) -> LinearGame:
     if not changed and not game.is_integer:
         return game
     return game.replace(limits=limits, minimums=minimums, strategies="real")
-
-
-def round_to_samples(game: LinearGame, given: Vector) -> Vector:
-    """Turn an equilibrium into whole samples: rounded up, then nobody gives one more than it needs.
-
-    game: over the reals, its limits whole.
-    given: an equilibrium.
-    """
-    up = np.ceil(given - TIDY * np.maximum(1.0, given / 1e3))
-    up = np.minimum(np.maximum(up, game.minimums), game.limits)
-    if game.size > MOST_SETTLED:
-        return up
-    from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
-
-    integer = game.replace(strategies="integer")
-    path = best_response_dynamics(integer, start=up, order="sequential", max_rounds=100)
-    settled: Vector = np.array(path.contributions[-1])
-    return settled if path.ending is Ending.CONVERGED and integer.is_feasible(settled) else up
 
 
 def is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:

@@ -171,7 +171,7 @@ def plot_envy(found: Check, ax: Axes | None = None) -> Axes:
         if found.envy or found.borderline:
             legend_beside_names(ax)
         else:
-            ax.set_title("nobody envies anybody")
+            ax.set_title("no agent envies another")
     return finish(ax)
 
 
@@ -287,7 +287,7 @@ def picture_envy(found: Check, plan: str) -> Picture | None:
         notes.append(f"Of {envious:,} who envy somebody, those with the most to gain.")
     if found.game.size > LISTED:
         notes.append("In a game this large one envied agent is looked for, for each.")
-    listed = join_first(told, envious, most=TOLD) or "Nobody envies anybody for certain"
+    listed = join_first(told, envious, most=TOLD) or "No agent envies another for certain"
     return Picture(
         name=f"envy-{plan}",
         title=f"Who envies whom under the {plan} plan",

@@ -110,7 +110,9 @@ def _draw(
     ax = new_axes() if ax is None else ax
     known = [place for place in places if place.height.trials]
     with styled():
-        right = max(1.05, *(1.05 * p.share for p in known)) if known else 1.05
+        # As far as the marks and their intervals reach.
+        ends = (end for p in known for end in (1.05 * p.share, p.ends[1] if p.ends else 0.0))
+        right = max(1.05, *ends, 0.0)
         ax.set_xlim(0, right)
         ax.set_ylim(-0.04, 1.04)
         _put_region(ax, frontier.goals.samples, *heights)

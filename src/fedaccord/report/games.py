@@ -44,9 +44,9 @@ ROWS = 2_000
 SHOWN = 500
 
 ENVY = {
-    Answer.TRUE: "Nobody envies anybody.",
+    Answer.TRUE: "No agent envies another.",
     Answer.FALSE: "The check does not find it envy-free.",
-    Answer.BORDERLINE: "Whether anybody envies anybody is too close to call.",
+    Answer.BORDERLINE: "Whether an agent envies another is too close to call.",
 }
 TONES: Mapping[Answer, Tone] = {
     Answer.TRUE: "good",
@@ -311,8 +311,10 @@ def list_needs(found: Check) -> Records:
 def _needs_columns(found: Check) -> Iterator[Column]:
     yield _amounts(found.game, "gives", found.contributions)
     yield _numbers("needs", found.needed)
-    yield _numbers("short", found.short)
-    yield _numbers("spare", found.spare)
+    # What the check counts as nothing is not shown as 1e-13.
+    nothing = found.tolerance * found.scale
+    for name, amounts in (("short", found.short), ("spare", found.spare)):
+        yield _numbers(name, np.where(amounts > nothing, amounts, 0.0))
     yield _numbers("alone", np.where(found.empty_handed, np.nan, found.alone))
 
 

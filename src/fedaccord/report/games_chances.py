@@ -297,11 +297,12 @@ def ask_three(found: Check, prospects: Prospects) -> Table:
 
 
 def _name_answer(found: Check, name: str) -> str:
+    """Return what the proposal is; one that is not sure enough is neither stable nor envy-free."""
     words = {"sure": ("sure enough", "not sure enough")}.get(name, (name, f"not {name}"))
     answer = found.answers[name]
-    if answer is Answer.BORDERLINE:
-        return "too close to call"
-    return words[answer is Answer.FALSE]
+    if found.answers["sure"] is Answer.FALSE:
+        return words[1]
+    return "too close to call" if answer is Answer.BORDERLINE else words[answer is Answer.FALSE]
 
 
 def _answer_goals(found: Check, prospects: Prospects) -> Mark:

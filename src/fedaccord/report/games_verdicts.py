@@ -128,7 +128,7 @@ def judge_solutions(
 
 
 def judge_tone(found: Check, *, good: bool = True) -> Tone:
-    """All is well only where nobody could give less and nobody envies anybody."""
+    """All is well only where nobody could give less and no agent envies another."""
     flawed = Answer.FALSE in (found.stable, found.envy_free)
     return "good" if good and not flawed else "plain"
 
@@ -167,7 +167,7 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
 
 
 def _describe_stability(concept: str, found: Check) -> str:
-    """Return whether anybody could give less, and whether anybody envies anybody."""
+    """Return whether anybody could give less, and whether an agent envies another."""
     stable = {
         Answer.TRUE: "nobody could give less",
         Answer.BORDERLINE: "whether anybody could give less is too close to call",
@@ -179,11 +179,11 @@ def _describe_stability(concept: str, found: Check) -> str:
         stable = f"{found.game.name(worst)} could give {less} less{more}"
     envious = len({i for i, _ in found.envy})
     envy = {
-        Answer.TRUE: "nobody envies anybody",
+        Answer.TRUE: "no agent envies another",
         Answer.FALSE: "one agent envies another"
         if envious == 1
         else f"{envious:,} agents envy another",
-        Answer.BORDERLINE: "whether anybody envies anybody is too close to call",
+        Answer.BORDERLINE: "whether an agent envies another is too close to call",
     }[found.envy_free]
     first, second = (envy, stable) if concept == "envy-free" else (stable, envy)
     differ = {found.stable, found.envy_free} == {Answer.TRUE, Answer.FALSE}
@@ -241,9 +241,9 @@ def judge_plan(found: Check) -> tuple[str, Tone]:
     """Return in a sentence whether a plan holds, or which agents break it; and its tone."""
     if found.stable is Answer.TRUE:
         envy = {
-            Answer.TRUE: "and nobody envies anybody",
+            Answer.TRUE: "and no agent envies another",
             Answer.FALSE: f"but {describe_envy(found)}",
-            Answer.BORDERLINE: "and whether anybody envies anybody is too close to call",
+            Answer.BORDERLINE: "and whether an agent envies another is too close to call",
         }[found.envy_free]
         said = "The plan holds: everybody reaches its requirement, nobody could give less, "
         return f"{said}{envy}.", judge_tone(found)

@@ -14,10 +14,6 @@ from fedaccord.wording import format_part, join_with_and
 
 # The most sentences about doubts.
 DOUBTS = 12
-DIVISION = (
-    "The total is fairly certain; how it is divided is not. Run more pilots: fedaccord pilots "
-    "--next chooses them."
-)
 TONES: dict[Outcome, Tone] = {
     Outcome.PLANNED: "good",
     Outcome.LESS_SURE: "bad",
@@ -75,10 +71,9 @@ def list_doubts(plan: Plan) -> tuple[str, ...]:
     """Return what is doubted, in sentences that the verdict does not have already."""
     known = {one.agent for one in plan.unreachable}
     said = ("saturation-below-goal", "extrapolation")
-    sentences = tuple(
+    return tuple(
         one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said
     )
-    return (*sentences, DIVISION) if plan.has_unsure_division else sentences
 
 
 def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:

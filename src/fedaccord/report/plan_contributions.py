@@ -8,8 +8,9 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Status
+from fedaccord.equilibria.whole import round_up
 from fedaccord.planning.probabilities import Estimate, Estimates
-from fedaccord.planning.result import Plan, round_up
+from fedaccord.planning.result import Plan
 from fedaccord.planning.sentences import has_costs
 from fedaccord.report.model import Column, Estimated, Place, Records, keep_finite, name_rows
 from fedaccord.report.plan_columns import (

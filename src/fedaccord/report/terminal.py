@@ -12,7 +12,8 @@ import signal
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,8 +24,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
+from fedaccord.errors import FedaccordError
 from fedaccord.report.model import Cell, Mark, Table
-from fedaccord.wording import count, format_duration, format_level
+from fedaccord.wording import Words, count, format_duration, format_level
 
 if TYPE_CHECKING:
     from fedaccord.federation.defection.audit import Known
@@ -49,6 +51,10 @@ BAR = 40
 STYLES = {"good": "green", "bad": "red", "unsure": "yellow", "plain": "italic"}
 
 News = TypeVar("News")
+
+
+# What the user of the command that runs calls agents and samples.
+_WORDS: ContextVar[Words] = ContextVar("words")
 
 
 class OutputError(Exception):
@@ -87,8 +93,30 @@ def prepare_streams() -> None:
             os.close(nowhere)
 
 
-def complain(sentence: str) -> None:
-    """Say in one line on standard error what is wrong."""
+@contextlib.contextmanager
+def speaking(words: Words) -> Iterator[None]:
+    """Have messages and errors call agents and samples what the user calls them.
+
+    words: the user's.
+    """
+    token = _WORDS.set(words)
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, FedaccordError) and error.args:
+            error.args = (words.rename(str(error)), *error.args[1:])
+        raise
+    finally:
+        _WORDS.reset(token)
+
+
+def complain(sentence: str, names: Iterable[str] = ()) -> None:
+    """Say in one line on standard error what is wrong, in the words of `speaking`.
+
+    sentence: what to say.
+    names: of agents, which no word changes.
+    """
+    sentence = _WORDS.get(Words()).rename(sentence, names)
     end = "" if sentence.endswith((".", "?", "!")) else "."
     with contextlib.suppress(OSError):
         if sys.stderr is not None:
@@ -114,7 +142,9 @@ def writing() -> Iterator[None]:
         raise OutputError from None
     except OSError as error:
         discard_output()
-        raise OutputError(f"cannot write the result: {error.strerror or error}") from None
+        raise OutputError(
+            f"cannot write the result to standard output: {error.strerror or error}"
+        ) from None
 
 
 # Sentences and tables.

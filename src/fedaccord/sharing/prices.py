@@ -20,7 +20,7 @@ from fedaccord.equilibria.linear.optimal import dual_bound
 from fedaccord.equilibria.programs import Corner, to_floats
 from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_optimal
-from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
+from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 
@@ -78,7 +78,7 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
     exact = _find_exactly(real) if game.size <= EXACT_AGENTS else None
     if exact is not None and not game.is_integer:
         given, prices, charges = map(to_floats, exact)
-        whole = round_to_samples(game, given) if has_whole_samples(game) else given
+        whole = round_plan(game, given) if has_whole_samples(game) else given
         return _report(game, whole, prices, charges, exact=bool((whole == given).all()))
     solution = solve_optimal(game, time_limit=time_limit)
     given = _get_plan(solution)
@@ -93,7 +93,7 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
     found = _make_feasible(game, found)
     if has_whole_samples(game):
         # Of plans that cost the same, the one that a plan from pilots rounds to is taken.
-        near = round_to_samples(game, given if exact is None else to_floats(exact[0]))
+        near = round_plan(game, given if exact is None else to_floats(exact[0]))
         given = near if not game.is_integer or game.total(near) <= game.total(given) else given
     return _report(game, given, found, _share(game, found), exact=False)
 

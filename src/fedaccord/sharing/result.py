@@ -254,6 +254,7 @@ class CostShares(Displayed):
             "splitting": None if split is None else {
                 name: gains.tolist() for name, gains in split.gains.items()
             },
+            "doubts": [] if self.is_certain else [UNCERTAIN],
             "notes": list(self.notes),
         }  # fmt: skip
 

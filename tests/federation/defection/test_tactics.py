@@ -62,6 +62,12 @@ def test_copies_that_are_detected_count_for_nothing():
         AuditOptions(detect_copies=True)
 
 
+def test_a_group_of_more_agents_than_there_are_is_refused():
+    assert design(group=3).options.group == 3
+    with pytest.raises(InputError, match=r"^99 agents cannot .*there are 3 agents; use --group 3"):
+        design(group=99)
+
+
 def test_every_pair_of_contributors_defects_together():
     pairs = design(group=2).choose_groups(0, FULL)
     assert pairs == [(0, 1), (0, 2), (1, 2)]

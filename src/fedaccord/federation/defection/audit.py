@@ -47,6 +47,7 @@ from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.scoring import Scored
 from fedaccord.federation.training.rng import stream
+from fedaccord.wording import count, pluralize
 
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
@@ -94,6 +95,7 @@ class Design:
     def __init__(
         self, source: Source, algorithms: Algorithms, options: AuditOptions, first: int = 0
     ) -> None:
+        check_group(options.group, len(source.names))
         named = _hold_reserves(_name_each(algorithms), source, options.plan)
         if options.scored_on is not None:
             if not isinstance(source, Scored):
@@ -561,6 +563,19 @@ def cut(full: Contributions, client: int, level: float) -> Contributions:
     part = simplest_fraction(level) * full[client]
     whole = min(full[client], max(1, math.floor(part + Fraction(1, 2))))
     return (*full[:client], whole, *full[client + 1 :])
+
+
+def check_group(group: int, clients: int) -> None:
+    """Refuse a group of more agents than there are, before anything is trained.
+
+    group: how many agents defect together.
+    clients: how many there are.
+    """
+    if group > clients:
+        raise InputError(
+            f"{group:,} agents cannot defect together: there {pluralize(clients, 'is', 'are')} "
+            f"{count(clients, 'agent')}; use --group {clients} or less"
+        )
 
 
 def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
