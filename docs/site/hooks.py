@@ -82,6 +82,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Return a page with the marks of its blocks, and with names that link to their reference."""
     if page.file.src_uri == NAMES:
         markdown = link_names(markdown)
+    if page.is_homepage:
+        # It lists all pages itself.
+        page.meta["hide"] = ["navigation"]
     return FENCE.sub(site_block, markdown)
 
 
@@ -141,17 +144,15 @@ def api_page(package: str, group: str, names: list[str]) -> str:
 
 def link_names(page: str) -> str:
     """Return reference/names.md with every name linked to its docstring."""
-    parts = page.split("\n## ")
-    for i, part in enumerate(parts[1:], 1):
-        package, _, text = part.partition("\n")
-        lines = text.splitlines()
-        for j, line in enumerate(lines):
-            if line.startswith("| `"):
-                _, cell, rest = line.split("|", 2)
-                cell = re.sub(r"`(\w+)`", rf"[`\1`][{package}.\1]", cell)
-                lines[j] = f"|{cell}|{rest}"
-        parts[i] = "\n".join([package, *lines])
-    return "\n## ".join(parts)
+    lines, package = [], ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            package = line.removeprefix("## ")
+        elif line.startswith("| `"):
+            _, names, rest = line.split("|", 2)
+            line = "|".join(["", re.sub(r"`(\w+)`", rf"[`\1`][{package}.\1]", names), rest])
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def linked_outside(docs: Path) -> Iterator[Path]:
