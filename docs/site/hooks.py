@@ -7,6 +7,7 @@
 - Every name on reference/names.md is explained on a page under reference/api/, from its docstring.
 """
 
+import ast
 import json
 import os.path
 import re
@@ -40,15 +41,14 @@ class Notebook(File):
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Set the navigation."""
+    """Set the navigation: that of docs/README.md, with the docstrings in its reference."""
     docs = Path(config.docs_dir)
     config.nav = navigation((docs / "README.md").read_text(encoding="utf-8"))
-    api = [
+    (reference,) = (part["Reference"] for part in config.nav if "Reference" in part)
+    reference += [
         {package: [{group: api_uri(package, group)} for group in groups]}
-        for package, groups in public_names((docs / NAMES).read_text(encoding="utf-8")).items()
+        for package, groups in public_names(docs).items()
     ]
-    (reference,) = (pages for part in config.nav for title, pages in part.items() if title == "Reference")
-    reference += api
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -56,18 +56,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     docs = Path(config.docs_dir)
     where = (config.docs_dir, config.site_dir, config.use_directory_urls)
     found = [Notebook(f.src_uri, *where) if f.src_uri.endswith(".ipynb") else f for f in files]
-    for package, groups in public_names((docs / NAMES).read_text(encoding="utf-8")).items():
+    for package, groups in public_names(docs).items():
         for group, names in groups.items():
             text = api_page(package, group, names)
             found.append(File.generated(config, api_uri(package, group), content=text))
     for path in linked_outside(docs):
-        inside = path.relative_to(docs.parent)
-        address = inside.with_name(inside.name.replace("README", "index"))
-        if address.suffix == ".md":
-            address = address.with_suffix(".html")
-        source = Path(os.path.relpath(path, docs)).as_posix()
-        address = f"repository/{address.as_posix()}"
-        found.append(File(source, *where, dest_uri=address, inclusion=InclusionLevel.NOT_IN_NAV))
+        source, target = Path(os.path.relpath(path, docs)), path.relative_to(docs.parent)
+        if target.suffix == ".md":
+            target = target.with_stem(target.stem.replace("README", "index")).with_suffix(".html")
+        address = f"repository/{target.as_posix()}"
+        kind = InclusionLevel.NOT_IN_NAV
+        found.append(File(source.as_posix(), *where, dest_uri=address, inclusion=kind))
     return SiteFiles(found)
 
 
@@ -81,7 +80,7 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Return a page with the marks of its blocks, and with names that link to their reference."""
     if page.file.src_uri == NAMES:
-        markdown = link_names(markdown)
+        markdown = link_names(markdown, Path(config.docs_dir))
     if page.is_homepage:
         # It lists all pages itself.
         page.meta["hide"] = ["navigation"]
@@ -118,39 +117,61 @@ def navigation(index: str) -> list[dict[str, Any]]:
     return parts
 
 
-def public_names(page: str) -> dict[str, dict[str, list[str]]]:
-    """Return the names of each package and group on reference/names.md."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for part in page.split("\n## ")[1:]:
+def public_names(docs: Path) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the names on reference/names.md by package and group, each with its full path.
+
+    The stub of a package says where a name is from: `fedaccord.check` alone would be the module.
+    """
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for part in (docs / NAMES).read_text(encoding="utf-8").split("\n## ")[1:]:
         package, _, text = part.partition("\n")
-        groups = found.setdefault(package, {})
+        paths, groups = stub_paths(docs.parent / "src", package), found.setdefault(package, {})
         group = "All names"
         for line in text.splitlines():
             if title := re.match(r"\*\*([^*]+?)\.?\*\*", line):
                 group = title[1]
             elif line.startswith("| `"):
-                groups.setdefault(group, []).extend(re.findall(r"`(\w+)`", line.split("|")[1]))
+                names = re.findall(r"`(\w+)`", line.split("|")[1])
+                groups.setdefault(group, {}).update({name: paths[name] for name in names})
     return found
+
+
+def stub_paths(source: Path, package: str) -> dict[str, str]:
+    """Return where the names of a package's stub are from."""
+    stub = source.joinpath(*package.split("."), "__init__.pyi").read_text(encoding="utf-8")
+    imports = (node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom))
+    return {
+        name.name: ".".join(filter(None, [package, node.module, name.name]))
+        for node in imports
+        for name in node.names
+    }
 
 
 def api_uri(package: str, group: str) -> str:
     return f"reference/api/{package}/{re.sub('[^a-z]+', '-', group.lower())}.md"
 
 
-def api_page(package: str, group: str, names: list[str]) -> str:
-    entries = "\n\n".join(f"::: {package}.{name}" for name in names)
-    return f"# {package}: {group[0].lower()}{group[1:]}\n\n{entries}\n"
+def api_page(package: str, group: str, names: dict[str, str]) -> str:
+    entries = "\n\n".join(f"::: {path}" for path in names.values())
+    title = f"{package}: {group[0].lower()}{group[1:]}"
+    return f"# {title}\n\nImport these from `{package}`.\n\n{entries}\n"
 
 
-def link_names(page: str) -> str:
+def link_names(page: str, docs: Path) -> str:
     """Return reference/names.md with every name linked to its docstring."""
+    paths = {
+        package: {name: path for group in groups.values() for name, path in group.items()}
+        for package, groups in public_names(docs).items()
+    }
     lines, package = [], ""
     for line in page.splitlines():
         if line.startswith("## "):
             package = line.removeprefix("## ")
         elif line.startswith("| `"):
             _, names, rest = line.split("|", 2)
-            line = "|".join(["", re.sub(r"`(\w+)`", rf"[`\1`][{package}.\1]", names), rest])
+            for name in re.findall(r"`(\w+)`", names):
+                names = names.replace(f"`{name}`", f"[`{name}`][{paths[package][name]}]")
+            line = f"|{names}|{rest}"
         lines.append(line)
     return "\n".join(lines)
 
