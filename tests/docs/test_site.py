@@ -1,5 +1,6 @@
 """The site of docs/: it builds in strict mode, loads nothing from elsewhere, and is searched."""
 
+import importlib.util
 import json
 import os
 import re
@@ -150,14 +151,28 @@ def test_search_works_on_pages_that_are_opened_as_files(site, tmp_path):
         browser.close()
 
 
+def notebook():
+    """Return a notebook that was stored with its outputs."""
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": ["1 < 2\n"]},
+        {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo=\n"}},
+        {"output_type": "execute_result", "data": {"text/html": ["<b>bold</b>"]}},
+    ]
+    head = {"cell_type": "markdown", "source": ["# A notebook\n", "\n", "See [a page](page.md)."]}
+    code = {"cell_type": "code", "source": ["print('1 < 2')"], "outputs": outputs}
+    return json.dumps({"cells": [head, code]})
+
+
 # A small checkout, honest first, and then with a fault.
 
 SMALL = {
     "docs/README.md": "# Index\n\n## Tutorials\n\n- [A page](page.md): to read.\n\n"
+    "Some words.\n\nTo run: or to read.\n\n- [A notebook](notebook.ipynb).\n\n"
     "## Reference\n\n- [Names](reference/names.md).\n",
     "docs/page.md": "# A page\n\n## Part\n\nSee [names](reference/names.md#small), [a part](#part),"
     " [outside](../outside/README.md#further) and [data](../outside/data.json).\n",
     "docs/reference/names.md": "# Names\n\n## small\n\n| name | meaning |\n|-|-|\n| `go` | go |\n",
+    "docs/notebook.ipynb": notebook(),
     "outside/README.md": "# Outside\n\n## Further\n\nBack to [the page](../docs/page.md#part), and"
     " [more](more.md).\n",
     "outside/more.md": "# More\n\nSee [data](data.json).\n",
@@ -184,15 +199,33 @@ def test_a_small_checkout_becomes_a_site(tmp_path):
     built, said = build(tmp_path, target)
     assert built and "WARNING" not in said, said
     assert outside_loads(target) == dead_links(target) == []
-    assert "page.html" in Reader((target / "index.html").read_text()).links
-    page = Reader((target / "page.html").read_text()).links
-    assert {"repository/outside/index.html#further", "repository/outside/data.json"} <= set(page)
-    outside = Reader((target / "repository" / "outside" / "index.html").read_text()).links
-    assert {"../../page.html#part", "more.html"} <= set(outside)
-    reference = (target / "reference" / "api" / "small" / "all-names.html").read_text()
-    assert re.search(
-        r"<li>\s*<p>?.*<code>far</code>: how far|<li><code>far</code>: how far", reference
-    )
+
+    def links(page):
+        return set(Reader((target / page).read_text(encoding="utf-8")).links)
+
+    assert {"page.html", "notebook.html"} <= links("index.html")
+    outside = {"repository/outside/index.html#further", "repository/outside/data.json"}
+    assert outside <= links("page.html")
+    assert {"../../page.html#part", "more.html"} <= links("repository/outside/index.html")
+    assert {"page.html", "notebook.ipynb"} <= links("notebook.html")
+    read = (target / "notebook.html").read_text(encoding="utf-8")
+    for output in ("<pre>1 &lt; 2", '<img alt="" src="data:image/png;base64,iVBORw', "<b>bold</b>"):
+        assert output in read
+    reference = (target / "reference/api/small/all-names.html").read_text(encoding="utf-8")
+    assert "<li><code>far</code>: how far.</li>" in re.sub(r"</?p>|\n", "", reference)
+
+
+def test_the_navigation_is_that_of_the_index():
+    """A list is named by the words before the colon of the paragraph above it."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "site" / "hooks.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    to_run = {"To run": [{"A notebook": "notebook.ipynb"}]}
+    assert hooks.navigation(SMALL["docs/README.md"]) == [
+        {"Home": "README.md"},
+        {"Tutorials": [{"A page": "page.md"}, to_run]},
+        {"Reference": [{"Names": "reference/names.md"}]},
+    ]
 
 
 @pytest.mark.slow
