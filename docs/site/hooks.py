@@ -24,6 +24,8 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\)")
 NAMES = "reference/names.md"
+# The group of names in a package without groups.
+ALL = "All names"
 
 
 class SiteFiles(Files):
@@ -97,10 +99,12 @@ def on_post_build(config: MkDocsConfig) -> None:
 def navigation(index: str) -> list[dict[str, Any]]:
     """Return the navigation that an index has: its headings, and the lists of pages under them.
 
-    A paragraph right before a list names it by the words before its colon.
+    A paragraph right before a list names it by the words before its colon. What stands before the
+    first heading is no part of it.
     """
     parts: list[dict[str, Any]] = [{"Home": "README.md"}]
     pages: list[Any] = []
+    group, name = pages, ""
     for block in index.split("\n\n"):
         if block.startswith("## "):
             pages = group = []
@@ -126,7 +130,7 @@ def public_names(docs: Path) -> dict[str, dict[str, dict[str, str]]]:
     for part in (docs / NAMES).read_text(encoding="utf-8").split("\n## ")[1:]:
         package, _, text = part.partition("\n")
         paths, groups = stub_paths(docs.parent / "src", package), found.setdefault(package, {})
-        group = "All names"
+        group = ALL
         for line in text.splitlines():
             if title := re.match(r"\*\*([^*]+?)\.?\*\*", line):
                 group = title[1]
@@ -153,7 +157,7 @@ def api_uri(package: str, group: str) -> str:
 
 def api_page(package: str, group: str, names: dict[str, str]) -> str:
     entries = "\n\n".join(f"::: {path}" for path in names.values())
-    title = f"{package}: {group[0].lower()}{group[1:]}"
+    title = package if group == ALL else group
     return f"# {title}\n\nImport these from `{package}`.\n\n{entries}\n"
 
 
