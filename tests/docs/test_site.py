@@ -166,7 +166,8 @@ def notebook():
 # A small checkout, honest first, and then with a fault.
 
 SMALL = {
-    "docs/README.md": "# Index\n\n- [First](page.md).\n\n## Tutorials\n\n- [A page](page.md): to read.\n\n"
+    "docs/README.md": "# Index\n\n- [First](page.md).\n\n"
+    "## Tutorials\n\n- [A page](page.md): to read.\n\n"
     "Some words.\n\nTo run: or to read.\n\n- [A notebook](notebook.ipynb).\n\n"
     "## Reference\n\n- [Names](reference/names.md).\n",
     "docs/page.md": "# A page\n\n## Part\n\nSee [names](reference/names.md#small), [a part](#part),"
