@@ -4,6 +4,7 @@
 #   make demo      four agents with digits: a plan, training with it, an audit, and a page of all that
 #   make test      all tests, the slow ones too; installs Chromium, which opens the report pages
 #   make check     formatting, lint, types
+#   make docs      the documentation as a site in build/site, with search; open its index.html
 #   make bench     how long the solvers and a round of training take; installs pfl to compare with
 #   make clean     remove caches and what the demo made; distclean removes the environments too
 
@@ -13,8 +14,10 @@ WORKERS ?= auto
 
 VENV := .venv
 DEMO_VENV := .venv-demo
-# A checkout that already has everything installed needs no second environment for the demo.
+# A checkout that already has everything installed needs no second environment.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),$(DEMO_VENV))
+DOCS_VENV := .venv-docs
+DOCS := $(if $(wildcard $(VENV)/.installed),$(VENV),$(DOCS_VENV))
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -24,7 +27,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 OFFLINE := FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 RAY_USAGE_STATS_ENABLED=0
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo browser test check bench clean distclean
+.PHONY: help install demo browser test check docs bench clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -48,13 +51,19 @@ NATIVE := hatch_build.py $(wildcard src/fedaccord/federation/fused/*.[ch]pp)
 $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing everything into $(VENV), a few minutes the first time"
 	$(call new_venv,$(VENV))
-	@$(VENV)/bin/python $(PIP_INSTALL) -e '.[all,dev]'
+	@$(VENV)/bin/python $(PIP_INSTALL) -e '.[all,dev,docs]'
 	@touch $@
 
 $(DEMO_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing what the demo needs into $(DEMO_VENV), a few minutes the first time"
 	$(call new_venv,$(DEMO_VENV))
 	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,report]'
+	@touch $@
+
+$(DOCS_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
+	@echo "installing what the site needs into $(DOCS_VENV), a minute the first time"
+	$(call new_venv,$(DOCS_VENV))
+	@$(DOCS_VENV)/bin/python $(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 install: $(VENV)/.installed
@@ -84,6 +93,12 @@ check: $(VENV)/.installed
 	$(VENV)/bin/python -m ruff check --quiet .
 	$(VENV)/bin/python -m mypy
 
+# Its theme announces at every start that its support ends in May 2027; CONTRIBUTING.md says so once.
+# With --quiet, warnings would not be counted, and strict mode would pass them.
+docs: $(DOCS)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
+	@echo "built the site: open build/site/index.html"
+
 bench: $(VENV)/.installed
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/money.py
@@ -95,4 +110,4 @@ clean:
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV) $(DEMO_VENV) .venv-pfl
+	rm -rf $(VENV) $(DEMO_VENV) $(DOCS_VENV) .venv-pfl
