@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Counts
+from fedaccord.federation.goals import ClientGoal, check_goals
 from fedaccord.federation.models.networks import dropouts
 
 Points: TypeAlias = tuple[Any, Any]
@@ -33,6 +34,8 @@ class Client:
     train: inputs and labels (arrays or tensors), the samples it can give.
     validation: inputs and labels on which its accuracy is measured.
     requirement: mu, the accuracy it wants, above 0 and at most 1.
+    goals: what it wants in other measures, in place of the requirement; it is satisfied if it
+        reaches all of them.
     scored: further inputs and labels of the same distribution, on which audits can judge the final
         model. No algorithm sees them; None for none.
     """
@@ -45,14 +48,17 @@ class Client:
     requirement: float
     scored_inputs: Tensor | None
     scored_labels: Tensor | None
+    goals: tuple[ClientGoal, ...] = ()
 
     def __init__(
         self,
         name: str,
         train: Points,
         validation: Points,
-        requirement: Any,
+        requirement: Any = None,
         scored: Points | None = None,
+        *,
+        goals: Sequence[ClientGoal] | None = None,
     ) -> None:
         # A frozen dataclass is filled through its dict.
         own = vars(self)
@@ -64,18 +70,31 @@ class Client:
             validation, f"the validation points of {name}"
         )
         self._check_shape("validation_inputs", "validated")
-        if not (isinstance(requirement, int | float | np.number) and 0 < requirement <= 1):
-            raise InputError(
-                f"the requirement of {self.name} must be an accuracy above 0 and at most 1; got "
-                f"{requirement!r}"
-            )
-        own["requirement"] = float(requirement)
+        self._set_goals(requirement, goals)
         own["scored_inputs"], own["scored_labels"] = None, None
         if scored is not None:
             own["scored_inputs"], own["scored_labels"] = _read_points(
                 scored, f"the scored samples of {name}"
             )
             self._check_shape("scored_inputs", "scored")
+
+    def _set_goals(self, requirement: Any, goals: Sequence[ClientGoal] | None) -> None:
+        """Fill in what the client wants, or raise an InputError."""
+        own = vars(self)
+        own["goals"] = ()
+        if goals is not None:
+            if requirement is not None:
+                raise InputError(f"{self.name} has both a requirement and goals: give one of them")
+            own["goals"] = wanted = check_goals(goals, self.name)
+            requirement = wanted[0].requirement
+            if len(wanted) == 1 and wanted[0].is_plain:
+                own["goals"] = ()
+        if not (isinstance(requirement, int | float | np.number) and 0 < requirement <= 1):
+            raise InputError(
+                f"the requirement of {self.name} must be an accuracy above 0 and at most 1; got "
+                f"{requirement!r}"
+            )
+        own["requirement"] = float(requirement)
 
     def __repr__(self) -> str:
         return (
@@ -102,6 +121,91 @@ class Client:
         changed = copy.copy(self)
         vars(changed).update(values)
         return changed
+
+    def with_requirement(self, requirement: float) -> Client:
+        """Return the client with another requirement, which is the target of its only goal."""
+        if not self.goals:
+            return self.replace(requirement=requirement)
+        if not self.has_one_share:
+            raise InputError(
+                f"{self.name} has goals that one number does not replace: change the goals"
+            )
+        goal = dataclasses.replace(self.goals[0], target=requirement)
+        return self.replace(requirement=requirement, goals=(goal,))
+
+    @property
+    def has_one_share(self) -> bool:
+        """Whether it has one goal, a share that rises with data, so that its value is a share."""
+        if not self.goals:
+            return True
+        return len(self.goals) == 1 and self.goals[0].rises and bool(self.goals[0].kind)
+
+    def measure(self, outputs: Vector, *, scored: bool = False) -> Vector:
+        """Return the value of each goal on all validation, or scored, points.
+
+        outputs: what the model says of the points, as `find_outputs` has it.
+        scored: whether they are the scored points.
+        """
+        points = self._goal_points(scored)
+        return np.array([goal.measure_on(labels, outputs, mask) for goal, labels, mask in points])
+
+    def deviate(self, outputs: Vector, *, scored: bool = False) -> Vector:
+        """Return by how much each value of `measure` varies with the draw of the points."""
+        points = self._goal_points(scored)
+        return np.array([goal.deviate_on(labels, outputs, mask) for goal, labels, mask in points])
+
+    def _goal_points(
+        self, scored: bool
+    ) -> Iterator[tuple[ClientGoal, NDArray[Any], NDArray[np.bool_] | None]]:
+        labels = self.scored_labels if scored else self.validation_labels
+        assert labels is not None
+        for goal in self.goals:
+            yield goal, labels.numpy(), goal.scored_group if scored else goal.group
+
+    @property
+    def counted_points(self) -> float:
+        """On how many points an accuracy scatters as much as the client's measures do."""
+        labels = self.validation_labels.numpy()
+        if not self.goals:
+            return len(labels)
+        return min(goal.count_alike(labels) for goal in self.goals)
+
+    def take_validation(self, rows: Indices) -> Client:
+        """Return the client with some of its validation points."""
+        return self.replace(
+            validation_inputs=self.validation_inputs[rows],
+            validation_labels=self.validation_labels[rows],
+            goals=tuple(goal.take(rows) for goal in self.goals),
+        )
+
+    def take_scored(self, rows: Indices) -> Client:
+        """Return the client with some of its scored points."""
+        assert self.scored_inputs is not None and self.scored_labels is not None
+        return self.replace(
+            scored_inputs=self.scored_inputs[rows],
+            scored_labels=self.scored_labels[rows],
+            goals=tuple(goal.take(rows, scored=True) for goal in self.goals),
+        )
+
+    def check_goals(self, classes: int) -> None:
+        """Raise an InputError at a goal that its points do not define.
+
+        classes: how many the model tells apart.
+        """
+        for goal in self.goals:
+            try:
+                labels = self.validation_labels.numpy()
+                goal.check_points(labels, goal.group, classes, "validation points")
+                if self.scored_labels is not None:
+                    if goal.group is not None and goal.scored_group is None:
+                        raise InputError(
+                            f"{goal.title} has a group of the validation points and none of the "
+                            "scored points: give scored_group too"
+                        )
+                    labels = self.scored_labels.numpy()
+                    goal.check_points(labels, goal.scored_group, classes, "scored points")
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from None
 
     def with_type(self, kind: torch.dtype) -> Client:
         """Return the client with inputs of a floating-point type."""
@@ -185,7 +289,7 @@ class Federation:
 
     @property
     def requirements(self) -> Vector:
-        """The accuracy each client wants."""
+        """The accuracy each client wants, or the value of what its goals are compared with."""
         return frozen(np.array([client.requirement for client in self.clients]))
 
     @property
@@ -232,6 +336,8 @@ class Federation:
             digest.update(b"masks by client")
         for client in self.clients:
             digest.update(repr((client.name, client.requirement)).encode())
+            for goal in client.goals:
+                digest.update(repr(goal.key).encode())
         for tensor in itertools.chain(model.state_dict().values(), self._tensors()):
             digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
             digest.update(tensor.detach().contiguous().numpy().tobytes())
@@ -299,6 +405,7 @@ class Federation:
             raise InputError(f"the model must return one row of scores per input; it returns {got}")
         classes = scores.shape[1]
         for client in self.clients:
+            client.check_goals(classes)
             for labels in (client.labels, client.validation_labels, client.scored_labels):
                 if labels is None:
                     continue

@@ -99,9 +99,14 @@ def run_pilots(
         )
     given = source.requirements if goals is None else goals
     wanted = read_each(given, source.names, "goals", "one goal")
-    validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
-    _check_goals(source, wanted, validation)
-    asked = _choose_source(source, algorithm, wanted)
+    clients = source.deal(PILOTS).clients
+    counted = [client.counted_points for client in clients]
+    validation = [math.nan if math.isinf(n) else n for n in counted]
+    shares = all(client.has_one_share for client in clients)
+    if goals is not None and not shares:
+        raise InputError("the clients have goals that one number does not replace: change them")
+    _check_goals(source, wanted, [len(client.validation_labels) for client in clients])
+    asked = _choose_source(source, algorithm, wanted) if shares else source
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
     # A third of the pilots is aimed, if the design is made once all the same.
@@ -172,7 +177,7 @@ class _Pilots:
                     self.known[run.key] = (run, outcome)
                     taken.add((seed, trial))
 
-    def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
+    def table(self, goals: Vector, validation: Sequence[float]) -> PilotTable:
         """Return what is known as a table."""
         return PilotTable(
             agents=self.source.names,

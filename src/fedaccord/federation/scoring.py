@@ -101,9 +101,7 @@ def _choose_scored(client: Client, count: int) -> Client:
     """Return a client with a number of its scored points, always the same ones."""
     assert client.scored_inputs is not None and client.scored_labels is not None
     chosen = stream(0, "scored", client.name).permutation(len(client.scored_labels))[:count]
-    return client.replace(
-        scored_inputs=client.scored_inputs[chosen], scored_labels=client.scored_labels[chosen]
-    )
+    return client.take_scored(chosen)
 
 
 def _check_given(federation: Federation) -> None:

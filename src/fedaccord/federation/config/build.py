@@ -28,6 +28,7 @@ from fedaccord.federation.data.pretraining import (
     loss_scores,
     pretrain,
 )
+from fedaccord.federation.goals import GoalRule
 from fedaccord.federation.models.networks import ModelFactory, model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
 
@@ -53,6 +54,8 @@ BESIDE_SITES = (
     "agents.points",
     "agents.validation",
     "agents.requirement",
+    "agents.measure",
+    "agents.goals",
     "pretraining.weights",
 )
 # How many points each choice of a search sees at least: one pass over a small pool tells nothing.
@@ -270,13 +273,16 @@ class Building:
         wanted = self.config.agents
         if self.data.sites is not None:
             return self._build_sites(wanted, seed)
-        options = dataclasses.asdict(wanted)
+        options = {
+            name: value for name, value in vars(wanted).items() if name not in ("goals", "measure")
+        }
         hard, easy = Bands(options.pop("hard"), options.pop("easy")).pools(self.scores)
         return Dealer(
             *(self.pools.agents, hard, easy),
             model=self.model,
             weights=self.weights,
             seed=seed,
+            goals=_make_rules(wanted),
             **options,
         )
 
@@ -297,6 +303,7 @@ class Building:
             weights=None if weights is None else PretrainedWeights.load(weights),
             seed=seed,
             most=wanted.points if "agents.points" in self.config.given else None,
+            goals=_make_rules(wanted),
         )
 
     @property
@@ -339,6 +346,10 @@ class Building:
                 self._folder()
                 made.save(file)
         return made
+
+
+def _make_rules(wanted: AgentSettings) -> tuple[GoalRule, ...]:
+    return tuple(GoalRule(**vars(goal)) for goal in wanted.wanted)
 
 
 def _size(wanted: int | None, points: int, usual: tuple[int, int]) -> int:

@@ -17,7 +17,9 @@ from fedaccord.federation.history import History, WentOn
 from fedaccord.federation.models.networks import dropouts
 from fedaccord.federation.training.loop import (
     copy_weights,
+    find_scores,
     is_right,
+    judge,
     new_optimizer,
     reproducibly,
     take_step,
@@ -124,10 +126,11 @@ def _count_given(history: History, place: int) -> int:
 
 def _judge(federation: Federation, client: Client, weights: Weights, seed: int) -> float:
     """Return the accuracy of a model on a client's scored samples, or else its validation's."""
-    inputs, labels = client.validation_inputs, client.validation_labels
+    model = _load(federation, weights, client, seed)
     if client.scored_inputs is not None and client.scored_labels is not None:
-        inputs, labels = client.scored_inputs, client.scored_labels
-    return float(is_right(_load(federation, weights, client, seed), inputs, labels).mean())
+        scores = find_scores(model, client.scored_inputs)
+        return judge(client, scores, client.scored_labels, scored=True)
+    return judge(client, find_scores(model, client.validation_inputs), client.validation_labels)
 
 
 def _choose(

@@ -27,7 +27,9 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
+from fedaccord.federation.goals import find_standing
 from fedaccord.federation.history import History, Session
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 
@@ -263,7 +265,7 @@ class Validation:
     """The validation samples of all clients, on which accuracies are measured together."""
 
     def __init__(self, federation: Federation, seed: int) -> None:
-        clients = federation.clients
+        clients = self._clients = federation.clients
         self._names = federation.names
         self._seed = seed
         self._inputs = torch.cat([client.validation_inputs for client in clients])
@@ -271,8 +273,8 @@ class Validation:
         self._sizes = [len(client.validation_labels) for client in clients]
 
     def measure(self, model: nn.Module) -> Vector:
-        """Measure all clients' accuracies on all samples."""
-        return self._means(is_right(model, self._inputs, self._labels), self._sizes)
+        """Measure all clients' accuracies, or where their goals stand, on all samples."""
+        return self._judge(self._clients, find_scores(model, self._inputs), self._labels)
 
     def test(self, model: nn.Module, count: int, round_number: int) -> Vector:
         """Measure all clients' accuracies on some samples each, drawn again each round."""
@@ -282,12 +284,25 @@ class Validation:
             for start, name, size in zip(starts, self._names, self._sizes, strict=True)
         ]
         rows = torch.from_numpy(np.concatenate(chosen))
-        right = is_right(model, self._inputs[rows], self._labels[rows])
-        return self._means(right, [len(mine) for mine in chosen])
+        own = zip(self._clients, chosen, starts, strict=True)
+        clients = [
+            client.take_validation(mine - start) if client.goals else client
+            for client, mine, start in own
+        ]
+        sizes = [len(mine) for mine in chosen]
+        scores = find_scores(model, self._inputs[rows])
+        return self._judge(clients, scores, self._labels[rows], sizes)
 
-    @staticmethod
-    def _means(right: Vector, sizes: list[int]) -> Vector:
-        return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
+    def _judge(
+        self,
+        clients: Sequence[Client],
+        scores: Tensor,
+        labels: Tensor,
+        sizes: list[int] | None = None,
+    ) -> Vector:
+        cut = self._sizes if sizes is None else sizes
+        parts = zip(clients, scores.split(cut), labels.split(cut), strict=True)
+        return np.array([judge(client, *part) for client, *part in parts])
 
 
 def score_history(federation: Federation, history: History) -> History:
@@ -314,8 +329,23 @@ def score_history(federation: Federation, history: History) -> History:
                 model.load_state_dict({n: torch.as_tensor(np.array(v)) for n, v in chosen.items()})
                 loaded = chosen
             assert client.scored_inputs is not None and client.scored_labels is not None
-            scored[i] = is_right(model, client.scored_inputs, client.scored_labels).mean()
+            scores = find_scores(model, client.scored_inputs)
+            scored[i] = judge(client, scores, client.scored_labels, scored=True)
     return dataclasses.replace(history, scored=frozen(scored))
+
+
+def judge(client: Client, scores: Tensor, labels: Tensor, *, scored: bool = False) -> float:
+    """Return a client's accuracy, or where it stands if it has goals; NaN after divergence.
+
+    client: with all the points that were scored.
+    scores: of its validation, or scored, points.
+    labels: of these points.
+    scored: whether they are the scored points.
+    """
+    if not client.goals:
+        return float(check_right(scores, labels).mean())
+    values = client.measure(find_outputs(scores.numpy()), scored=scored)
+    return find_standing(client.goals, values.tolist())
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
@@ -323,17 +353,27 @@ def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
 
     A score of minus infinity is a class ruled out; one of NaN, or of infinity, is divergence.
     """
+    return check_right(find_scores(model, inputs), labels)
+
+
+def check_right(scores: Tensor, labels: Tensor) -> Vector:
+    """Return for each point whether its best score is that of its class, as `is_right` does."""
+    best = scores.max(dim=1)
+    right = (best.indices == labels).to(torch.float64)
+    right[~torch.isfinite(best.values)] = torch.nan
+    return np.asarray(right.numpy())
+
+
+def find_scores(model: nn.Module, inputs: Tensor) -> Tensor:
+    """Return the model's scores of points, as it is when it does not train."""
     was_training = model.training
     model.eval()
     # A user's model may draw random numbers even now; those must not shift training's.
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
-        chunk = getattr(model, "evaluate_chunk", None) or max(len(labels), 1)
+        chunk = getattr(model, "evaluate_chunk", None) or max(len(inputs), 1)
         scores = torch.cat([model(part) for part in inputs.split(chunk)])
-        best = scores.max(dim=1)
-        right = (best.indices == labels).to(torch.float64)
-        right[~torch.isfinite(best.values)] = torch.nan
     model.train(was_training)
-    return np.asarray(right.numpy())
+    return scores
 
 
 class PersonalModels:
@@ -370,7 +410,7 @@ class PersonalModels:
         """Measure each client's accuracy with its own model."""
         pairs = [(self._models[client.name][0], client) for client in self._clients]
         return np.array(
-            [is_right(m, c.validation_inputs, c.validation_labels).mean() for m, c in pairs]
+            [judge(c, find_scores(m, c.validation_inputs), c.validation_labels) for m, c in pairs]
         )
 
     def copy_weights(self) -> dict[str, Weights]:

@@ -20,7 +20,9 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation, Weights
+from fedaccord.federation.goals import find_standing
 from fedaccord.federation.history import History, Session
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
@@ -185,9 +187,14 @@ def _accuracies(
     found = []
     with torch.no_grad():
         for i, client in enumerate(federation.clients):
-            inputs, labels = client.validation_inputs, client.validation_labels
             if rows is not None:
-                inputs, labels = inputs[rows[i]], labels[rows[i]]
-            found.append(float((model(inputs).argmax(dim=1) == labels).double().mean()))
+                client = client.take_validation(rows[i])
+            inputs, labels = client.validation_inputs, client.validation_labels
+            scores = model(inputs)
+            if client.goals:
+                values = client.measure(find_outputs(scores.numpy()))
+                found.append(find_standing(client.goals, values.tolist()))
+            else:
+                found.append(float((scores.argmax(dim=1) == labels).double().mean()))
     model.train()
     return np.array(found)
