@@ -163,6 +163,11 @@ class Client:
             yield goal, labels.numpy(), goal.scored_group if scored else goal.group
 
     @property
+    def listed_goals(self) -> tuple[ClientGoal, ...]:
+        """Its goals; an accuracy where it has a requirement."""
+        return self.goals or (ClientGoal("accuracy", self.requirement),)
+
+    @property
     def counted_points(self) -> float:
         """On how many points an accuracy scatters as much as the client's measures do."""
         labels = self.validation_labels.numpy()

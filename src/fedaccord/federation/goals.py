@@ -33,9 +33,9 @@ from fedaccord.federation.measures import (
     KNOWN,
     Function,
     Labels,
-    count_alike,
     deviate_by_bootstrap,
 )
+from fedaccord.measurement.noise import count_alike
 
 if TYPE_CHECKING:
     from fedaccord.federation.data.dataset import Dataset
@@ -151,7 +151,7 @@ class ClientGoal:
     def count_alike(self, labels: Labels) -> float:
         """Return on how many points a share scatters as much as the measure; inf if not known."""
         own = labels if self.group is None else labels[self.group]
-        found = count_alike(self.kind, self.target, own)
+        found = count_alike(self.kind, self.target, np.bincount(own, minlength=2).tolist())
         return math.inf if math.isnan(found) else max(1, round(found))
 
     def check_points(self, labels: Labels, group: Mask | None, classes: int, what: str) -> None:

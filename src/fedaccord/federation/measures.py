@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from fedaccord._checks import Vector
+from fedaccord.measurement.noise import deviate_auc_of_counts
 
 Labels: TypeAlias = NDArray[Any]
 Function: TypeAlias = Callable[[Labels, Vector], float]
@@ -162,20 +163,6 @@ def deviate_auc(labels: Labels, outputs: Vector) -> float:
     return deviate_auc_of_counts(float(above.mean()), len(above), len(below))
 
 
-def deviate_auc_of_counts(value: float, positives: int, negatives: int) -> float:
-    """Return the standard deviation of an AUC by Hanley and McNeil (1982), from counts alone.
-
-    value: the AUC.
-    positives, negatives: how many points each class has.
-    """
-    least = 0.5 / min(positives, negatives)
-    auc = min(max(value, least), 1 - least)
-    first, second = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    total = auc * (1 - auc) + (positives - 1) * (first - auc**2)
-    total += (negatives - 1) * (second - auc**2)
-    return float(np.sqrt(total / (positives * negatives)))
-
-
 def _deviate_mean_of(points: Callable[[Labels, Vector], Vector]) -> Function:
     def deviate(labels: Labels, outputs: Vector) -> float:
         found = points(labels, outputs)
@@ -226,26 +213,3 @@ KNOWN = {
     "log loss": Known(_mean_of(_losses), _deviate_mean_of(_losses)),
     "Brier": Known(_mean_of(_squares), _deviate_mean_of(_squares)),
 }
-
-
-def count_alike(measure: str, target: float, labels: Labels) -> float:
-    """Return on how many points a share scatters as much as the measure does; NaN if not known.
-
-        target (1 - target) / count  =  variance of the measure
-
-    So what is computed for shares of right answers holds for the measure too.
-
-    measure: one of MEASURES.
-    target: about what the measure is.
-    labels: of the points.
-    """
-    positives = int((labels == 1).sum())
-    negatives = len(labels) - positives
-    if measure == "AUC":
-        value = min(max(target, 0.5 / len(labels)), 1 - 0.5 / len(labels))
-        return value * (1 - value) / deviate_auc_of_counts(value, positives, negatives) ** 2
-    if measure == "balanced accuracy":
-        counts = np.unique(labels, return_counts=True)[1]
-        return float(len(counts) ** 2 / (1 / counts).sum())
-    known = {"accuracy": len(labels), "sensitivity": positives, "specificity": negatives}
-    return float(known.get(measure, np.nan))

@@ -28,7 +28,7 @@ from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
 from fedaccord.federation.goals import find_standing
-from fedaccord.federation.history import History, Session
+from fedaccord.federation.history import GoalValues, History, Session
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
@@ -308,30 +308,70 @@ class Validation:
 def score_history(federation: Federation, history: History) -> History:
     """Return a history with each client's accuracy on its scored points, if all clients have any.
 
-    A client that left before the end is judged by the model that it left with. The algorithm
-    does not see this accuracy.
+    It also has what came of each goal, if clients have goals. A client that left before the end is
+    judged by the model that it left with. The algorithm does not see these accuracies.
 
     federation: the clients that trained.
     history: of the run, with the weights that came of it.
     """
-    if any(client.scored_labels is None for client in federation.clients):
+    is_scored = all(client.scored_labels is not None for client in federation.clients)
+    has_goals = any(client.goals for client in federation.clients)
+    if not (is_scored or has_goals):
         return history
     scored = np.full(len(federation.clients), np.nan)
+    found: list[GoalValues] = []
     with reproducibly(history.seed):
         model = make_model(federation)
         loaded: Weights | None = None
         for i, client in enumerate(federation.clients):
             weights = history.checkpoints.get(client.name)
             if weights is None and history.diverged:
+                found.append(value_goals(client, None))
                 continue
             chosen = history.weights if weights is None else weights
             if chosen is not loaded:
                 model.load_state_dict({n: torch.as_tensor(np.array(v)) for n, v in chosen.items()})
                 loaded = chosen
-            assert client.scored_inputs is not None and client.scored_labels is not None
-            scores = find_scores(model, client.scored_inputs)
-            scored[i] = judge(client, scores, client.scored_labels, scored=True)
-    return dataclasses.replace(history, scored=frozen(scored))
+            if is_scored:
+                assert client.scored_inputs is not None and client.scored_labels is not None
+                scores = find_scores(model, client.scored_inputs)
+                scored[i] = judge(client, scores, client.scored_labels, scored=True)
+            if has_goals:
+                found.append(value_goals(client, model))
+    return dataclasses.replace(
+        history,
+        scored=frozen(scored) if is_scored else None,
+        goals=GoalValues.join(found) if has_goals else None,
+    )
+
+
+def value_goals(client: Client, model: nn.Module | None) -> GoalValues:
+    """Return what a model makes of a client's goals; nothing is known without a model.
+
+    client: whose validation, and scored, points it is measured on.
+    model: in the end.
+    """
+    goals = client.listed_goals
+    whole = client.replace(goals=goals)
+    unknown = np.full(len(goals), np.nan)
+    values, deviations = unknown, unknown
+    scored = None if client.scored_inputs is None else unknown
+    if model is not None:
+        outputs = find_outputs(find_scores(model, client.validation_inputs).numpy())
+        values, deviations = whole.measure(outputs), whole.deviate(outputs)
+        if client.scored_inputs is not None:
+            outputs = find_outputs(find_scores(model, client.scored_inputs).numpy())
+            scored = whole.measure(outputs, scored=True)
+    spare = [goal.spare(value) for goal, value in zip(goals, values.tolist(), strict=True)]
+    return GoalValues(
+        clients=(client.name,) * len(goals),
+        names=tuple(goal.name for goal in goals),
+        targets=np.array([goal.target for goal in goals]),
+        reached=np.array(spare) >= 0,
+        values=values,
+        deviations=deviations,
+        scored=scored,
+    )
 
 
 def judge(client: Client, scores: Tensor, labels: Tensor, *, scored: bool = False) -> float:
