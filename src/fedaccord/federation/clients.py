@@ -302,6 +302,11 @@ class Federation:
         """How many samples each client could give."""
         return frozen(np.array([client.points for client in self.clients], dtype=np.int64))
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What clients want, by the names of their goals; an accuracy where there are none."""
+        return tuple(dict.fromkeys(g.name for c in self.clients for g in c.listed_goals))
+
     def replace(self, clients: Sequence[Client]) -> Federation:
         """Return a federation of other clients with the same model and weights."""
         return Federation(clients, self.model, weights=self.weights)

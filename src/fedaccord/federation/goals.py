@@ -219,7 +219,7 @@ def check_target(target: Any, kind: str, title: str) -> float:
     if math.isfinite(measure.high):
         remedy += f" and at most {measure.high:g}"
     if measure.rises and 1 < value <= 100:
-        remedy = f"write {value / 100:g} for {value:g} %"
+        remedy += f", such as {value / 100:g} for {value:g} %"
     raise InputError(f"the target of {title} is {value:g}: {remedy}")
 
 

@@ -145,6 +145,14 @@ class History(Displayed):
         )
 
     @property
+    def measure(self) -> str:
+        """What accuracies are: a measure that all clients want, or where they stand."""
+        if self.goals is None:
+            return "accuracy"
+        same = len(self.goals.names) == len(self.clients) and len(set(self.goals.names)) == 1
+        return self.goals.names[0] if same else "standing"
+
+    @property
     def final(self) -> Vector:
         """The accuracies at the last evaluation.
 

@@ -342,6 +342,7 @@ def run_audit(
         reused=executor.reused,
         run_seconds=sum(outcome.seconds for outcome in counted),
         seconds=time.perf_counter() - started,
+        measures=design.source.deal(0).measures,
     )
 
 
