@@ -5,7 +5,7 @@ standing, and compare it with the client's requirement. Of one goal in a measure
 are the value and the target. Of others they are
 
     requirement  =  the first target (1/2 of a measure that falls, or whose target is beyond 1)
-    standing     =  requirement + the least that a goal has to spare
+    standing     =  requirement + the least that a goal has to spare, within 0 and 1
 
 where a goal of a measure that rises has value - target to spare, and of one that falls
 (target - value) / (2 target).
@@ -244,20 +244,36 @@ def check_goals(goals: Sequence[ClientGoal], client: str) -> tuple[ClientGoal, .
 
 
 def find_standing(goals: Sequence[ClientGoal], values: Sequence[float]) -> float:
-    """Return one number that is at least the requirement if, and only if, all goals are reached.
+    """Return one number from 0 to 1, at least the requirement if, and only if, all are reached.
 
     goals: of a client.
-    values: of its measures; the standing is NaN where one is.
+    values: of its measures; a goal whose value is not known counts as missed.
     """
     first = goals[0]
-    if len(goals) == 1 and first.requirement == first.target and first.rises:
-        return float(values[0])
-    least = min(goal.spare(v) for goal, v in zip(goals, values, strict=True))
     if any(math.isnan(value) for value in values):
-        return math.nan
-    standing = first.requirement + least
+        return 0.0
+    if len(goals) == 1 and first.rises and first.requirement == first.target:
+        return min(max(float(values[0]), 0.0), 1.0)
+    least = min(goal.spare(v) for goal, v in zip(goals, values, strict=True))
+    standing = min(max(first.requirement + least, 0.0), 1.0)
     # A tiny shortfall must not be lost in the sum.
-    return standing if least >= 0 else min(standing, math.nextafter(first.requirement, -math.inf))
+    return standing if least >= 0 else min(standing, math.nextafter(first.requirement, 0.0))
+
+
+def judge_goals(
+    goals: Sequence[ClientGoal], labels: Labels, outputs: Vector, *, scored: bool = False
+) -> float:
+    """Return where a client stands with a model; NaN where training diverged.
+
+    goals: of the client.
+    labels, outputs: of its validation points, or of its scored ones.
+    scored: whether they are the scored points.
+    """
+    if np.isnan(outputs).any():
+        return math.nan
+    groups = [goal.scored_group if scored else goal.group for goal in goals]
+    pairs = zip(goals, groups, strict=True)
+    return find_standing(goals, [goal.measure_on(labels, outputs, mask) for goal, mask in pairs])
 
 
 # Goals of all clients of a dealer.

@@ -277,8 +277,8 @@ class Dealer(Dealing):
 class SiteDealer(Dealing):
     """Makes every site a client; every trial splits each site's samples again.
 
-    Classes are split in proportion. Medians and scales are those of all sites' training points
-    together, which a real federation would have to share.
+    Classes are split in proportion, and the groups of goals within each class. Medians and scales
+    are those of all sites' training points together, which a real federation would have to share.
 
     data: points with sites.
     validation: the part of each site's points that is for validation.
@@ -351,6 +351,15 @@ class SiteDealer(Dealing):
     def _members(self) -> list[Indices]:
         return [np.flatnonzero(self.data.sites == n) for n in range(len(self.names))]
 
+    @cached_property
+    def _strata(self) -> NDArray[np.int64]:
+        """What is split in proportion: classes, each in and out of the groups of the goals."""
+        strata = self.data.labels
+        for mask in self._groups:
+            if mask is not None:
+                strata = 2 * strata + mask
+        return np.asarray(strata)
+
     @property
     def points(self) -> Counts:
         """How many training points each site has."""
@@ -365,7 +374,7 @@ class SiteDealer(Dealing):
         """Return the places of a site's training, validation and further points."""
         members, count = self._members[site], self._dealt[site]
         random = stream(self.seed, "deal", trial, self.names[site])
-        order = members[_spread(self.data.labels[members], random)]
+        order = members[_spread(self._strata[members], random)]
         held_out = validation_points(count, self.validation)
         return random.permutation(order[held_out:count]), order[:held_out], order[count:]
 

@@ -34,8 +34,16 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
+from fedaccord.federation.goals import ClientGoal, check_goals, judge_goals
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, ready_dropout
-from fedaccord.federation.training.loop import Batch, find_client_gradient, is_right, update_locally
+from fedaccord.federation.training.loop import (
+    Batch,
+    find_client_gradient,
+    find_scores,
+    is_right,
+    update_locally,
+)
 from fedaccord.federation.training.rng import derive_seed, draw_goal_rows
 
 Points: TypeAlias = Dataset[Any]
@@ -83,6 +91,7 @@ def client_app(
     least_samples: int = 1,
     may_report: Sequence[str] = (),
     mods: Sequence[Any] = (),
+    goals: Callable[[Context], Sequence[ClientGoal]] | None = None,
 ) -> ClientApp:
     """Make a ClientApp out of a network and a client's data.
 
@@ -102,6 +111,9 @@ def client_app(
         sample reveals much about one patient. If the server asks for fewer, it declines.
     may_report: what else it may report if the server asks: "train-loss", "label-counts".
     mods: Flower's mods, around all that the client does.
+    goals: returns what the client wants in other measures than accuracy. It then reports where it
+        stands, one number, in place of its accuracy; the server's requirement for it is that of
+        its first goal, `ClientGoal.requirement`.
     """
     for what in may_report:
         if what not in protocol.EXTRAS:
@@ -119,6 +131,7 @@ def client_app(
             name=name(context),
             least_samples=least_samples,
             may_report=tuple(may_report),
+            goals=() if goals is None else check_goals(goals(context), name(context)),
         )
 
     def answer_by(act: Callable[[Site, Message], Message]) -> Answer:
@@ -164,6 +177,7 @@ class Site:
     name: str = ""
     least_samples: int = 1
     may_report: tuple[str, ...] = ()
+    goals: tuple[ClientGoal, ...] = ()
 
     def introduce(self, message: Message) -> Message:
         """Say who it is and how many points it could bring."""
@@ -224,7 +238,7 @@ class Site:
             # Of nothing there is no accuracy; the server says what is wrong.
             return _reply(message, metrics, {})
         if order.whole:
-            metrics[protocol.ACCURACY] = self._accuracy(network, self.validation)
+            metrics[protocol.ACCURACY] = self._accuracy(network, None)
         if order.goal_points:
             rows = draw_goal_rows(
                 order.client,
@@ -233,8 +247,7 @@ class Site:
                 seed=order.seed,
                 round_number=order.server_round,
             )
-            some: Points = Subset(self.validation, rows.tolist())
-            metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, some)
+            metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, rows)
         return _reply(message, metrics, {})
 
     def _reports(self, asked: str) -> set[str]:
@@ -271,11 +284,18 @@ class Site:
         pairs = zip(named, parts, strict=True)
         return {n: part.reshape(p.shape) for (n, p), part in pairs}, float(losses.mean())
 
-    def _accuracy(self, network: nn.Module, points: Points) -> float:
+    def _accuracy(self, network: nn.Module, rows: Indices | None) -> float:
+        """Measure the accuracy, or where the goals stand, on all validation points or on some."""
+        points = self.validation if rows is None else Subset(self.validation, rows.tolist())
         if self.own_evaluate is not None:
             return float(self.own_evaluate(network.eval(), points))
-        rows = np.arange(_size(points))
-        return float(is_right(network, *_batch(points, rows, network)).mean())
+        inputs, labels = _batch(points, np.arange(_size(points)), network)
+        if not self.goals:
+            return float(is_right(network, inputs, labels).mean())
+        goals = [goal if rows is None else goal.take(rows) for goal in self.goals]
+        return judge_goals(
+            goals, labels.numpy(), find_outputs(find_scores(network, inputs).numpy())
+        )
 
 
 def _config(message: Message) -> ConfigRecord:

@@ -27,7 +27,7 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
-from fedaccord.federation.goals import find_standing
+from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import GoalValues, History, Session
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
@@ -384,8 +384,8 @@ def judge(client: Client, scores: Tensor, labels: Tensor, *, scored: bool = Fals
     """
     if not client.goals:
         return float(check_right(scores, labels).mean())
-    values = client.measure(find_outputs(scores.numpy()), scored=scored)
-    return find_standing(client.goals, values.tolist())
+    outputs = find_outputs(scores.numpy())
+    return judge_goals(client.goals, labels.numpy(), outputs, scored=scored)
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:

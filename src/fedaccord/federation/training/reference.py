@@ -20,7 +20,7 @@ from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation, Weights
-from fedaccord.federation.goals import find_standing
+from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import History, Session
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import Dropout
@@ -192,8 +192,8 @@ def _accuracies(
             inputs, labels = client.validation_inputs, client.validation_labels
             scores = model(inputs)
             if client.goals:
-                values = client.measure(find_outputs(scores.numpy()))
-                found.append(find_standing(client.goals, values.tolist()))
+                outputs = find_outputs(scores.numpy())
+                found.append(judge_goals(client.goals, labels.numpy(), outputs))
             else:
                 found.append(float((scores.argmax(dim=1) == labels).double().mean()))
     model.train()
