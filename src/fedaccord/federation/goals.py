@@ -323,7 +323,7 @@ class GoalRule:
         plain = ClientGoal(self.measure, self.target_of(position), self.name, self.threshold)
         name = plain.name
         if self.group is not None and not self.name:
-            name = f"{plain.name}{',' if ',' not in plain.name else ''} {self.group}"
+            name = f"{plain.name}, {self.group}"
         return dataclasses.replace(
             plain, name=name, group=group, scored_group=scored, rises=self.rises
         )

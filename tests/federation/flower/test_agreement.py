@@ -14,6 +14,7 @@ from federation.flower.runs import (
     started,
     with_weights,
 )
+from federation.test_goals import make_federation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -111,6 +112,16 @@ def test_rounds_agree_with_the_local_loop(kind, form, optimizer):
     )
     local, _ = assert_agree(started(requirement=0.9), algorithm, plan=[30, 10, 40])
     assert np.isfinite(local.accuracy[-1]).all()
+
+
+@pytest.mark.parametrize("points", [None, 9])
+def test_goals_in_other_measures_agree_with_the_local_loop(points):
+    federation = with_weights(make_federation(scored=False))
+    algorithm = MwFed(
+        rounds=6, batch_size=5, learning_rate=0.03, factor=2.0, goal_points=points, evaluate_every=2
+    )
+    local, _ = assert_agree(federation, algorithm, plan=[30, 10, 20])
+    assert len(set(local.samples[-1].tolist())) > 1
 
 
 @pytest.mark.parametrize("form", ["local", "pooled"])
