@@ -447,7 +447,9 @@ class Halved(ChangedSource):
             )
         # Shuffled and sorted by class: every other one is half of each class.
         shuffled = stream(self._seed, "halves", client.name).permutation(len(labels))
-        order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+        # Of times the events count: a column of their labels.
+        classes = labels if labels.ndim == 1 else labels[:, 1]
+        order = shuffled[np.argsort(classes[shuffled], kind="stable")]
         rows = np.sort(order[self._half :: len(HALVES)])
         return client.take_validation(rows)
 
