@@ -194,7 +194,7 @@ def _make_pilots(
     shares = all(client.has_one_share for client in clients)
     if goals is not None and not shares:
         raise InputError("the clients have goals that one number does not replace: change them")
-    _check_goals(clients, wanted)
+    _check_goals(source.names, clients, wanted)
     asked = _choose_source(source, algorithm, wanted) if shares else source
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
@@ -292,10 +292,10 @@ def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Sourc
     return set_goals(source, np.ones(len(goals))) if known else source
 
 
-def _check_goals(clients: Sequence[Client], goals: Vector) -> None:
+def _check_goals(names: Sequence[str], clients: Sequence[Client], goals: Vector) -> None:
     """Raise an error, before anything is trained, at what no training could be known to reach."""
-    for client, goal in zip(clients, goals.tolist(), strict=True):
-        name, points = client.name, len(client.validation_labels)
+    for name, client, goal in zip(names, clients, goals.tolist(), strict=True):
+        points = len(client.validation_labels)
         if not 0 < goal <= 1:
             raise InputError(
                 f"the goal of {name} must be an accuracy above 0 and below 1; got {goal:g}"
