@@ -93,6 +93,11 @@ class Dealing:
             )
         return Federation(clients, self.model, weights=self.weights)
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What clients want, by the names of their goals; an accuracy where there are none."""
+        return tuple(rule.make(0).name for rule in self.rules) or ("accuracy",)
+
     def _make_goals(
         self, position: int, validation: Indices, further: Indices | None
     ) -> list[ClientGoal]:
@@ -520,6 +525,13 @@ def check_apart(
                 f"{name} would be judged on a point that is used in training or validation, or "
                 "that comes twice; this is a fault of the dealer"
             )
+
+
+def find_measures(source: Source) -> tuple[str, ...]:
+    """Return what the clients of a source want; an accuracy if the source does not say."""
+    if isinstance(source, ChangedSource):
+        return find_measures(source.source)
+    return tuple(getattr(source, "measures", ("accuracy",)))
 
 
 def varies_by_trial(source: Source, one: int, other: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedaccord.errors import InputError
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.partition import ChangedSource, Dealing
+from fedaccord.federation.partition import ChangedSource, Dealing, find_measures
 from fedaccord.federation.training.rng import stream
 from fedaccord.wording import join_with_and
 
@@ -44,6 +44,7 @@ class Scored:
         self.names = source.names
         self.requirements = source.requirements
         self.points = source.points
+        self.measures = find_measures(source)
         self.fingerprint = source.fingerprint
         self._source = source
         if not isinstance(_find_base(source), Dealing):
