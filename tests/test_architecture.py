@@ -20,7 +20,17 @@ PACKAGE = SOURCE / "fedaccord"
 #     games < measurement;   {equilibria, measurement} < planning;
 #     {allocation, measurement} < federation;
 #     {planning, federation} < frontier < reproduce < report < cli
-FOUNDATION = {"errors", "_checks", "_display", "_io", "_lazy", "_machine", "charts", "wording"}
+FOUNDATION = {
+    "errors",
+    "_checks",
+    "_display",
+    "_io",
+    "_lazy",
+    "_machine",
+    "_measures",
+    "charts",
+    "wording",
+}
 GAMES = FOUNDATION | {"allocation", "games"}
 SOLVED = GAMES | {"check", "groups", "equilibria"}
 MONEY = {"sharing", "coalitions"}

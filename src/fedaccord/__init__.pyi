@@ -74,6 +74,7 @@ from .measurement.fit import fit_curves as fit_curves
 from .measurement.histograms import Histograms as Histograms
 from .measurement.kept import WorthOfKept as WorthOfKept
 from .measurement.kept import worth_of_kept as worth_of_kept
+from .measurement.measures import GoalPilots as GoalPilots
 from .measurement.measures import GoalsMeasurement as GoalsMeasurement
 from .measurement.measures import Harm as Harm
 from .measurement.measures import find_harm as find_harm

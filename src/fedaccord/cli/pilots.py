@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,22 +17,34 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.options import (
+    RESULTS,
+    Address,
     AsJson,
+    CacheFolder,
+    EngineName,
     Goals,
     HistogramsFile,
     Limits,
+    Results,
     SheetName,
+    Workers,
     add_wording,
+    read_config,
 )
 from fedaccord.cli.plan import (
+    AlgorithmName,
     Judgement,
     Probability,
+    Training,
     check_wanted,
     fit_pilots,
+    prepare_pilots,
 )
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.terminal import complain, emit_text, interruptible, progress
+from fedaccord.wording import count
 
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
@@ -44,7 +57,7 @@ Subject = Annotated[
     typer.Argument(
         metavar="FILE|NAMES",
         help="HISTOGRAMS.csv, a table agent,limit, or City=1200,Rural=800 (name=samples it has). "
-        "For the next pilots: PILOTS.csv.",
+        "For the next pilots: PILOTS.csv. To train pilots: CONFIG.toml.",
     ),
 ]
 Budget = Annotated[
@@ -64,7 +77,14 @@ Save = Annotated[
         help="Write the table to fill in to this file. Default: CSV on standard output.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the fit, for next pilots.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Random seed of the fit, for next pilots, or of pilots to train. Default: 0, or the "
+        "config's.",
+    ),
+]
 
 
 @app.command()
@@ -80,21 +100,37 @@ def pilots(
     judged: Judgement = "true",
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     save: Save = None,
+    algorithm: AlgorithmName = None,
+    results: Results = RESULTS,
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    cache: CacheFolder = None,
     as_json: AsJson = False,
 ) -> int:
     """Write the list of pilots to run as a table to fill in, which 'fedaccord plan' then takes.
 
     A pilot is a trial training with chosen contributions. Before any pilot, give the agents and
     how many samples each has. After the first pilots, give PILOTS.csv: the command then writes the
-    next pilots, those expected to narrow the plan most, as rows to append to that table.
+    next pilots, those expected to narrow the plan most, as rows to append to that table. Give a
+    CONFIG.toml, and the command trains the pilots of its federation itself and writes what came of
+    them: accuracies, or the values of the goals that the config has.
     """
     if save is not None:
         for read in (subject, histograms):
             check_destination(save, (".csv", ".xlsx"), keep=read)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
+    training = Training(algorithm, budget, results, workers, engine, address, cache)
+    if subject.endswith(".toml"):
+        if limit:
+            raise InputError("--limit is for tables: a CONFIG.toml says what each agent has")
+        _refuse_strays(more, goal, histograms)
+        return _train(subject, training, seed, save=save, as_json=as_json)
+    if (stray := replace(training, budget=None).find_stray()) is not None:
+        raise InputError(f"{stray} is for a federation, a CONFIG.toml; leave it out")
     rows = _read_file(subject, sheet)
     if rows is None or not _is_pilots(rows):
         _refuse_strays(more, goal, histograms)
@@ -103,6 +139,7 @@ def pilots(
     if budget is not None:
         raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
     goals = Wanted.read(goal, "--goal")
+    seed = seed or 0
     measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
     measured = set_limits(measured, limits)
 
@@ -120,6 +157,30 @@ def pilots(
         )
         found = choose_next_pilots(plan, wanted)
     return _show(list_next_pilots(found, rows), found, wording, save=save, as_json=as_json)
+
+
+def _train(
+    path: str, training: Training, seed: int | None, *, save: str | None, as_json: bool
+) -> int:
+    """Train the pilots of a federation, and write what came of them."""
+    if as_json:
+        raise InputError("--json lists pilots to run; those of a CONFIG.toml are written as CSV")
+    from fedaccord.federation.pilots import run_goal_pilots, run_pilots
+    from fedaccord.federation.runs.trials import PILOTS
+
+    chosen = override(read_config(path).audit, seed=seed).seed
+    with prepare_pilots(path, training, chosen) as (source, algorithm, how):
+        measured = any(client.goals for client in source.deal(PILOTS).clients)
+        make = run_goal_pilots if measured else run_pilots
+        table = make(source, algorithm, **how)
+    if save is None:
+        emit_text(table.to_csv())
+    else:
+        table.save(save)
+        complain(f"{count(len(table), 'pilot')} written to {save}")
+    command = "solve" if measured else "plan"
+    complain(f"'fedaccord {command} {save or 'TABLE.csv'}' plans from this table")
+    return 0
 
 
 def _read_file(subject: str, sheet: str | None) -> Rows | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fedaccord._io.table import Rows
+    from fedaccord.federation.algorithms.base import Algorithm
+    from fedaccord.federation.runs.engines import Source as Federations
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
@@ -426,16 +429,29 @@ def _train_pilots(
     prior: label histograms, if there are any.
     seed: of deals, pilots and resamples.
     """
+    from fedaccord.frontier.from_federation import from_federation
+
+    with prepare_pilots(path, training, seed) as (source, algorithm, how):
+        asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
+        return from_federation(source, algorithm, goals=asked, histograms=prior, **how)
+
+
+@contextlib.contextmanager
+def prepare_pilots(
+    path: str | None, training: Training, seed: int
+) -> Iterator[tuple[Federations, Algorithm, dict[str, Any]]]:
+    """Yield a federation, its algorithm, and where and how many pilots to make, with a counter.
+
+    path: of the config; None for the built-in one.
+    training: how pilots are made.
+    seed: of deals and pilots.
+    """
     config = read_config(path)
     names = None if training.algorithm is None else [training.algorithm]
     title, algorithm = next(iter(choose_algorithms(config, names, path=path).items()))
     check_folder(training.results, "--results")
     make_engine, workers = choose_engine(training.engine, training.workers, training.address)
     source = build_source(config, seed, results=training.results, cache=training.cache)
-    asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
-
-    from fedaccord.frontier.from_federation import from_federation
-
     kept = f", minus the runs already in {training.results}"
     there = Path(training.results).exists()
     announced = False
@@ -448,17 +464,17 @@ def _train_pilots(
             announced = True
             show(done, total)
 
-        return from_federation(
+        yield (
             source,
             algorithm,
-            budget=training.budget,
-            goals=asked,
-            seed=seed,
-            store=training.results,
-            workers=workers,
-            engine=make_engine,
-            progress=announce,
-            histograms=prior,
+            {
+                "budget": training.budget,
+                "seed": seed,
+                "store": training.results,
+                "workers": workers,
+                "engine": make_engine,
+                "progress": announce,
+            },
         )
 
 

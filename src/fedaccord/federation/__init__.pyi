@@ -41,12 +41,16 @@ from .eqfed.result import Sought as Sought
 from .eqfed.result import Verified as Verified
 from .eqfed.search import Seeking as Seeking
 from .eqfed.seek import seek_equilibrium as seek_equilibrium
+from .goals import ClientGoal as ClientGoal
+from .goals import GoalRule as GoalRule
+from .history import GoalValues as GoalValues
 from .history import History as History
 from .models.networks import PaperNet as PaperNet
 from .models.networks import model_factory as model_factory
 from .partition import Dealer as Dealer
 from .partition import SiteDealer as SiteDealer
 from .pilots import pilot_design as pilot_design
+from .pilots import run_goal_pilots as run_goal_pilots
 from .pilots import run_pilots as run_pilots
 from .runs.execute import Progress as Progress
 from .runs.store import RunStore as RunStore

@@ -39,6 +39,60 @@ class WentOn:
 
 
 @dataclass(frozen=True, eq=False)
+class GoalValues:
+    """What came of each goal in the end, goal by goal, those of one client together.
+
+    clients: whose goal it is.
+    names: what it is called.
+    targets: what the client wants.
+    reached: whether the value does.
+    values: on the validation points; NaN where training diverged before the client left.
+    deviations: by how much a value varies with the draw of the points.
+    scored: the values on the scored points; None where clients have none.
+    """
+
+    clients: tuple[str, ...]
+    names: tuple[str, ...]
+    targets: Vector
+    reached: NDArray[np.bool_]
+    values: Vector
+    deviations: Vector
+    scored: Vector | None = None
+
+    @classmethod
+    def join(cls, parts: Sequence[GoalValues]) -> GoalValues:
+        """Join the goals of clients that trained alone."""
+
+        def array(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return cls(
+            clients=tuple(name for part in parts for name in part.clients),
+            names=tuple(name for part in parts for name in part.names),
+            targets=array("targets"),
+            reached=array("reached"),
+            values=array("values"),
+            deviations=array("deviations"),
+            scored=None if parts[0].scored is None else array("scored"),
+        )
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the goals as plain values, one entry each."""
+        return [
+            {
+                "client": self.clients[n],
+                "name": self.names[n],
+                "target": float(self.targets[n]),
+                "value": float(self.values[n]),
+                "sd": float(self.deviations[n]),
+                "reached": bool(self.reached[n]),
+                **({} if self.scored is None else {"scored": float(self.scored[n])}),
+            }
+            for n in range(len(self.names))
+        ]
+
+
+@dataclass(frozen=True, eq=False)
 class History(Displayed):
     """One run of training: arrays with one row per round and one column per client.
 
@@ -60,6 +114,9 @@ class History(Displayed):
         diverged before the client left; None where clients have no scored points.
     went_on: the accuracies of clients that went on alone, if any did.
     tactic: what some clients did beyond giving less; None for nothing.
+    goals: what came of each goal; None where all clients want an accuracy. Accuracies are then
+        where clients stand: the value of a single goal, or what the goal with least to spare makes
+        of it.
     """
 
     clients: tuple[str, ...]
@@ -78,6 +135,7 @@ class History(Displayed):
     scored: Vector | None = None
     went_on: WentOn | None = None
     tactic: Tactic | None = None
+    goals: GoalValues | None = None
 
     def __repr__(self) -> str:
         state = "diverged" if self.diverged else f"{int(self.satisfied.sum())} satisfied"
@@ -85,6 +143,14 @@ class History(Displayed):
             f"History({self.algorithm['kind']}, {len(self.clients)} clients, "
             f"{len(self.samples)} rounds, {state})"
         )
+
+    @property
+    def measure(self) -> str:
+        """What accuracies are: a measure that all clients want, or where they stand."""
+        if self.goals is None:
+            return "accuracy"
+        same = len(self.goals.names) == len(self.clients) and len(set(self.goals.names)) == 1
+        return self.goals.names[0] if same else "standing"
 
     @property
     def final(self) -> Vector:
@@ -157,6 +223,7 @@ class History(Displayed):
             "loss": self.loss.tolist(),
             "accuracy": self.accuracy.tolist(),
             **({} if self.scored is None else {"scored": self.scored.tolist()}),
+            **({} if self.goals is None else {"goals": self.goals.to_dict()}),
             "seconds": self.seconds,
         }
 
@@ -171,6 +238,7 @@ class History(Displayed):
             return np.concatenate(padded, axis=1)
 
         scores = [part.scored for part in parts if part.scored is not None]
+        goals = [part.goals for part in parts if part.goals is not None]
         return cls(
             clients=tuple(name for part in parts for name in part.clients),
             requirements=np.concatenate([part.requirements for part in parts]),
@@ -185,6 +253,7 @@ class History(Displayed):
             seconds=sum(part.seconds for part in parts),
             scored=np.concatenate(scores) if len(scores) == len(parts) else None,
             checkpoints={part.clients[0]: part.weights for part in parts if not part.diverged},
+            goals=GoalValues.join(goals) if goals else None,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.pretraining import ModelMaker
+from fedaccord.federation.goals import ClientGoal, GoalRule, Mask, find_group
 from fedaccord.federation.training.rng import stream
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Dealing:
     requirements: Vector
     model: ModelMaker
     weights: Weights | None
+    rules: tuple[GoalRule, ...]
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
         """Return the places of every client's training and validation points."""
@@ -75,21 +78,48 @@ class Dealing:
         training = np.concatenate([train for train, _ in dealt])
         preparation = Preparation.fit(data.inputs[training], data.columns)
 
-        def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[Any]]:
             return preparation.apply(data.inputs[places]), data.labels[places]
 
         looked_at = [None] * len(dealt) if further is None else [points(own) for own in further]
-        everyone = zip(self.names, self.requirements, dealt, looked_at, strict=True)
-        clients = [
-            Client(name, points(train), points(validation), float(requirement), own)
-            for name, requirement, (train, validation), own in everyone
-        ]
+        clients = []
+        for n, (name, (train, validation)) in enumerate(zip(self.names, dealt, strict=True)):
+            own = None if further is None else further[n]
+            wanted: dict[str, Any] = {"requirement": float(self.requirements[n])}
+            if self.rules:
+                wanted = {"goals": self._make_goals(n, validation, own)}
+            clients.append(
+                Client(name, points(train), points(validation), scored=looked_at[n], **wanted)
+            )
         return Federation(clients, self.model, weights=self.weights)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What clients want, by the names of their goals; an accuracy where there are none."""
+        return tuple(rule.make(0).name for rule in self.rules) or ("accuracy",)
+
+    def _make_goals(
+        self, position: int, validation: Indices, further: Indices | None
+    ) -> list[ClientGoal]:
+        """Return a client's goals, with the points of its own that are in their groups."""
+        found = []
+        for rule, mask in zip(self.rules, self._groups, strict=True):
+            parts = [None if mask is None or p is None else mask[p] for p in (validation, further)]
+            found.append(rule.make(position, *parts))
+        return found
+
+    @cached_property
+    def _groups(self) -> list[Mask | None]:
+        """Which points of the data are in the group of each goal; None for all."""
+        data = self._parts[0]
+        return [None if rule.group is None else find_group(rule.group, data) for rule in self.rules]
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of all that the deals depend on."""
         data, hard, options = self._parts
+        if self.rules:
+            options = (*options, [(rule.group, rule.make(0).key) for rule in self.rules])
         # The first trial's federation answers for names, goals, model and weights.
         parts = (type(self).__name__, data.sha256, hard, options, self.deal(0).fingerprint)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -111,6 +141,7 @@ class Dealer(Dealing):
     model: makes a new model.
     weights: the parameters to start from; None for the model's own.
     seed: of all deals.
+    goals: what the clients want in other measures, in place of the requirement.
     """
 
     pool: Dataset = field(repr=False)
@@ -124,6 +155,7 @@ class Dealer(Dealing):
     model: ModelMaker = field(repr=False)
     weights: Weights | None = field(repr=False)
     seed: int
+    rules: tuple[GoalRule, ...] = ()
 
     def __init__(
         self,
@@ -139,6 +171,7 @@ class Dealer(Dealing):
         names: Sequence[str] | None = None,
         weights: Weights | None = None,
         seed: int = 0,
+        goals: Sequence[GoalRule] = (),
     ) -> None:
         mixed = tuple(float(m) for m in as_numbers(mixtures, "mixtures").ravel())
         if not mixed:
@@ -162,11 +195,12 @@ class Dealer(Dealing):
             mixtures=mixed,
             sizes=sizes,
             validation=check_part(validation),
-            requirements=read_each(requirement, named, "requirements", "one of requirements"),
+            requirements=_read_wanted(requirement, goals, named),
             names=named,
             model=model,
             weights=weights,
             seed=seed,
+            rules=tuple(goals),
         )
         for name, size in zip(named, sizes, strict=True):
             check_divisible(name, int(size))
@@ -248,8 +282,8 @@ class Dealer(Dealing):
 class SiteDealer(Dealing):
     """Makes every site a client; every trial splits each site's samples again.
 
-    Classes are split in proportion. Medians and scales are those of all sites' training points
-    together, which a real federation would have to share.
+    Classes are split in proportion, and the groups of goals within each class. Medians and scales
+    are those of all sites' training points together, which a real federation would have to share.
 
     data: points with sites.
     validation: the part of each site's points that is for validation.
@@ -259,6 +293,7 @@ class SiteDealer(Dealing):
     seed: of all splits.
     most: how many points of each site are dealt, for training and validation together, at most;
         one for all or one each. All of them where left out. The others are further points.
+    goals: what the sites want in other measures, in place of the requirement.
     """
 
     data: Dataset = field(repr=False)
@@ -269,6 +304,7 @@ class SiteDealer(Dealing):
     weights: Weights | None = field(repr=False)
     seed: int
     most: tuple[int, ...] | None = None
+    rules: tuple[GoalRule, ...] = ()
 
     def __init__(
         self,
@@ -280,6 +316,7 @@ class SiteDealer(Dealing):
         weights: Weights | None = None,
         seed: int = 0,
         most: int | Sequence[int] | None = None,
+        goals: Sequence[GoalRule] = (),
     ) -> None:
         if data.sites is None:
             raise InputError(
@@ -288,10 +325,9 @@ class SiteDealer(Dealing):
         vars(self).update(
             data=data,
             validation=check_part(validation),
-            requirements=read_each(
-                requirement, data.site_names, "requirements", "one of requirements"
-            ),
+            requirements=_read_wanted(requirement, goals, data.site_names),
             names=data.site_names,
+            rules=tuple(goals),
             model=model,
             weights=weights,
             seed=seed,
@@ -320,6 +356,15 @@ class SiteDealer(Dealing):
     def _members(self) -> list[Indices]:
         return [np.flatnonzero(self.data.sites == n) for n in range(len(self.names))]
 
+    @cached_property
+    def _strata(self) -> NDArray[np.int64]:
+        """What is split in proportion: classes, each in and out of the groups of the goals."""
+        strata = self.data.strata
+        for mask in self._groups:
+            if mask is not None:
+                strata = 2 * strata + mask
+        return np.asarray(strata)
+
     @property
     def points(self) -> Counts:
         """How many training points each site has."""
@@ -334,7 +379,7 @@ class SiteDealer(Dealing):
         """Return the places of a site's training, validation and further points."""
         members, count = self._members[site], self._dealt[site]
         random = stream(self.seed, "deal", trial, self.names[site])
-        order = members[_spread(self.data.labels[members], random)]
+        order = members[_spread(self._strata[members], random)]
         held_out = validation_points(count, self.validation)
         return random.permutation(order[held_out:count]), order[:held_out], order[count:]
 
@@ -407,10 +452,11 @@ class Halved(ChangedSource):
             )
         # Shuffled and sorted by class: every other one is half of each class.
         shuffled = stream(self._seed, "halves", client.name).permutation(len(labels))
-        order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+        # Of times the events count: a column of their labels.
+        classes = labels if labels.ndim == 1 else labels[:, 1]
+        order = shuffled[np.argsort(classes[shuffled], kind="stable")]
         rows = np.sort(order[self._half :: len(HALVES)])
-        names = ("validation_inputs", "validation_labels")
-        return client.replace(**{name: getattr(client, name)[rows] for name in names})
+        return client.take_validation(rows)
 
 
 class _WithGoals(ChangedSource):
@@ -422,7 +468,7 @@ class _WithGoals(ChangedSource):
 
     def change(self, position: int, client: Client) -> Client:
         """Return the client with its goal here."""
-        return client.replace(requirement=float(self.requirements[position]))
+        return client.with_requirement(float(self.requirements[position]))
 
 
 def set_goals(source: Source, goals: Vector) -> Source:
@@ -440,8 +486,27 @@ def set_goals(source: Source, goals: Vector) -> Source:
         dealer = copy.copy(source)
         vars(dealer).pop("fingerprint", None)
         vars(dealer)["requirements"] = changed.requirements
+        if dealer.rules:
+            if len(dealer.rules) > 1 or not dealer.rules[0].is_share:
+                raise InputError(
+                    f"{dealer.names[0]} has goals that one number does not replace: change the "
+                    "goals themselves"
+                )
+            rule = dataclasses.replace(dealer.rules[0], target=tuple(changed.requirements.tolist()))
+            vars(dealer)["rules"] = (rule,)
         return dealer
     return changed
+
+
+def _read_wanted(
+    requirement: float | Sequence[float], goals: Sequence[GoalRule], names: Sequence[str]
+) -> Vector:
+    """Return what each client's accuracy, or where it stands, is compared with."""
+    if not goals:
+        return read_each(requirement, names, "requirements", "one of requirements")
+    for rule in goals:
+        read_each(rule.target, names, "targets", "one target")
+    return frozen(np.array([goals[0].make(n).requirement for n in range(len(names))]))
 
 
 def check_apart(
@@ -460,6 +525,13 @@ def check_apart(
                 f"{name} would be judged on a point that is used in training or validation, or "
                 "that comes twice; this is a fault of the dealer"
             )
+
+
+def find_measures(source: Source) -> tuple[str, ...]:
+    """Return what the clients of a source want; an accuracy if the source does not say."""
+    if isinstance(source, ChangedSource):
+        return find_measures(source.source)
+    return tuple(getattr(source, "measures", ("accuracy",)))
 
 
 def varies_by_trial(source: Source, one: int, other: int) -> bool:

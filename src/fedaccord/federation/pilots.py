@@ -7,9 +7,10 @@ common is what their contributions have. No audit counts them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from fedaccord._checks import Vector
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.clients import Federation
+from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.partition import Dealer, SiteDealer, read_each, set_goals
 from fedaccord.federation.runs.engines import Source
@@ -33,6 +34,7 @@ from fedaccord.measurement.design import (
     whole_design,
 )
 from fedaccord.measurement.design import pilot_design as pilot_design
+from fedaccord.measurement.measures import GoalPilots
 from fedaccord.measurement.pilots import PilotTable
 
 # Near a plan every client brings one of these parts of what the plan asks of it.
@@ -92,6 +94,93 @@ def run_pilots(
     engine: where the runs are made, as `defection_curves` has it.
     progress: told how many pilots are finished, of how many.
     """
+    made, wanted, validation = _make_pilots(
+        source,
+        algorithm,
+        budget=budget,
+        goals=goals,
+        aim=aim,
+        seed=seed,
+        store=store,
+        others=others,
+        place={"workers": workers, "engine": engine},
+        progress=progress,
+    )
+    return made.table(wanted, validation)
+
+
+def run_goal_pilots(
+    source: Source,
+    algorithm: Algorithm,
+    *,
+    budget: int | None = None,
+    aim: Callable[[PilotTable], ArrayLike] | None = None,
+    seed: int = 0,
+    store: RunStore | str | Path | None = None,
+    workers: int | None = None,
+    engine: str | EngineMaker = "local",
+    progress: Count | None = None,
+) -> GoalPilots:
+    """Train with chosen contributions, and return what came of every goal: a table for `fit_goals`.
+
+    All clients have goals of the same names.
+
+    source, algorithm, budget, aim, seed, store, workers, engine, progress: as `run_pilots` has
+        them.
+    """
+    clients = source.deal(PILOTS).clients
+    measures = tuple(goal.name for goal in clients[0].listed_goals)
+    if not any(client.goals for client in clients):
+        raise InputError("all clients want an accuracy: run_pilots makes their table")
+    for client in clients:
+        if (own := tuple(goal.name for goal in client.listed_goals)) != measures:
+            raise InputError(
+                f"{client.name} has the goals {', '.join(own)}, and {clients[0].name} "
+                f"{', '.join(measures)}: give all clients the same goals, each with its own targets"
+            )
+    made, *_ = _make_pilots(
+        source,
+        algorithm,
+        budget=budget,
+        goals=None,
+        aim=aim,
+        seed=seed,
+        store=store,
+        others=True,
+        place={"workers": workers, "engine": engine},
+        progress=progress,
+    )
+    shape = (len(made.known), len(clients), len(measures))
+    outcomes = [outcome for _, outcome in made.known.values()]
+    values, deviations = (
+        np.array([getattr(one, name) for one in outcomes]).reshape(shape)
+        for name in ("values", "deviations")
+    )
+    return GoalPilots(
+        agents=source.names,
+        measures=measures,
+        contributions=np.array([run.contributions for run, _ in made.known.values()]),
+        values=values,
+        deviations=deviations,
+        goals=np.array([[goal.target for goal in client.listed_goals] for client in clients]),
+        limits=np.array(source.points, dtype=float),
+    )
+
+
+def _make_pilots(
+    source: Source,
+    algorithm: Algorithm,
+    *,
+    budget: int | None,
+    goals: ArrayLike | None,
+    aim: Callable[[PilotTable], ArrayLike] | None,
+    seed: int,
+    store: RunStore | str | Path | None,
+    others: bool,
+    place: Mapping[str, Any],
+    progress: Count | None,
+) -> tuple[_Pilots, Vector, list[float]]:
+    """Return the pilots, the goals, and on how many points each client is measured."""
     if algorithm.trains_alone:
         raise InputError(
             f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
@@ -99,15 +188,20 @@ def run_pilots(
         )
     given = source.requirements if goals is None else goals
     wanted = read_each(given, source.names, "goals", "one goal")
-    validation = [len(client.validation_labels) for client in source.deal(PILOTS).clients]
-    _check_goals(source, wanted, validation)
-    asked = _choose_source(source, algorithm, wanted)
+    clients = source.deal(PILOTS).clients
+    counted = [client.counted_points for client in clients]
+    validation = [math.nan if math.isinf(n) else n for n in counted]
+    shares = all(client.has_one_share for client in clients)
+    if goals is not None and not shares:
+        raise InputError("the clients have goals that one number does not replace: change them")
+    _check_goals(source.names, clients, wanted)
+    asked = _choose_source(source, algorithm, wanted) if shares else source
     points = [int(n) for n in source.points]
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
     # A third of the pilots is aimed, if the design is made once all the same.
     spare = max(0, total - whole_design(len(points)))
     aimed = 0 if aim is None else min(total // REPEATS, spare)
-    with open_executor(asked, engine=engine, workers=workers, store=store) as executor:
+    with open_executor(asked, store=store, **place) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
         pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
         if aim is not None and aimed:
@@ -117,7 +211,7 @@ def run_pilots(
         # Where goals do not matter, neither do those that an audit of the source had.
         if others:
             pilots.find([asked] if algorithm.tests_goal else [asked, source])
-    return pilots.table(wanted, validation)
+    return pilots, wanted, validation
 
 
 @dataclass(frozen=True)
@@ -172,7 +266,7 @@ class _Pilots:
                     self.known[run.key] = (run, outcome)
                     taken.add((seed, trial))
 
-    def table(self, goals: Vector, validation: Sequence[int]) -> PilotTable:
+    def table(self, goals: Vector, validation: Sequence[float]) -> PilotTable:
         """Return what is known as a table."""
         return PilotTable(
             agents=self.source.names,
@@ -198,16 +292,23 @@ def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Sourc
     return set_goals(source, np.ones(len(goals))) if known else source
 
 
-def _check_goals(source: Source, goals: Vector, validation: Sequence[int]) -> None:
+def _check_goals(names: Sequence[str], clients: Sequence[Client], goals: Vector) -> None:
     """Raise an error, before anything is trained, at what no training could be known to reach."""
-    for name, goal, points in zip(source.names, goals, validation, strict=True):
+    for name, client, goal in zip(names, clients, goals.tolist(), strict=True):
+        points = len(client.validation_labels)
         if not 0 < goal <= 1:
             raise InputError(
                 f"the goal of {name} must be an accuracy above 0 and below 1; got {goal:g}"
             )
-        if goal == 1:
+        if goal == 1 and not client.goals:
             raise UnreachableError(
                 f"{name} wants an accuracy of 1, all of its {points} validation points right: no "
                 "learning curve ends there, whatever clients contribute; the nearest goal that can "
                 f"be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
             )
+        for own in client.goals:
+            if own.kind and own.rises and own.target == 1:
+                raise UnreachableError(
+                    f'{name} wants 1 of "{own.name}": no learning curve ends there, whatever '
+                    "clients contribute; give it an easier goal"
+                )

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedaccord.errors import InputError
 from fedaccord.federation.clients import Client, Federation
-from fedaccord.federation.partition import ChangedSource, Dealing
+from fedaccord.federation.partition import ChangedSource, Dealing, find_measures
 from fedaccord.federation.training.rng import stream
 from fedaccord.wording import join_with_and
 
@@ -44,6 +44,7 @@ class Scored:
         self.names = source.names
         self.requirements = source.requirements
         self.points = source.points
+        self.measures = find_measures(source)
         self.fingerprint = source.fingerprint
         self._source = source
         if not isinstance(_find_base(source), Dealing):
@@ -101,9 +102,7 @@ def _choose_scored(client: Client, count: int) -> Client:
     """Return a client with a number of its scored points, always the same ones."""
     assert client.scored_inputs is not None and client.scored_labels is not None
     chosen = stream(0, "scored", client.name).permutation(len(client.scored_labels))[:count]
-    return client.replace(
-        scored_inputs=client.scored_inputs[chosen], scored_labels=client.scored_labels[chosen]
-    )
+    return client.take_scored(chosen)
 
 
 def _check_given(federation: Federation) -> None:

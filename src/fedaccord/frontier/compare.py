@@ -125,6 +125,7 @@ def compare_algorithms(
         goals=goals,
         clients=design.names,
         requirements=p2.requirements,
+        measures=p2.measures,
         points=design.points,
         levels=audit.levels,
         trials=audit.trials,

@@ -21,6 +21,7 @@ from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import PLANS
 from fedaccord.federation.defection.curves import (
+    ACCURACY,
     Contributions,
     DefectionCurve,
     DefectionLevel,
@@ -189,6 +190,7 @@ class Frontier(Displayed):
     seconds: how long it took this time.
     scored_on: on how many further samples per client models are judged; None for validation
         samples.
+    measures: what clients want, by the names of their goals.
     """
 
     contenders: tuple[Contender, ...]
@@ -207,6 +209,7 @@ class Frontier(Displayed):
     run_seconds: float
     seconds: float
     scored_on: int | None = None
+    measures: tuple[str, ...] = ACCURACY
 
     def __repr__(self) -> str:
         names = ", ".join(contender.name for contender in self.contenders)
@@ -355,6 +358,7 @@ class Frontier(Displayed):
             },
             "unplanned": dict(self.unplanned),
             "requirements": dict(zip(self.clients, self.requirements, strict=True)),
+            **({} if self.measures == ACCURACY else {"measures": list(self.measures)}),
             "points": dict(zip(self.clients, self.points, strict=True)),
             "levels": list(self.levels),
             "trials": self.trials,
@@ -378,6 +382,7 @@ class Frontier(Displayed):
             "points": data["points"].values(),
             "levels": data["levels"],
             "versions": data["versions"],
+            "measures": data.get("measures", ACCURACY),
         }
         lists = {name: tuple(values) for name, values in made.items()}
         return cls(**{n: data[n] for n in own} | lists | {"goals": Goals(**data["goals"])})

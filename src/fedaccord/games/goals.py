@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,37 +20,13 @@ from fedaccord._checks import (
     find_closest,
     frozen,
     is_whole,
-    suggest,
 )
+from fedaccord._measures import MEASURES as MEASURES
+from fedaccord._measures import Measure as Measure
+from fedaccord._measures import read_measure as read_measure
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.measured import PARTS, ROUNDING, LearningCurve
 from fedaccord.games.rows import RowGame
-
-
-class Measure(NamedTuple):
-    """A number that says how good a model is.
-
-    rises: whether more data raises it; losses and errors fall.
-    low, high: the range in which a goal makes sense.
-    """
-
-    rises: bool
-    low: float
-    high: float
-
-
-MEASURES: Mapping[str, Measure] = {
-    "accuracy": Measure(True, 0.0, 1.0),
-    "balanced accuracy": Measure(True, 0.0, 1.0),
-    "AUC": Measure(True, 0.0, 1.0),
-    "sensitivity": Measure(True, 0.0, 1.0),
-    "specificity": Measure(True, 0.0, 1.0),
-    "C-index": Measure(True, 0.0, 1.0),
-    "R2": Measure(True, 0.0, 1.0),
-    "log loss": Measure(False, 0.0, np.inf),
-    "Brier": Measure(False, 0.0, 2.0),
-    "MAE": Measure(False, 0.0, np.inf),
-}
 
 
 @dataclass(frozen=True)
@@ -240,15 +216,6 @@ class Goal:
             **{key: value for key, value in held.items() if value is not None},
             "benefits": self.benefits.tolist(),
         }
-
-
-def read_measure(measure: object, title: str) -> str:
-    """Return a measure as MEASURES spells it; capitals do not count."""
-    names = {name.casefold(): name for name in MEASURES}
-    if not isinstance(measure, str) or measure.casefold() not in names:
-        meant = suggest(measure, list(MEASURES)) or f"; give one of {', '.join(MEASURES)}"
-        raise InputError(f"the measure {measure!r} of {title} is not known{meant}")
-    return names[measure.casefold()]
 
 
 class GoalsGame(RowGame):

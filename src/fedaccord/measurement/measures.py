@@ -21,12 +21,13 @@ from fedaccord._checks import Matrix, Vector, as_numbers, check_real
 from fedaccord._io.columns import FAILED
 from fedaccord._io.kinds import PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
-from fedaccord._io.table import Rows, read_rows
+from fedaccord._io.table import Rows, format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, read_measure
 from fedaccord.games.measured import LearningCurve, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
+from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.wording import format_probability
 
@@ -37,6 +38,8 @@ TINY = 1e-12
 MOST_TIMES = 10.0
 # Doubts that are about pilots, and not about accuracies: they hold for every measure.
 ABOUT_PILOTS = ("failed-pilots", "too-few-pilots")
+# The columns of pilots with several measures.
+MEASURED = ("pilot", "agent", "contribution", "measure", "value", "sd", "goal", "limit")
 
 
 @dataclass(frozen=True)
@@ -231,8 +234,67 @@ class GoalsMeasurement:
         return max(0.0, 1.0 - float((1 - self.chances(contributions)).sum()))
 
 
+@dataclass(frozen=True, eq=False)
+class GoalPilots:
+    """n pilot trainings of k agents with g measures each.
+
+    agents: names.
+    measures: names, each one of MEASURES, or one with a group after a comma.
+    contributions: n x k, how many samples each agent gave in each pilot.
+    values: n x k x g; NaN where training failed.
+    deviations: n x k x g, the standard deviation of each value by chance in the validation points;
+        NaN where not known.
+    goals: k x g, what each agent wants of each measure.
+    limits: the most that each agent can give.
+    """
+
+    agents: tuple[str, ...]
+    measures: tuple[str, ...]
+    contributions: Matrix
+    values: Matrix
+    deviations: Matrix
+    goals: Matrix
+    limits: Vector
+
+    def __len__(self) -> int:
+        return len(self.contributions)
+
+    def __repr__(self) -> str:
+        return f"GoalPilots({len(self)} pilots, {len(self.agents)} agents, {self.measures})"
+
+    def list_lines(self) -> Iterator[list[str | float | int]]:
+        """Return one line per pilot, agent and measure, with the columns MEASURED."""
+        size = np.ndindex(len(self), len(self.agents), len(self.measures))
+        for pilot, agent, measure in size:
+            value, spread = (x[pilot, agent, measure] for x in (self.values, self.deviations))
+            yield [
+                pilot,
+                self.agents[agent],
+                int(self.contributions[pilot, agent]),
+                self.measures[measure],
+                "failed" if math.isnan(value) else float(value),
+                float(spread) if spread > 0 else "",
+                float(self.goals[agent, measure]),
+                int(self.limits[agent]),
+            ]
+
+    def save(self, path: str | Path) -> None:
+        """Write MEASURES.csv or MEASURES.xlsx, replacing the file in one step."""
+        write_table(path, MEASURED, self.list_lines())
+
+    def to_csv(self) -> str:
+        """Return the table as CSV."""
+        return format_table(MEASURED, self.list_lines())
+
+    def to_rows(self) -> Rows:
+        """Return the table as a file of it is read."""
+        cells: list[list[str]] = [list(MEASURED)]
+        cells += [[Exact(cell) for cell in line] for line in self.list_lines()]
+        return Rows("the pilots", list(range(1, len(cells) + 1)), cells)
+
+
 def fit_goals(
-    table: str | Path | Rows,
+    table: str | Path | Rows | GoalPilots,
     *,
     certainty: float | None = None,
     seed: int = 0,
@@ -240,19 +302,24 @@ def fit_goals(
 ) -> GoalsMeasurement:
     """Fit a game of several goals to pilots with several measures.
 
-        pilot,agent,contribution,measure,value[,goal][,limit][,minimum][,cost]
+        pilot,agent,contribution,measure,value[,goal][,sd][,limit][,minimum][,cost]
 
     There is a line for every agent, pilot and measure. A measure is one of MEASURES, or one
     with a group after a comma, as in "sensitivity, over 75". A goal is an agent's own for that
-    measure; where it is empty, the agent has no such goal.
+    measure; where it is empty, the agent has no such goal. The standard deviation of a value, by
+    chance in the validation points, is taken from the scatter of the pilots, and training is left.
+    Instead of it there can be columns positives and negatives: how many validation points of each
+    class count.
 
-    table: the file, or its rows.
+    table: the file, its rows, or the pilots themselves.
     certainty: the probability of harm from which the game has a negative worth; none has where left
         out.
     seed, resamples: as in `fit_curves`.
     """
     if certainty is not None:
         check_real("certainty", certainty, above=0.5, below=1.0)
+    if isinstance(table, GoalPilots):
+        table = table.to_rows()
     rows = table if isinstance(table, Rows) else read_rows(table)
     parts = _split_by_measure(rows)
     tables = {name: _read_pilots(name, part) for name, part, _ in parts}
@@ -349,10 +416,74 @@ def _split_by_measure(rows: Rows) -> list[tuple[str, Rows, float]]:
                 # What measuring adds to a share of right answers says nothing of a loss.
                 for line in cells:
                     line[heads.index("validation")] = ""
-        kept = [[c for n, c in enumerate(row) if n != which] for row in [head, *cells]]
+        top, cells = _count_validation(rows, places, head, cells, unit, _kind_of(name))
+        kept = [[c for n, c in enumerate(row) if n != which] for row in [top, *cells]]
         lines = [rows.lines[place] for place in [0, *places]]
         found.append((name, replace(rows, lines=lines, cells=kept), unit))
     return found
+
+
+# Columns that say by how much chance in the validation points moves a value.
+NOISE = ("sd", "positives", "negatives")
+
+
+def _count_validation(
+    rows: Rows,
+    places: list[int],
+    head: list[str],
+    cells: list[list[str]],
+    unit: float,
+    kind: str,
+) -> tuple[list[str], list[list[str]]]:
+    """Fill the column validation with the number of points on which a share varies as much.
+
+    The standard deviation of a value counts first, then the points of each class.
+    """
+    heads = [name.strip().casefold() for name in head]
+    there = [name for name in NOISE if name in heads]
+    if not there:
+        return head, cells
+    agent, value = (heads.index(name) for name in ("agent", "accuracy"))
+    columns = {name: heads.index(name) for name in there}
+    marks = Marks()
+    known: dict[str, list[tuple[float, dict[str, float]]]] = {}
+    for place, row in zip(places, cells, strict=True):
+        where = f"{rows.unit} {rows.lines[place]} of {rows.path}"
+        numbers = {
+            name: _read_noise(row[column], f"the {name} in {where}", marks)
+            for name, column in columns.items()
+            if column < len(row) and row[column]
+        }
+        text = row[value] if value < len(row) else ""
+        share = math.nan
+        if text and text.casefold() not in FAILED:
+            share = read_number(text, f"the value in {where}", marks, kind="share", column="value")
+        known.setdefault(row[agent], []).append((share, numbers))
+    counts = {name: _count_alike(lines, unit, kind) for name, lines in known.items()}
+    if "validation" not in heads:
+        head, cells = [*head, "validation"], [[*row, ""] for row in cells]
+        heads.append("validation")
+    for row in cells:
+        if not math.isnan(found := counts[row[agent]]):
+            row[heads.index("validation")] = Exact(max(1, round(found)))
+    return head, cells
+
+
+def _count_alike(lines: list[tuple[float, dict[str, float]]], unit: float, kind: str) -> float:
+    """Return on how many points a share varies as much as the values of one agent."""
+    shares = [share for share, _ in lines]
+    found = count_by_deviations(shares, [n.get("sd", math.nan) / unit for _, n in lines])
+    sizes = next((n for _, n in lines if {"positives", "negatives"} <= set(n)), None)
+    if not math.isnan(found) or sizes is None or np.isnan(shares).all():
+        return found
+    return count_alike(kind, float(np.nanmean(shares)), (sizes["negatives"], sizes["positives"]))
+
+
+def _read_noise(text: str, what: str, marks: Marks) -> float:
+    number = read_number(text, what, marks, column="value")
+    if not 0 < number < math.inf:
+        raise InputError(f"{what} is {text}: give a number above 0, or leave it empty")
+    return number
 
 
 def _turn_round(rows: Rows, places: list[int], cells: list[list[str]], columns: list[int]) -> float:

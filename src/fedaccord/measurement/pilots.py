@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +22,7 @@ from fedaccord._checks import (
 )
 from fedaccord._io.columns import OWN
 from fedaccord._io.kinds import PILOTS
-from fedaccord._io.table import Rows, Sheet, read_rows, write_table
+from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
 
@@ -177,8 +177,8 @@ class PilotTable:
 
     # Files.
 
-    def save(self, path: str | Path) -> None:
-        """Write PILOTS.csv or PILOTS.xlsx, replacing the file in one step."""
+    def _cells(self) -> tuple[list[str], Iterator[list[float | str]]]:
+        """Return the columns of the table as a file has it, and the lines below."""
         own = {}
         for column in PILOTS.own:
             field, default = OWN[column]
@@ -196,7 +196,15 @@ class PilotTable:
             for pilot in range(len(self))
             for agent, name in enumerate(self.agents)
         )
-        write_table(path, [*PILOTS.needed, *own], rows)
+        return [*PILOTS.needed, *own], rows
+
+    def save(self, path: str | Path) -> None:
+        """Write PILOTS.csv or PILOTS.xlsx, replacing the file in one step."""
+        write_table(path, *self._cells())
+
+    def to_csv(self) -> str:
+        """Return the table as CSV."""
+        return format_table(*self._cells())
 
     @classmethod
     def load(cls, path: str | Path, *, sheet: str | None = None) -> PilotTable:

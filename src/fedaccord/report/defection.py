@@ -147,7 +147,10 @@ def explain_shares(audit: DefectionAudit) -> tuple[str, str]:
     up_to = "up to " if min(seen) < max(seen) else ""
     rest = "all of their data" if audit.protocol == "P1" else "all that the plan asks of them"
     goals = set(audit.requirements)
-    same = f" (accuracy {format_goal(min(goals))})" if len(goals) == 1 else ""
+    wanted = "; ".join(audit.measures)
+    same = f" ({wanted} {format_goal(min(goals))})" if len(goals) == 1 else ""
+    if len(audit.measures) > 1:
+        same = f"s ({wanted})"
     return (
         f"How often a defector reaches its goal{same} at the end of training: share of {up_to}"
         f"{count(max(seen), 'trial')} [95 % interval].",

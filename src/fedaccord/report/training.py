@@ -16,6 +16,7 @@ from fedaccord.report.defection import SATISFIED
 from fedaccord.report.model import (
     FEW,
     MANY,
+    Cell,
     Column,
     Mark,
     Page,
@@ -26,7 +27,7 @@ from fedaccord.report.model import (
     list_run_facts,
     name_rows,
 )
-from fedaccord.wording import count, format_duration, format_settings
+from fedaccord.wording import capitalize_first, count, format_duration, format_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,9 +38,30 @@ if TYPE_CHECKING:
 MOST_LINES = 8
 
 
-def show_run(history: History, algorithm: str) -> tuple[Table, Mark]:
-    """Return what a terminal shows of a run: a row for each agent, and the verdict."""
-    return list_agents(history).table("terminal"), describe_run(history, algorithm)
+def show_run(history: History, algorithm: str) -> tuple[Table | Mark, ...]:
+    """Return what a terminal shows of a run: a row for each agent, its goals, and the verdict."""
+    tables = [list_agents(history).table("terminal"), *list_goals(history)]
+    return (*tables, describe_run(history, algorithm))
+
+
+def list_goals(history: History) -> list[Table]:
+    """List what came of each goal, where agents have several or other ones than an accuracy."""
+    goals = history.goals
+    if goals is None or history.measure != "standing":
+        return []
+    rows: list[tuple[Cell, ...]] = [
+        (
+            goals.clients[n],
+            goals.names[n],
+            float(goals.targets[n]),
+            None if np.isnan(goals.values[n]) else round(float(goals.values[n]), 3),
+            round(float(goals.deviations[n]), 3) if goals.deviations[n] > 0 else None,
+            Mark("yes", "good") if goals.reached[n] else Mark("no", "bad"),
+        )
+        for n in range(len(goals.names))
+    ]
+    heads = ("agent", "goal", "target", "value", "sd", "reached")
+    return [Table("Goals after the last round", heads, tuple(rows))]
 
 
 def list_agents(history: History) -> Records:
@@ -68,7 +90,7 @@ def list_agents(history: History) -> Records:
             *name_rows(lambda i: history.clients[i], terminal=[rest], page=["all"]),
             share("goal", lambda i: float(history.requirements[i])),
             share(
-                "accuracy",
+                history.measure,
                 lambda i: None if np.isnan(final[i]) else float(final[i]),
                 trim=partial(round, ndigits=3),
             ),
@@ -159,7 +181,10 @@ def train_page(history: History, name: str, *, command: str = "") -> Page:
         verdict=verdict.text,
         tone=verdict.tone,
         sections=(
-            Section("Accuracy and goal", (*picture, list_agents(history).table("page"))),
+            Section(
+                f"{capitalize_first(history.measure)} and goal",
+                (*picture, list_agents(history).table("page"), *list_goals(history)),
+            ),
             Section("Which samples were used", tuple(_show_draws(history))),
             Section("How to read this", (SATISFIED, one_run)),
         ),
@@ -241,10 +266,10 @@ def training_chart(history: History) -> Chart:
         where = "closest to" if history.satisfied[worst] else "furthest below"
         own = _draw_line(f"{where} its goal: {history.clients[worst]}", heights[:, worst])
         lines = [*_draw_spread(heights, most="the most accurate", least="the least accurate"), own]
-    y = "accuracy on the agent's own validation samples"
+    y = f"{history.measure} on the agent's own validation samples"
     return Chart(
         name="training",
-        title="Accuracy round by round, and the goal",
+        title=f"{capitalize_first(history.measure)} round by round, and the goal",
         x="round of training",
         y=y if same else f"{y}, percentage points above its goal",
         alt=_describe_training(history),

@@ -42,6 +42,8 @@ def app_of(client: Client, model: Callable[[], Any], **options: Any) -> Any:
         TensorDataset(client.validation_inputs, client.validation_labels),
     )
     given = {"name": lambda context: client.name, "may_report": (LOSS,), **options}
+    if client.goals:
+        given["goals"] = lambda context: client.goals
     return client_app(model, lambda context: sets, **given)
 
 

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType, EllipsisType, FunctionType, NoneType
 from typing import Any
 
@@ -50,6 +50,20 @@ def digest(kind: type) -> str:
             elif not name.startswith("__"):
                 found.append((name, _plain(held)))
     return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def describe_function(function: Callable[..., Any]) -> str:
+    """Return what a function of a user's own is known by: a digest of its source and defaults.
+
+    function: the function; of an object that can be called, its name stands for it.
+    """
+    if isinstance(function, FunctionType):
+        defaults = _plain((function.__defaults__, function.__kwdefaults__))
+        parts = repr((_source(function.__code__), defaults))
+        return hashlib.sha256(parts.encode()).hexdigest()
+    kind = type(function)
+    name = getattr(function, "__qualname__", kind.__qualname__)
+    return f"{getattr(function, '__module__', kind.__module__)}.{name}"
 
 
 # Once per method: a file may be edited while a program that has read it is running.

@@ -28,6 +28,7 @@ from fedaccord.federation.data.pretraining import (
     loss_scores,
     pretrain,
 )
+from fedaccord.federation.goals import GoalRule, find_labels
 from fedaccord.federation.models.networks import ModelFactory, model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
 
@@ -53,6 +54,8 @@ BESIDE_SITES = (
     "agents.points",
     "agents.validation",
     "agents.requirement",
+    "agents.measure",
+    "agents.goals",
     "pretraining.weights",
 )
 # How many points each choice of a search sees at least: one pass over a small pool tells nothing.
@@ -103,8 +106,14 @@ class Building:
                     f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}'
                 )
             given["source"] = path
+        kind = find_labels([rule.make(0) for rule in _make_rules(self.config.agents)], "[agents]")
+        if (kind == "times") != (given["event"] is not None):
+            raise InputError(
+                "[data] event names the column that says whether the event took place; give it "
+                "with a goal in the C-index, and with no other"
+            )
         with self._stage("reading the data"):
-            return load_data(**given)
+            return load_data(**given, amounts=kind == "amounts")
 
     @cached_property
     def model(self) -> ModelFactory:
@@ -115,6 +124,7 @@ class Building:
             self.data.input_shape,
             len(self.data.classes),
             engine=wanted.engine,  # type: ignore[arg-type]
+            predicts=self.data.kind,
         )
 
     @cached_property
@@ -124,6 +134,10 @@ class Building:
             raise InputError(
                 f"{self.data.source} has sites, which keep their points: there is no pool apart "
                 "from them to score or to pre-train on"
+            )
+        if self.data.kind != "classes":
+            raise InputError(
+                f"goals about {self.data.kind} need [data] site, whose agents they are"
             )
         wanted = self.config.pools
         sizes = {
@@ -270,13 +284,16 @@ class Building:
         wanted = self.config.agents
         if self.data.sites is not None:
             return self._build_sites(wanted, seed)
-        options = dataclasses.asdict(wanted)
+        options = {
+            name: value for name, value in vars(wanted).items() if name not in ("goals", "measure")
+        }
         hard, easy = Bands(options.pop("hard"), options.pop("easy")).pools(self.scores)
         return Dealer(
             *(self.pools.agents, hard, easy),
             model=self.model,
             weights=self.weights,
             seed=seed,
+            goals=_make_rules(wanted),
             **options,
         )
 
@@ -297,6 +314,7 @@ class Building:
             weights=None if weights is None else PretrainedWeights.load(weights),
             seed=seed,
             most=wanted.points if "agents.points" in self.config.given else None,
+            goals=_make_rules(wanted),
         )
 
     @property
@@ -339,6 +357,10 @@ class Building:
                 self._folder()
                 made.save(file)
         return made
+
+
+def _make_rules(wanted: AgentSettings) -> tuple[GoalRule, ...]:
+    return tuple(GoalRule(**vars(goal)) for goal in wanted.wanted)
 
 
 def _size(wanted: int | None, points: int, usual: tuple[int, int]) -> int:

@@ -86,6 +86,7 @@ class Config:
     def __post_init__(self) -> None:
         """Raise an InputError at agents that cannot be mixed, if they are to be."""
         # An npz file may have sites without being asked for them.
+        self.agents.check_goals(self.given)
         may_have_sites = self.data.source == "npz" and "agents.mixtures" not in self.given
         if self.data.site is None and not may_have_sites:
             self.agents.check_mixtures()

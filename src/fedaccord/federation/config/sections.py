@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fedaccord._checks import check_choice, check_known, check_real, check_whole
+from fedaccord._measures import read_measure
 from fedaccord.errors import InputError
 from fedaccord.federation.defection.tactic import FILLERS
 from fedaccord.federation.runs.trials import PLANNING
@@ -213,6 +214,7 @@ class DataSettings:
     categories: tuple[str, ...] = key(distinct(list_of(text)), ())
     without: tuple[str, ...] = key(distinct(list_of(text)), ())
     sites: tuple[str, ...] = key(distinct(list_of(text)), ())
+    event: str | None = key(text)
 
     def __post_init__(self) -> None:
         """Raise an InputError at a kind of file without a file."""
@@ -279,6 +281,38 @@ class DifficultySettings:
         return {k: v for k, v in values.items() if k not in ("method", "scores") and v is not None}
 
 
+def measure_name(what: str, value: Any) -> str:
+    """Return a measure as MEASURES spells it."""
+    return read_measure(value, what)
+
+
+@dataclass(frozen=True)
+class GoalSettings:
+    """[[agents.goals]]: what the agents want of one measure.
+
+    measure: one of MEASURES.
+    target: the least, or of a measure that falls the most, that they want; one for all or one each.
+    threshold: of a sensitivity or specificity, on the probability of the positive class.
+    group: which points count, by a column of the table, such as "age >= 75"; all where left out.
+    name: what the goal is called; by its measure and group where left out.
+    """
+
+    measure: str = key(measure_name, "accuracy")
+    target: float | tuple[float, ...] = key(one_or_each(real()), 0.7)
+    threshold: float | None = key(real(above=0, below=1))
+    group: str | None = key(text)
+    name: str = key(text, "")
+
+
+def goal_table(what: str, value: Any) -> GoalSettings:
+    """Return a goal out of a table of a TOML file."""
+    found = read_section(GoalSettings, "[agents.goals]", value)
+    for name in ("measure", "target"):
+        if name not in value:
+            raise InputError(f"[[agents.goals]] has no {name}: give every goal its {name}")
+    return found
+
+
 @dataclass(frozen=True)
 class AgentSettings:
     """[agents]: mixtures of hard and easy points; or, where the data have sites, the sites.
@@ -287,7 +321,10 @@ class AgentSettings:
     names: what the agents are called; by their mixtures where left out.
     points: of each agent, training and validation together; one for all or one each.
     validation: the part of them that is for validation.
-    requirement: the accuracy the agents want; one for all or one each.
+    requirement: the accuracy the agents want, or the value of another measure; one for all or
+        one each.
+    measure: what the requirement is a value of.
+    goals: what the agents want in several measures or for groups, instead of a requirement.
     hard, easy: from and to which percentile of difficulty points are hard, and easy.
     """
 
@@ -298,6 +335,29 @@ class AgentSettings:
     requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
     hard: tuple[float, float] = key(list_of(PERCENTILE, 2), (65.0, 85.0))
     easy: tuple[float, float] = key(list_of(PERCENTILE, 2), (45.0, 65.0))
+    measure: str = key(measure_name, "accuracy")
+    goals: tuple[GoalSettings, ...] = key(list_of(goal_table), ())
+
+    @property
+    def wanted(self) -> tuple[GoalSettings, ...]:
+        """The goals; none where agents want an accuracy, which is their requirement."""
+        if self.goals or self.measure == "accuracy":
+            return self.goals
+        return (GoalSettings(measure=self.measure, target=self.requirement),)
+
+    def check_goals(self, given: Collection[str]) -> None:
+        """Raise an InputError at goals that are given twice.
+
+        given: the keys that the config has.
+        """
+        if not self.goals:
+            return
+        for name in ("requirement", "measure"):
+            if f"agents.{name}" in given:
+                raise InputError(
+                    f"[agents] has both {name} and goals: leave {name} out, and give every goal "
+                    "its measure and target"
+                )
 
     def check_mixtures(self) -> None:
         """Raise an InputError at what does not fit the mixtures; sites are checked with data."""
@@ -307,8 +367,9 @@ class AgentSettings:
                 f"[agents] names has {len(self.names)} entries for {count} mixtures; give "
                 "one name per mixture"
             )
-        for name in ("points", "requirement"):
-            value = getattr(self, name)
+        each = {"points": self.points, "requirement": self.requirement}
+        each |= {f"goals: the target of {goal.measure}": goal.target for goal in self.goals}
+        for name, value in each.items():
             if isinstance(value, tuple) and len(value) != count:
                 raise InputError(
                     f"[agents] {name} has {len(value)} entries for {count} mixtures; give "
@@ -321,7 +382,7 @@ class AgentSettings:
 class ModelSettings:
     """[model]: a network that `model_factory` knows."""
 
-    name: str = key(choice("paper", "cnn", "mlp", "logistic"), "mlp")
+    name: str = key(choice("paper", "cnn", "mlp", "logistic", "linear"), "mlp")
     engine: str = key(choice("auto", "native", "torch", "eager"), "auto")
 
 

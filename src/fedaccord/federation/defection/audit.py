@@ -41,6 +41,7 @@ from fedaccord.federation.defection.curves import (
 )
 from fedaccord.federation.defection.intervals import Proportion, clustered
 from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
+from fedaccord.federation.partition import find_measures
 from fedaccord.federation.runs.engines import Engine, Source
 from fedaccord.federation.runs.execute import Executor, Progress, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
@@ -344,6 +345,7 @@ def run_audit(
         reused=executor.reused,
         run_seconds=sum(outcome.seconds for outcome in counted),
         seconds=time.perf_counter() - started,
+        measures=find_measures(design.source),
     )
 
 

@@ -267,6 +267,10 @@ class DefectionCurve:
         )
 
 
+# What clients want that have no goals in other measures.
+ACCURACY = ("accuracy",)
+
+
 @dataclass(frozen=True)
 class DefectionAudit(Displayed):
     """The curves of some algorithms on one federation, under the same data and seeds.
@@ -280,6 +284,7 @@ class DefectionAudit(Displayed):
     reused: how many runs were in the store already.
     run_seconds: how long all the runs took that are counted, whenever they were made.
     seconds: how long it took this time.
+    measures: what clients want, by the names of their goals.
     """
 
     options: AuditOptions
@@ -291,6 +296,7 @@ class DefectionAudit(Displayed):
     reused: int
     run_seconds: float
     seconds: float
+    measures: tuple[str, ...] = ACCURACY
 
     def __repr__(self) -> str:
         names = ", ".join(curve.algorithm for curve in self.curves)
@@ -358,6 +364,7 @@ class DefectionAudit(Displayed):
             "width": self.width,
             "defectors": self.defectors,
             "requirements": dict(zip(self.clients, self.requirements, strict=True)),
+            **({} if self.measures == ACCURACY else {"measures": list(self.measures)}),
             **({} if self.scored_on is None else {"scored_on": self.scored_on}),
             **{name: getattr(self.options, name) for name in self.tactics},
             "source": self.source,
@@ -389,6 +396,7 @@ class DefectionAudit(Displayed):
             reused=0,
             run_seconds=data["run_seconds"],
             seconds=data["seconds"],
+            measures=tuple(data.get("measures", ACCURACY)),
         )
 
 

@@ -36,13 +36,14 @@ class Judge:
     twice.
 
     goals: the accuracy each client wants.
-    validation: how many validation points each has.
+    validation: how many validation points each has; infinite where the chance in them is not
+        known and counts as what else differs.
     confidence: how likely all are to be satisfied.
     same_points: whether all trials have the same validation points.
     """
 
     def __init__(
-        self, goals: Vector, validation: Counts, *, confidence: float, same_points: bool
+        self, goals: Vector, validation: Vector | Counts, *, confidence: float, same_points: bool
     ) -> None:
         self.goals = goals
         self.confidence = confidence

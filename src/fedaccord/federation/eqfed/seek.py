@@ -136,7 +136,7 @@ def seek_equilibrium(
     anew, choosing, verifying = _split(source, options.split, seed)
     judge = Judge(
         np.asarray(source.requirements, dtype=float),
-        np.array([len(client.validation_labels) for client in choosing.deal(SEEKING).clients]),
+        np.array([client.counted_points for client in choosing.deal(SEEKING).clients]),
         confidence=options.confidence,
         same_points=not anew,
     )

@@ -34,8 +34,16 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
+from fedaccord.federation.goals import ClientGoal, check_goals, find_labels, judge_goals
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, ready_dropout
-from fedaccord.federation.training.loop import Batch, find_client_gradient, is_right, update_locally
+from fedaccord.federation.training.loop import (
+    Batch,
+    find_client_gradient,
+    find_scores,
+    is_right,
+    update_locally,
+)
 from fedaccord.federation.training.rng import derive_seed, draw_goal_rows
 
 Points: TypeAlias = Dataset[Any]
@@ -83,6 +91,7 @@ def client_app(
     least_samples: int = 1,
     may_report: Sequence[str] = (),
     mods: Sequence[Any] = (),
+    goals: Callable[[Context], Sequence[ClientGoal]] | None = None,
 ) -> ClientApp:
     """Make a ClientApp out of a network and a client's data.
 
@@ -102,6 +111,9 @@ def client_app(
         sample reveals much about one patient. If the server asks for fewer, it declines.
     may_report: what else it may report if the server asks: "train-loss", "label-counts".
     mods: Flower's mods, around all that the client does.
+    goals: returns what the client wants in other measures than accuracy. It then reports where it
+        stands, one number, in place of its accuracy; the server's requirement for it is that of
+        its first goal, `ClientGoal.requirement`.
     """
     for what in may_report:
         if what not in protocol.EXTRAS:
@@ -119,6 +131,7 @@ def client_app(
             name=name(context),
             least_samples=least_samples,
             may_report=tuple(may_report),
+            goals=() if goals is None else check_goals(goals(context), name(context)),
         )
 
     def answer_by(act: Callable[[Site, Message], Message]) -> Answer:
@@ -164,12 +177,13 @@ class Site:
     name: str = ""
     least_samples: int = 1
     may_report: tuple[str, ...] = ()
+    goals: tuple[ClientGoal, ...] = ()
 
     def introduce(self, message: Message) -> Message:
         """Say who it is and how many points it could bring."""
         metrics: dict[str, Any] = {protocol.POINTS: _size(self.points)}
         asked = str(_config(message).get(protocol.REPORT, ""))
-        if protocol.LABEL_COUNTS in self._reports(asked):
+        if protocol.LABEL_COUNTS in self._reports(asked) and self._label_kind == "classes":
             _, labels = _tensors(self.points, np.arange(_size(self.points)))
             counts = Counter(labels.tolist())
             every = range(max(counts, default=-1) + 1)
@@ -201,7 +215,7 @@ class Site:
             else:
                 loss = update_locally(
                     network,
-                    _batch(self.points, chosen, network),
+                    _batch(self.points, chosen, network, self._label_kind),
                     batch_size=order.batch_size,
                     optimizer=order.optimizer,
                     learning_rate=order.learning_rate,
@@ -224,7 +238,7 @@ class Site:
             # Of nothing there is no accuracy; the server says what is wrong.
             return _reply(message, metrics, {})
         if order.whole:
-            metrics[protocol.ACCURACY] = self._accuracy(network, self.validation)
+            metrics[protocol.ACCURACY] = self._accuracy(network, None)
         if order.goal_points:
             rows = draw_goal_rows(
                 order.client,
@@ -233,9 +247,12 @@ class Site:
                 seed=order.seed,
                 round_number=order.server_round,
             )
-            some: Points = Subset(self.validation, rows.tolist())
-            metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, some)
+            metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, rows)
         return _reply(message, metrics, {})
+
+    @property
+    def _label_kind(self) -> str:
+        return find_labels(self.goals, self.name)
 
     def _reports(self, asked: str) -> set[str]:
         """Return what else to report: what the server requests and the client allows."""
@@ -266,16 +283,25 @@ class Site:
                 "a network with buffers, such as the running means of BatchNorm, or with one "
                 'parameter in two places needs form = "local": gradients do not carry them'
             )
-        flat, losses = find_client_gradient(network, _batch(self.points, chosen, network))
+        flat, losses = find_client_gradient(
+            network, _batch(self.points, chosen, network, self._label_kind)
+        )
         parts = flat.split([parameter.numel() for _, parameter in named])
         pairs = zip(named, parts, strict=True)
         return {n: part.reshape(p.shape) for (n, p), part in pairs}, float(losses.mean())
 
-    def _accuracy(self, network: nn.Module, points: Points) -> float:
+    def _accuracy(self, network: nn.Module, rows: Indices | None) -> float:
+        """Measure the accuracy, or where the goals stand, on all validation points or on some."""
+        points = self.validation if rows is None else Subset(self.validation, rows.tolist())
         if self.own_evaluate is not None:
             return float(self.own_evaluate(network.eval(), points))
-        rows = np.arange(_size(points))
-        return float(is_right(network, *_batch(points, rows, network)).mean())
+        inputs, labels = _batch(points, np.arange(_size(points)), network, self._label_kind)
+        if not self.goals:
+            return float(is_right(network, inputs, labels).mean())
+        goals = [goal if rows is None else goal.take(rows) for goal in self.goals]
+        return judge_goals(
+            goals, labels.numpy(), find_outputs(find_scores(network, inputs).numpy())
+        )
 
 
 def _config(message: Message) -> ConfigRecord:
@@ -298,11 +324,12 @@ def _size(points: Points) -> int:
     return len(points)  # type: ignore[arg-type]
 
 
-def _batch(points: Points, rows: Indices, network: nn.Module) -> Batch:
+def _batch(points: Points, rows: Indices, network: nn.Module, label_kind: str) -> Batch:
     """Put points into two tensors, the inputs in the type of the network's parameters."""
     inputs, labels = _tensors(points, rows)
     kinds = {p.dtype for p in network.parameters() if p.is_floating_point()}
-    return inputs.to(kinds.pop()) if len(kinds) == 1 else inputs, labels.to(torch.int64)
+    inputs = inputs.to(kinds.pop()) if len(kinds) == 1 else inputs
+    return inputs, labels.to(torch.int64 if label_kind == "classes" else torch.float32)
 
 
 def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:

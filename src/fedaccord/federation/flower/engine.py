@@ -357,6 +357,7 @@ class Clients:
             TensorDataset(client.validation_inputs, client.validation_labels),
             name=client.name,
             may_report=(protocol.LOSS,),
+            goals=client.goals,
         )
 
 

@@ -97,6 +97,19 @@ CREATE TABLE IF NOT EXISTS went_on (
     PRIMARY KEY (run, judged)
 ) WITHOUT ROWID
 """
+# What came of each goal, where clients have goals in other measures than accuracy: on validation
+# points, and on scored ones by their key.
+GOALS = """
+CREATE TABLE IF NOT EXISTS goals (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    judged TEXT NOT NULL,
+    "values" TEXT NOT NULL,
+    deviations TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (run, judged)
+) WITHOUT ROWID
+"""
+VALIDATION = "validation"
 # Its columns, which are fields of an outcome.
 GOING_ON = ("given", "kept", "outside", "keeping")
 
@@ -179,6 +192,9 @@ class Outcome:
         with all that they have; NaN of the others, empty where nobody went on.
     outside, keeping: who is satisfied if each of these takes the best model that it could have
         without and with the samples that it kept.
+    values: of each goal, client by client; empty where all want an accuracy.
+    deviations: by how much each value varies with the draw of the points.
+    scored_values: the values on the scored points.
     """
 
     accuracies: tuple[float, ...]
@@ -195,6 +211,9 @@ class Outcome:
     kept: tuple[float, ...] = ()
     outside: tuple[bool, ...] = ()
     keeping: tuple[bool, ...] = ()
+    values: tuple[float, ...] = ()
+    deviations: tuple[float, ...] = ()
+    scored_values: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, history: History, versions: str) -> Outcome:
@@ -212,6 +231,7 @@ class Outcome:
             scored=() if scored is None else tuple(scored.tolist()),
             scored_satisfied=() if reached is None else tuple(reached.tolist()),
             **_sum_up_going_on(history),
+            **_sum_up_goals(history),
         )
 
     @property
@@ -293,7 +313,28 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             scored=scores[0],
             scored_satisfied=scores[1],
             **went_on,
+            **self._get_goals(run, row["id"]),
         )
+
+    def _get_goals(self, run: Run, number: int) -> dict[str, tuple[Any, ...]]:
+        """Return what came of each goal; nothing where clients want accuracies."""
+        with self._explain("read"):
+            if not self._has_table("goals"):
+                return {}
+            rows = self._connection.execute(
+                'SELECT judged, "values", deviations, digest FROM goals WHERE run = ?', (number,)
+            ).fetchall()
+        found: dict[str, tuple[Any, ...]] = {}
+        for judged, values, deviations, digest in rows:
+            if digest != _digest(run.key, judged, values, deviations):
+                raise self._describe_damage(
+                    f"the goals of run {run.key[:12]} are not as they were written"
+                )
+            if judged == VALIDATION:
+                found |= {"values": _read_list(values), "deviations": _read_list(deviations)}
+            elif judged == run.scored:
+                found["scored_values"] = _read_list(values)
+        return found
 
     def _get_scores(self, run: Run, number: int) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """Return the accuracies on scored points and who is satisfied by them; None for none."""
@@ -378,6 +419,10 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                 self._put_scores(run, outcome)
             if run.goes_on:
                 self._put_went_on(run, outcome)
+            if outcome.values:
+                self._put_goals(run, VALIDATION, outcome.values, outcome.deviations)
+            if outcome.scored_values and run.scored:
+                self._put_goals(run, run.scored, outcome.scored_values, ())
         self._safe_runs += new
         self.added += new
         return outcome if new else self.get(run) or outcome
@@ -386,7 +431,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         """Take out a run that came out otherwise than it did now."""
         find = "SELECT id FROM runs WHERE key = ? AND digest != ?"
         for (number,) in self._connection.execute(find, (run.key, digest)).fetchall():
-            beside = [name for name in ("scores", "went_on") if self._has_table(name)]
+            beside = [name for name in ("scores", "went_on", "goals") if self._has_table(name)]
             for table, column in (*((t, "run") for t in ("history", *beside)), ("runs", "id")):
                 self._connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
             self._safe_runs -= 1
@@ -398,6 +443,17 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         self._connection.execute(
             "INSERT OR IGNORE INTO scores SELECT id, ?, ?, ?, ? FROM runs WHERE key = ?",
             (run.scored, *found, _digest(run.key, run.scored, *found), run.key),
+        )
+
+    def _put_goals(
+        self, run: Run, judged: str, values: Sequence[float], deviations: Sequence[float]
+    ) -> None:
+        """Write what came of each goal."""
+        found = (_write_list(values), _write_list(deviations))
+        self._connection.execute(GOALS)
+        self._connection.execute(
+            "INSERT OR IGNORE INTO goals SELECT id, ?, ?, ?, ? FROM runs WHERE key = ?",
+            (judged, *found, _digest(run.key, judged, *found), run.key),
         )
 
     def _put_went_on(self, run: Run, outcome: Outcome) -> None:
@@ -518,6 +574,15 @@ def _sum_up_going_on(history: History) -> dict[str, tuple[Any, ...]]:
     keeping = outside | (went.kept >= history.requirements)
     found = (went.given, went.kept, outside, keeping)
     return {name: tuple(x.tolist()) for name, x in zip(GOING_ON, found, strict=True)}
+
+
+def _sum_up_goals(history: History) -> dict[str, tuple[Any, ...]]:
+    """Return the fields of an outcome that tell of goals."""
+    goals = history.goals
+    if goals is None:
+        return {}
+    found = {"values": goals.values, "deviations": goals.deviations, "scored_values": goals.scored}
+    return {name: tuple(x.tolist()) for name, x in found.items() if x is not None}
 
 
 def _version_of(algorithm: Mapping[str, Any]) -> int:

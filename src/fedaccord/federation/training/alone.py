@@ -17,11 +17,14 @@ from fedaccord.federation.history import History, WentOn
 from fedaccord.federation.models.networks import dropouts
 from fedaccord.federation.training.loop import (
     copy_weights,
+    find_scores,
     is_right,
+    judge,
     new_optimizer,
     reproducibly,
     take_step,
 )
+from fedaccord.federation.training.losses import find_losses
 from fedaccord.federation.training.rng import draw_contribution, stream
 
 # Each rate, as a multiple of the algorithm's own, is followed for the longest number of passes,
@@ -124,10 +127,11 @@ def _count_given(history: History, place: int) -> int:
 
 def _judge(federation: Federation, client: Client, weights: Weights, seed: int) -> float:
     """Return the accuracy of a model on a client's scored samples, or else its validation's."""
-    inputs, labels = client.validation_inputs, client.validation_labels
+    model = _load(federation, weights, client, seed)
     if client.scored_inputs is not None and client.scored_labels is not None:
-        inputs, labels = client.scored_inputs, client.scored_labels
-    return float(is_right(_load(federation, weights, client, seed), inputs, labels).mean())
+        scores = find_scores(model, client.scored_inputs)
+        return judge(client, scores, client.scored_labels, scored=True)
+    return judge(client, find_scores(model, client.validation_inputs), client.validation_labels)
 
 
 def _choose(
@@ -142,6 +146,9 @@ def _choose(
     train, held_out = halves
 
     def measure(model: nn.Module) -> float:
+        if client.kind != "classes":
+            scores = find_scores(model, client.inputs[held_out])
+            return -float(find_losses(scores, client.labels[held_out]).mean().nan_to_num(torch.inf))
         right = is_right(model, client.inputs[held_out], client.labels[held_out])
         return float(np.nan_to_num(right, nan=0.0).mean())
 

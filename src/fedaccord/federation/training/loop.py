@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
@@ -27,8 +26,11 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
-from fedaccord.federation.history import History, Session
+from fedaccord.federation.goals import judge_goals
+from fedaccord.federation.history import GoalValues, History, Session
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
+from fedaccord.federation.training.losses import compares_samples, find_losses
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 
 if TYPE_CHECKING:
@@ -81,7 +83,12 @@ def _train(
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     with reproducibly(seed):
         model = make_model(federation)
-        step = choose_step(model, session, _fake_updates(federation, tactic, seed))
+        step = choose_step(
+            model,
+            session,
+            _fake_updates(federation, tactic, seed),
+            compares=compares_samples(federation.clients[0].labels),
+        )
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         personal = PersonalModels(federation, algorithm, seed) if algorithm.personal else None
@@ -263,7 +270,7 @@ class Validation:
     """The validation samples of all clients, on which accuracies are measured together."""
 
     def __init__(self, federation: Federation, seed: int) -> None:
-        clients = federation.clients
+        clients = self._clients = federation.clients
         self._names = federation.names
         self._seed = seed
         self._inputs = torch.cat([client.validation_inputs for client in clients])
@@ -271,8 +278,8 @@ class Validation:
         self._sizes = [len(client.validation_labels) for client in clients]
 
     def measure(self, model: nn.Module) -> Vector:
-        """Measure all clients' accuracies on all samples."""
-        return self._means(is_right(model, self._inputs, self._labels), self._sizes)
+        """Measure all clients' accuracies, or where their goals stand, on all samples."""
+        return self._judge(self._clients, find_scores(model, self._inputs), self._labels)
 
     def test(self, model: nn.Module, count: int, round_number: int) -> Vector:
         """Measure all clients' accuracies on some samples each, drawn again each round."""
@@ -282,40 +289,108 @@ class Validation:
             for start, name, size in zip(starts, self._names, self._sizes, strict=True)
         ]
         rows = torch.from_numpy(np.concatenate(chosen))
-        right = is_right(model, self._inputs[rows], self._labels[rows])
-        return self._means(right, [len(mine) for mine in chosen])
+        own = zip(self._clients, chosen, starts, strict=True)
+        clients = [
+            client.take_validation(mine - start) if client.goals else client
+            for client, mine, start in own
+        ]
+        sizes = [len(mine) for mine in chosen]
+        scores = find_scores(model, self._inputs[rows])
+        return self._judge(clients, scores, self._labels[rows], sizes)
 
-    @staticmethod
-    def _means(right: Vector, sizes: list[int]) -> Vector:
-        return np.array([part.mean() for part in np.split(right, np.cumsum(sizes)[:-1])])
+    def _judge(
+        self,
+        clients: Sequence[Client],
+        scores: Tensor,
+        labels: Tensor,
+        sizes: list[int] | None = None,
+    ) -> Vector:
+        cut = self._sizes if sizes is None else sizes
+        parts = zip(clients, scores.split(cut), labels.split(cut), strict=True)
+        return np.array([judge(client, *part) for client, *part in parts])
 
 
 def score_history(federation: Federation, history: History) -> History:
     """Return a history with each client's accuracy on its scored points, if all clients have any.
 
-    A client that left before the end is judged by the model that it left with. The algorithm
-    does not see this accuracy.
+    It also has what came of each goal, if clients have goals. A client that left before the end is
+    judged by the model that it left with. The algorithm does not see these accuracies.
 
     federation: the clients that trained.
     history: of the run, with the weights that came of it.
     """
-    if any(client.scored_labels is None for client in federation.clients):
+    is_scored = all(client.scored_labels is not None for client in federation.clients)
+    has_goals = any(client.goals for client in federation.clients)
+    if not (is_scored or has_goals):
         return history
     scored = np.full(len(federation.clients), np.nan)
+    found: list[GoalValues] = []
     with reproducibly(history.seed):
         model = make_model(federation)
         loaded: Weights | None = None
         for i, client in enumerate(federation.clients):
             weights = history.checkpoints.get(client.name)
             if weights is None and history.diverged:
+                found.append(value_goals(client, None))
                 continue
             chosen = history.weights if weights is None else weights
             if chosen is not loaded:
                 model.load_state_dict({n: torch.as_tensor(np.array(v)) for n, v in chosen.items()})
                 loaded = chosen
-            assert client.scored_inputs is not None and client.scored_labels is not None
-            scored[i] = is_right(model, client.scored_inputs, client.scored_labels).mean()
-    return dataclasses.replace(history, scored=frozen(scored))
+            if is_scored:
+                assert client.scored_inputs is not None and client.scored_labels is not None
+                scores = find_scores(model, client.scored_inputs)
+                scored[i] = judge(client, scores, client.scored_labels, scored=True)
+            if has_goals:
+                found.append(value_goals(client, model))
+    return dataclasses.replace(
+        history,
+        scored=frozen(scored) if is_scored else None,
+        goals=GoalValues.join(found) if has_goals else None,
+    )
+
+
+def value_goals(client: Client, model: nn.Module | None) -> GoalValues:
+    """Return what a model makes of a client's goals; nothing is known without a model.
+
+    client: whose validation, and scored, points it is measured on.
+    model: in the end.
+    """
+    goals = client.listed_goals
+    whole = client.replace(goals=goals)
+    unknown = np.full(len(goals), np.nan)
+    values, deviations = unknown, unknown
+    scored = None if client.scored_inputs is None else unknown
+    if model is not None:
+        outputs = find_outputs(find_scores(model, client.validation_inputs).numpy())
+        values, deviations = whole.measure(outputs), whole.deviate(outputs)
+        if client.scored_inputs is not None:
+            outputs = find_outputs(find_scores(model, client.scored_inputs).numpy())
+            scored = whole.measure(outputs, scored=True)
+    spare = [goal.spare(value) for goal, value in zip(goals, values.tolist(), strict=True)]
+    return GoalValues(
+        clients=(client.name,) * len(goals),
+        names=tuple(goal.name for goal in goals),
+        targets=np.array([goal.target for goal in goals]),
+        reached=np.array(spare) >= 0,
+        values=values,
+        deviations=deviations,
+        scored=scored,
+    )
+
+
+def judge(client: Client, scores: Tensor, labels: Tensor, *, scored: bool = False) -> float:
+    """Return a client's accuracy, or where it stands if it has goals; NaN after divergence.
+
+    client: with all the points that were scored.
+    scores: of its validation, or scored, points.
+    labels: of these points.
+    scored: whether they are the scored points.
+    """
+    if not client.goals:
+        return float(check_right(scores, labels).mean())
+    outputs = find_outputs(scores.numpy())
+    return judge_goals(client.goals, labels.numpy(), outputs, scored=scored)
 
 
 def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
@@ -323,17 +398,27 @@ def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
 
     A score of minus infinity is a class ruled out; one of NaN, or of infinity, is divergence.
     """
+    return check_right(find_scores(model, inputs), labels)
+
+
+def check_right(scores: Tensor, labels: Tensor) -> Vector:
+    """Return for each point whether its best score is that of its class, as `is_right` does."""
+    best = scores.max(dim=1)
+    right = (best.indices == labels).to(torch.float64)
+    right[~torch.isfinite(best.values)] = torch.nan
+    return np.asarray(right.numpy())
+
+
+def find_scores(model: nn.Module, inputs: Tensor) -> Tensor:
+    """Return the model's scores of points, as it is when it does not train."""
     was_training = model.training
     model.eval()
     # A user's model may draw random numbers even now; those must not shift training's.
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
-        chunk = getattr(model, "evaluate_chunk", None) or max(len(labels), 1)
+        chunk = getattr(model, "evaluate_chunk", None) or max(len(inputs), 1)
         scores = torch.cat([model(part) for part in inputs.split(chunk)])
-        best = scores.max(dim=1)
-        right = (best.indices == labels).to(torch.float64)
-        right[~torch.isfinite(best.values)] = torch.nan
     model.train(was_training)
-    return np.asarray(right.numpy())
+    return scores
 
 
 class PersonalModels:
@@ -370,7 +455,7 @@ class PersonalModels:
         """Measure each client's accuracy with its own model."""
         pairs = [(self._models[client.name][0], client) for client in self._clients]
         return np.array(
-            [is_right(m, c.validation_inputs, c.validation_labels).mean() for m, c in pairs]
+            [judge(c, find_scores(m, c.validation_inputs), c.validation_labels) for m, c in pairs]
         )
 
     def copy_weights(self) -> dict[str, Weights]:
@@ -423,12 +508,19 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def choose_step(model: nn.Module, session: Session, fake: FakeUpdates | None = None) -> Stepper:
+def choose_step(
+    model: nn.Module,
+    session: Session,
+    fake: FakeUpdates | None = None,
+    *,
+    compares: bool = False,
+) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
     session: of the algorithm, with its form, optimizer and mean.
     fake: replaces the updates of clients that only pretend to train.
+    compares: whether the loss of a sample depends on the other samples of its batch.
     """
     algorithm = session.algorithm
     if algorithm.form == "local":
@@ -437,7 +529,7 @@ def choose_step(model: nn.Module, session: Session, fake: FakeUpdates | None = N
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so do fake updates, and a model in which samples of a batch change each other's scores.
-    mixes_samples = any(is_batch_norm(module) for module in model.modules())
+    mixes_samples = compares or any(is_batch_norm(module) for module in model.modules())
     quick = algorithm.averages and not mixes_samples and fake is None
     find = find_gradient if quick else functools.partial(find_mean_gradient, fake=fake)
 
@@ -640,7 +732,7 @@ def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
     losses = []
     with _spare_single_sample(model, len(labels)):
         for some_inputs, some_labels in zip(inputs.split(chunk), labels.split(chunk), strict=True):
-            loss = cross_entropy(model(some_inputs), some_labels, reduction="none")
+            loss = find_losses(model(some_inputs), some_labels)
             (loss.sum() / len(labels)).backward()
             losses.append(loss.detach())
     return torch.cat(losses)

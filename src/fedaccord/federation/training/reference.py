@@ -14,13 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Federation, Weights
+from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import History, Session
+from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
@@ -34,6 +35,7 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     withhold,
 )
+from fedaccord.federation.training.losses import find_losses
 from fedaccord.federation.training.rng import draw_goal_rows, stream
 
 
@@ -116,7 +118,7 @@ def _step_on_mean_gradient(
             inputs, labels = (t.tensor_split(steps)[b] for t in (mine.inputs, mine.labels))
             if len(labels):
                 _give_streams_of(mine.client, mine.before + int(used[i]), model, session.seed)
-                client_loss = cross_entropy(model(inputs), labels)
+                client_loss = find_losses(model(inputs), labels).mean()
                 slope = torch.autograd.grad(client_loss, list(model.parameters()))
                 slopes.append(torch.cat([part.flatten() for part in slope]))
                 counts.append(len(labels))
@@ -148,7 +150,7 @@ def _average_local_models(server: nn.Module, session: Session, drawn: Sequence[D
         for start in range(0, len(mine), algorithm.batch_size):
             part = slice(start, start + algorithm.batch_size)
             optimizer.zero_grad()
-            loss = cross_entropy(model(mine.inputs[part]), mine.labels[part])
+            loss = find_losses(model(mine.inputs[part]), mine.labels[part]).mean()
             loss.backward()
             optimizer.step()
             summed += float(loss.detach()) * len(mine.labels[part])
@@ -189,9 +191,14 @@ def _accuracies(
     found = []
     with torch.no_grad():
         for i, client in enumerate(federation.clients):
-            inputs, labels = client.validation_inputs, client.validation_labels
             if rows is not None:
-                inputs, labels = inputs[rows[i]], labels[rows[i]]
-            found.append(float((model(inputs).argmax(dim=1) == labels).double().mean()))
+                client = client.take_validation(rows[i])
+            inputs, labels = client.validation_inputs, client.validation_labels
+            scores = model(inputs)
+            if client.goals:
+                outputs = find_outputs(scores.numpy())
+                found.append(judge_goals(client.goals, labels.numpy(), outputs))
+            else:
+                found.append(float((scores.argmax(dim=1) == labels).double().mean()))
     model.train()
     return np.array(found)
