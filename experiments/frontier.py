@@ -10,7 +10,7 @@ and writes experiments/frontier.md. Shares are of runs, with 95 % intervals. A s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,18 +34,21 @@ class Federation:
     """A federation that was compared.
 
     name: what people call it.
-    files: of its comparisons; one that lacks the baseline takes it from the last.
+    files: of its comparisons; one that lacks the baseline takes it from the first.
+    pairs: of a comparison of fewer trials, from which the shares of pairs are taken.
     """
 
     name: str
     files: tuple[str, ...]
+    pairs: str | None = None
 
 
 FEDERATIONS = (
     Federation("digits", ("digits/results/frontier.json",)),
     Federation(
         "EMNIST, four agents",
-        tuple(f"blum2021/results/{name}.json" for name in ("frontier", "earned", "rivals")),
+        tuple(f"blum2021/results/{name}.json" for name in ("frontier", "earned")),
+        "blum2021/results/earned-pairs.json",
     ),
     Federation(
         "EMNIST, sixteen agents",
@@ -67,12 +70,12 @@ def list_rows(one: Federation) -> Iterator[str]:
     for frontier in frontiers:
         judge = frontier
         if frontier.baseline != BASELINE:
-            base = frontiers[-1].contender(BASELINE)
+            base = frontiers[0].contender(BASELINE)
             judge = replace(frontier, contenders=(*frontier.contenders, base), baseline=BASELINE)
         yield _say(frontier)
         yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | kappa |"
         yield "|-" * (len(HEADS) + 3) + "|"
-        for contender in frontier.contenders:
+        for contender in map(_add_pairs(one), frontier.contenders):
             reached = {found.goal: found for found in judge.reached(contender)}
             cells = " | ".join(_write(reached.get(goal)) for goal in HEADS)
             trials = contender.p2.all_judged.trials
@@ -87,6 +90,17 @@ def _say(frontier: Frontier) -> str:
     judged = "validation samples" if frontier.scored_on is None else "further samples per agent"
     count = "" if frontier.scored_on is None else f"{frontier.scored_on:,} "
     return f"{len(frontier.clients)} agents; judged on {count}{judged}; seed {frontier.seed}.\n"
+
+
+def _add_pairs(one: Federation) -> Callable[[Contender], Contender]:
+    """Return what adds to a contender the audits that another comparison has of it."""
+    more = {} if one.pairs is None else {c.name: c for c in read(one.pairs).contenders}
+
+    def add(contender: Contender) -> Contender:
+        found = more.get(contender.name)
+        return contender if found is None else replace(contender, further=found.further)
+
+    return add
 
 
 def _say_alone(frontier: Frontier) -> Iterator[str]:

@@ -5,7 +5,7 @@
 Each rival of CONFIG has a list of values for one setting. They are tried in order until all agents
 reach their goals in every trial; else the value is taken with which they do so most often, and of
 equals the one whose worst agent is furthest above its goal on average. All else is as in CONFIG.
-Trials are of seed 1001. Writes results/rivals.json next to CONFIG; the chosen values belong into
+Trials are of seed 1001. Writes results/rivals-settings.json next to CONFIG; the chosen values belong into
 CONFIG by hand.
 """
 
@@ -56,7 +56,9 @@ def main(path: Path, trials: int) -> None:
         "chosen": chosen,
         "seconds": round(time.perf_counter() - started),
     }
-    replace_file(path.parent / "results" / "rivals.json", json.dumps(result, indent=1) + "\n")
+    replace_file(
+        path.parent / "results" / "rivals-settings.json", json.dumps(result, indent=1) + "\n"
+    )
 
 
 def choose(source: Any, rival: Algorithm, base: float, trials: int) -> dict[str, Any]:
