@@ -5,8 +5,8 @@
 Each rival of CONFIG has a list of values for one setting. They are tried in order until all agents
 reach their goals in every trial; else the value is taken with which they do so most often, and of
 equals the one whose worst agent is furthest above its goal on average. All else is as in CONFIG.
-Trials are of seed 1001. Writes results/rivals-settings.json next to CONFIG; the chosen values belong into
-CONFIG by hand.
+Trials are of seed 1001. Writes results/rivals-settings.json next to CONFIG; the chosen values
+belong into CONFIG by hand.
 """
 
 from __future__ import annotations
