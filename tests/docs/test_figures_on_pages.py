@@ -108,18 +108,27 @@ def test_earned_models_on_the_page_are_the_committed_ones():
         asked = f"{sum(one['P2']['contributions']):,}"
         assert " | ".join([f"| {name}, scored", asked, *map(share_in, shares)]) in part
     part = told.partition("\n## EMNIST\n")[2].partition("\n## ")[0]
-    alone, pair = (results(f"blum2021/results/earned{which}.json") for which in ("", "-pair"))
-    curve = alone["algorithms"]["EARNED"]
-    (cut,) = (level for level in curve["levels"] if level["level"] == 0.25)
-    (both,) = (p for p in pair["algorithms"]["EARNED"]["levels"] if p["level"] == 0.25)
-    for share in (
-        curve["all_satisfied"],
-        cut["outside"]["contributors"],
-        cut["kept"]["contributors"],
-        cut["others_of_contributors"],
-        both["outside"]["contributors"],
-    ):
-        assert f"| {share_in(share)}" in part
+    alone, pairs = (results(f"blum2021/results/earned{which}.json") for which in ("", "-pairs"))
+    rows: list[list[str]] = [[] for _ in range(6)]
+    for name in ("EARNED", "EARNED with EQ-FED"):
+        one = alone["contenders"][name]
+        further = one["further"] | pairs["contenders"][name]["further"]
+        cut, copies, both = (
+            next(level for level in curve["levels"] if level["level"] == 0.25)
+            for curve in (one["P2"], further["copies, detected"], further["2 together"])
+        )
+        shares = (
+            one["P2"]["all_satisfied"],
+            cut["outside"]["contributors"],
+            cut["kept"]["contributors"],
+            cut["others_of_contributors"],
+            both["outside"]["contributors"],
+            copies["outside"]["contributors"],
+        )
+        for row, share in zip(rows, shares, strict=True):
+            row.append(share_in(share))
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in part
 
 
 def test_a_row_that_lies_is_caught():
