@@ -98,7 +98,9 @@ def _add_pairs(one: Federation) -> Callable[[Contender], Contender]:
 
     def add(contender: Contender) -> Contender:
         found = more.get(contender.name)
-        return contender if found is None else replace(contender, further=found.further)
+        if found is None:
+            return contender
+        return replace(contender, further={**found.further, **contender.further})
 
     return add
 
