@@ -101,7 +101,10 @@ class Source:
         if path is None or path.endswith(".toml"):
             return cls("config", path)
         if path.endswith(".json"):
-            return cls("game", path)
+            from fedaccord._io.nvflare import find_statistics
+
+            found = find_statistics(path)
+            return cls("game", path) if found is None else cls("histograms", path, found)
         from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
         from fedaccord._io.table import read_rows
 

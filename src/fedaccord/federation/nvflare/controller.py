@@ -320,7 +320,7 @@ def read_algorithm(given: Algorithm | Mapping[str, Any]) -> Algorithm:
     given: the algorithm, or its settings with its kind.
     """
     if not isinstance(given, Algorithm):
-        if not isinstance(given, Mapping) or "kind" not in given:
+        if "kind" not in given:
             raise InputError(f"algorithm must be one such as MwFed(); got {given!r}")
         given = read_algorithms({str(given["kind"]): dict(given)}, {})[str(given["kind"])]
     if not given.runs_anywhere:

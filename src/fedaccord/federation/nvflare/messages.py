@@ -67,7 +67,7 @@ def find_function(path: str, what: str) -> Any:
     path: the module and the name in it.
     what: what it is for, in messages.
     """
-    if not isinstance(path, str) or ":" not in path:
+    if ":" not in path:
         raise InputError(
             f'{what} must be a module and a name in it, such as "task:Net"; got {path!r}'
         )
