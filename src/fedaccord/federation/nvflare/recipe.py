@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nvflare.job_config.api import FedJob
+from nvflare.job_config.file_source import FileSource
 from nvflare.recipe.spec import Recipe
 
 from fedaccord._checks import check_real
@@ -23,7 +24,8 @@ class AlgorithmRecipe(Recipe):  # type: ignore[misc]
 
     algorithm, requirements, model: see AlgorithmController, which has the other settings too.
     data: the module and name of what returns a site's data sets; see SiteExecutor.
-    files: Python files that the job brings along, such as the one with model and data.
+    files: Python files and folders that the job brings along, with model and data and all that they
+        import and sites do not have.
     name: the job's.
     site: further settings of SiteExecutor.
     interval: seconds between two looks of a site for its next task, instead of NVFlare's 2.
@@ -56,7 +58,8 @@ class AlgorithmRecipe(Recipe):  # type: ignore[misc]
         job.to_server(controller)
         job.to_server({"server": {"task_request_interval": interval}})
         job.to_clients(SiteExecutor(model, data, **(site or {})), tasks=list(messages.TASKS))
+        # Not as scripts, which NVFlare puts into folders after where Python would find them here.
         for file in files:
-            job.to_server(str(file))
-            job.to_clients(str(file))
+            job.to_server(FileSource(str(file)))
+            job.to_clients(FileSource(str(file)))
         super().__init__(job)
