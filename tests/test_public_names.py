@@ -12,6 +12,7 @@ import pytest
 import fedaccord
 import fedaccord.federation
 import fedaccord.federation.flower
+import fedaccord.federation.nvflare
 import fedaccord.report
 import fedaccord.reproduce
 
@@ -20,7 +21,7 @@ PACKAGES = pytest.mark.parametrize(
     "package",
     [
         *(fedaccord, fedaccord.federation, fedaccord.federation.flower),
-        *(fedaccord.report, fedaccord.reproduce),
+        *(fedaccord.federation.nvflare, fedaccord.report, fedaccord.reproduce),
     ],
     ids=lambda package: package.__name__,
 )

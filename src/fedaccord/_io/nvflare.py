@@ -105,7 +105,7 @@ def select_statistics(
 
 
 def tabulate(found: Statistics) -> Rows:
-    """Return statistics of NVFlare's as a table of label histograms: agent,label,count.
+    """Return statistics of NVFlare's as a table of label histograms: agent,label,count,validation.
 
     found: of the labels.
     """
@@ -114,15 +114,20 @@ def tabulate(found: Statistics) -> Rows:
             f"{found.path} has no histogram of {found.feature} in {found.dataset}: add histogram "
             "to the statistics that NVFlare is to compute, with a bin for each label"
         )
-    cells = [["agent", "label", "count"]]
+    cells = [["agent", "label", "count", "validation"]]
     without = []
     for site in found.sites:
         numbers = found.bins[site]
         if numbers is None:
             without.append(site)
             continue
-        cells += [[site, label, f"{n:g}"] for label, n in zip(found.labels, numbers, strict=True)]
-    notes = (f"labels are the bins of {found.feature} in {found.dataset} of {found.path}",)
+        tested = found.validation.get(site)
+        last = "" if tested is None else str(int(tested))
+        pairs = zip(found.labels, numbers, strict=True)
+        cells += [[site, label, str(int(n)), last] for label, n in pairs]
+    notes: tuple[str, ...] = (
+        f"labels are the bins of {found.feature} in {found.dataset} of {found.path}",
+    )
     if without:
         notes += (
             f"{', '.join(without)} has no histogram in {found.path}, perhaps because NVFlare's "
@@ -160,7 +165,7 @@ def _read_sites(value: Any, what: str, path: str | Path) -> dict[str, dict[str, 
 
 
 def _read_number(value: Any, what: str, path: str | Path) -> float:
-    if not (is_real(value) and math.isfinite(value) and value >= 0):
+    if not (is_real(value) and math.isfinite(value) and value >= 0 and value == int(value)):
         raise InputError(f"{what} in {path} is {value!r}; it must be a number of samples")
     return float(value)
 
@@ -214,14 +219,16 @@ def _read_bins(
             )
         edges = own
         bins[site] = [_read_number(n, f"a count of {site}", path) for _, _, n in given]
-    return tuple(_name_bin(low, high) for low, high in edges or ()), bins
+    return _name_bins(edges or []), bins
 
 
-def _name_bin(low: float, high: float) -> str:
-    """Return the one whole number of a bin, or its range where it has none or several."""
+def _name_bins(edges: list[tuple[float, float]]) -> tuple[str, ...]:
+    """Return the one whole number of each bin, or their ranges if some have none or several."""
     # The last bin holds its upper end too, but that is the first number of no other.
-    whole = math.ceil(low)
-    return str(whole) if low <= whole < high <= whole + 1 else f"{low:g} to {high:g}"
+    whole = [math.ceil(low) for low, _ in edges]
+    if all(low <= n < high <= n + 1 for n, (low, high) in zip(whole, edges, strict=True)):
+        return tuple(map(str, whole))
+    return tuple(f"{low:g} to {high:g}" for low, high in edges)
 
 
 def read_cross_validation(

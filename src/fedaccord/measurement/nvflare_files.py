@@ -10,6 +10,7 @@ from fedaccord._io import nvflare
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.measurement.to_run import Members
 from fedaccord.wording import count
 
 
@@ -29,7 +30,7 @@ def read_nvflare_statistics(
 
 def read_nvflare_pilots(
     path: str | Path,
-    samples: Mapping[str, float] | str | Path,
+    samples: Members | Mapping[str, float] | str | Path,
     *,
     metric: str | None = None,
 ) -> PilotTable:
@@ -39,34 +40,49 @@ def read_nvflare_pilots(
     one to which all did. NVFlare does not write how models were trained, so this is assumed.
 
     path: NVFlare's cross_val_results.json.
-    samples: how many samples each site trained on, by name, or a file of NVFlare's federated
-        statistics, which has their counts.
+    samples: how many samples each site trained on: the members of a federation, numbers by name,
+        or a file of NVFlare's federated statistics, which has their counts.
     metric: which of the metrics is the accuracy; the only one, or the one that is called accuracy,
         where left out.
     """
     _, sites, table = nvflare.read_cross_validation(path, metric)
-    validation: Mapping[str, float] = {}
-    if not isinstance(samples, Mapping):
-        found = nvflare.read_statistics(samples)
-        samples, validation = found.counts, found.validation
+    members = _read_members(samples)
+    has = dict(zip(members.agents, members.limits.tolist(), strict=True))
     for site in sites:
-        if site not in samples:
+        if site not in has:
             raise InputError(
                 f"no number of samples is given for {site}, which is in {path}: say how many it "
                 "trained on"
             )
-    alone = [name for name in table if name in sites]
+    alone = [site for site in sites if site in table]
     common = [name for name in table if name not in sites]
     if not alone:
         raise InputError(f"{path} has no model of a site; let NVFlare submit the sites' models")
     owners = [*alone, *common[:1]]
+    order = [members.agents.index(site) for site in sites]
     return PilotTable(
         sites,
-        [[float(samples[s]) if owner in (s, *common) else 0.0 for s in sites] for owner in owners],
+        [[has[site] if owner in (site, *common) else 0.0 for site in sites] for owner in owners],
         [[table[owner].get(site, math.nan) for site in sites] for owner in owners],
-        validation=[validation.get(site, math.nan) for site in sites],
-        limits=[float(samples[site]) for site in sites],
+        goals=members.goals[order],
+        validation=members.validation[order],
+        limits=members.limits[order],
+        minimums=members.minimums[order],
+        costs=members.costs[order],
         notes=_say_what_is_assumed(str(path), alone, common),
+    )
+
+
+def _read_members(samples: Members | Mapping[str, float] | str | Path) -> Members:
+    if isinstance(samples, Members):
+        return samples
+    if isinstance(samples, Mapping):
+        return Members(list(samples), list(samples.values()))
+    found = nvflare.read_statistics(samples)
+    return Members(
+        found.sites,
+        [found.counts[site] for site in found.sites],
+        validation=[found.validation.get(site, math.nan) for site in found.sites],
     )
 
 

@@ -22,7 +22,7 @@ from fedaccord._checks import (
 )
 from fedaccord._io.columns import OWN
 from fedaccord._io.kinds import PILOTS
-from fedaccord._io.table import Rows, Sheet, read_rows, write_table
+from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
 
@@ -179,13 +179,21 @@ class PilotTable:
 
     def save(self, path: str | Path) -> None:
         """Write PILOTS.csv or PILOTS.xlsx, replacing the file in one step."""
+        write_table(path, *self._tabulate())
+
+    def to_csv(self) -> str:
+        """Return the text of PILOTS.csv."""
+        return format_table(*self._tabulate())
+
+    def _tabulate(self) -> tuple[list[str], list[list[object]]]:
+        """Return the columns and the rows of the table."""
         own = {}
         for column in PILOTS.own:
             field, default = OWN[column]
             if not _is_unsaid(getattr(self, field), default).all():
                 own[column] = getattr(self, field)
         failed = [bool(row.all()) for row in np.isnan(self.accuracies)]
-        rows = (
+        rows: list[list[object]] = [
             [
                 pilot,
                 name,
@@ -195,8 +203,8 @@ class PilotTable:
             ]
             for pilot in range(len(self))
             for agent, name in enumerate(self.agents)
-        )
-        write_table(path, [*PILOTS.needed, *own], rows)
+        ]
+        return [*PILOTS.needed, *own], rows
 
     @classmethod
     def load(cls, path: str | Path, *, sheet: str | None = None) -> PilotTable:

@@ -1,4 +1,4 @@
-"""Make the files in this folder with NVFlare's own simulator: python make.py
+"""Make the files in docs/how-to/nvflare with NVFlare's own simulator: python make.py
 
 NVFlare 2.9.0 wrote cross_val_results.json (CrossSiteEval after FedAvg; the sites submit models that
 learnt alone) and statistics.json (FedStatsRecipe). They are here as it wrote them.
@@ -17,6 +17,7 @@ from nvflare.recipe.fedstats import FedStatsRecipe
 from nvflare.recipe.sim_env import SimEnv
 
 HERE = Path(__file__).parent
+TO = HERE.parents[2] / "docs" / "how-to" / "nvflare"
 sys.path.insert(0, str(HERE))
 
 from parts import SIZES, Digits, Net, Trainer  # noqa: E402
@@ -30,7 +31,7 @@ def make_cross_validation(work: Path) -> None:
     job.to_clients(Trainer())
     job.simulator_run(str(work), clients=list(SIZES), threads=len(SIZES))
     (found,) = work.rglob("cross_val_results.json")
-    shutil.copy(found, HERE / "cross_val_results.json")
+    shutil.copyfile(found, TO / "cross_val_results.json")
 
 
 def make_statistics(work: Path) -> None:
@@ -45,7 +46,7 @@ def make_statistics(work: Path) -> None:
     )
     recipe.execute(SimEnv(clients=list(SIZES), workspace_root=str(work)))
     (found,) = work.rglob("statistics.json")
-    shutil.copy(found, HERE / "statistics.json")
+    shutil.copyfile(found, TO / "statistics.json")
 
 
 if __name__ == "__main__":

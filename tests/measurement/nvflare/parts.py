@@ -101,5 +101,8 @@ class Digits(Statistics):
     def histogram(self, dataset_name, feature_name, num_of_bins, global_min, global_max):
         values = self.values[dataset_name][feature_name]
         counts, edges = np.histogram(values, bins=num_of_bins, range=(global_min, global_max))
-        bins = [Bin(float(a), float(b), int(n)) for a, b, n in zip(edges, edges[1:], counts)]
+        bins = [
+            Bin(float(a), float(b), int(n))
+            for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
         return Histogram(HistogramType.STANDARD, bins)

@@ -24,7 +24,7 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.config.load import read_algorithms
 from fedaccord.federation.nvflare import messages
-from fedaccord.federation.nvflare.results import save_run
+from fedaccord.federation.nvflare.results import prepare_folder, save_run
 from fedaccord.federation.remote import members
 from fedaccord.federation.remote.members import Plan, Requirements
 from fedaccord.federation.remote.protocol import REPORT, Order
@@ -140,6 +140,7 @@ class AlgorithmController(Controller):  # type: ignore[misc]
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Train, and write what happened, whatever ends it."""
         fault = None
+        self.run.keep_in(prepare_folder(self._run_folder(fl_ctx)))
         try:
             self._train(abort_signal, fl_ctx)
         except Aborted:

@@ -35,14 +35,19 @@ class RunResult:
     stopped: str | None
 
 
+def prepare_folder(folder: Path) -> Path:
+    """Make the folder of a run, and return the file in it that is rewritten after each round."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / ROWS
+
+
 def save_run(folder: Path, run: Rounds[Any], fault: str | None) -> None:
     """Write what happened in a run, as far as it came.
 
-    folder: which is made if need be.
+    folder: of the run.
     run: the run.
     fault: what went wrong; None if nothing did.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     about: dict[str, Any] = {
         "fault": fault,
         "stopped": run.stopped,
@@ -52,7 +57,6 @@ def save_run(folder: Path, run: Rounds[Any], fault: str | None) -> None:
     }
     if run.ledger is not None and run.ledger.rounds:
         history = run.history
-        history.save(folder / ROWS)
         about["history"] = history.to_dict()
         _save_arrays(folder / MODEL, history.weights)
         for place, arrays in enumerate(run.checkpoints.values()):

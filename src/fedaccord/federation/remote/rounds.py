@@ -7,6 +7,7 @@ and the replies back.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,10 @@ class Rounds(Generic[Model]):
     def history(self) -> History:
         """What happened so far: the same History as of the local loop."""
         return self.book.history(self.model, self.checkpoints)
+
+    def keep_in(self, file: Path) -> None:
+        """Rewrite a CSV file after each round; see `history_file` of the terms."""
+        self.terms = dataclasses.replace(self.terms, history_file=file)
 
     # Who is there.
 
