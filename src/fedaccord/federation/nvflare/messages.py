@@ -81,7 +81,7 @@ def find_function(path: str, what: str) -> Any:
 
 
 def write_order(config: Mapping[str, Any], arrays: Arrays | None = None) -> Shareable:
-    """Write what a site is asked for.
+    """Write an order to a site.
 
     config: what it is to know.
     arrays: the model that it is sent.
@@ -90,7 +90,7 @@ def write_order(config: Mapping[str, Any], arrays: Arrays | None = None) -> Shar
 
 
 def read_order(task: Shareable) -> tuple[Arrays, dict[str, Any]]:
-    """Return the model and the config of what a site is asked for."""
+    """Return the model and the config of an order."""
     dxo = from_shareable(task)
     return dxo.data, dxo.meta
 
@@ -106,7 +106,7 @@ def write_reply(metrics: Mapping[str, Any], arrays: Arrays | None = None) -> Sha
 
 
 def write_refusal(reason: str) -> Shareable:
-    """Write why a site cannot do what it is asked for."""
+    """Write why a site cannot follow an order."""
     return make_reply(ReturnCode.EXECUTION_EXCEPTION, headers={REASON: reason})
 
 

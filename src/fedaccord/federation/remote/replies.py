@@ -151,7 +151,7 @@ def check_finite_array(values: NDArray[Any], name: str) -> NDArray[Any]:
 def read_accuracies(
     metrics: Metrics, *, whole: bool, tested: bool, weighted_by: str = EXAMPLES
 ) -> tuple[float, float]:
-    """Return the accuracies that a client was asked for: on all its points, on the goal test's.
+    """Return the accuracies that the server requested: on all points, and on the goal test's.
 
     metrics: what it reports.
     whole: whether the server requested the accuracy on all samples.
