@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,11 @@ PACKAGES = pytest.mark.parametrize(
     "package",
     [
         *(fedaccord, fedaccord.federation, fedaccord.federation.flower),
-        *(fedaccord.federation.nvflare, fedaccord.report, fedaccord.reproduce),
+        *(fedaccord.report, fedaccord.reproduce),
+        pytest.param(
+            fedaccord.federation.nvflare,
+            marks=pytest.mark.skipif(not find_spec("nvflare"), reason="needs NVFlare"),
+        ),
     ],
     ids=lambda package: package.__name__,
 )

@@ -41,6 +41,8 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_every_example_prints_what_its_page_says(page, tmp_path):
     text = page.read_text(encoding="utf-8")
+    if page.name == "nvflare.md":
+        pytest.importorskip("nvflare", reason="needs NVFlare (the extra nvflare)")
     copy_linked_tables(page, text, tmp_path)
     check_page(text, title(page), tmp_path)
 

@@ -4,6 +4,7 @@ How they were made is in nvflare/make.py; no NVFlare is needed to read them.
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +191,41 @@ def test_a_bare_number_is_an_accuracy(tmp_path):
 def test_a_wrong_evaluation_is_refused_with_a_sentence(tmp_path, change, options, words):
     with pytest.raises(InputError, match=words):
         read_nvflare_pilots(changed(tmp_path, CROSS, change), **{"samples": STATISTICS, **options})
+
+
+# The command.
+
+
+def test_the_command_writes_pilots_that_plan_takes(tmp_path):
+    path = tmp_path / "pilots.csv"
+    done = run("pilots", STATISTICS, "--nvflare", CROSS, "--save", path)
+    assert done.code == 0
+    assert "has 4 pilots of 3 agents" in done.stdout
+    assert done.stderr.count("ASSUMED") == 2
+    made, wanted = PilotTable.load(path), read_nvflare_pilots(CROSS, STATISTICS)
+    assert_array_equal(made.contributions, wanted.contributions)
+    assert_allclose(made.accuracies, wanted.accuracies)
+    assert_array_equal(made.validation, wanted.validation)
+    printed = run("pilots", "city=300,hill=200,mill=150", "--nvflare", CROSS).stdout
+    assert printed.startswith("pilot,agent,contribution,accuracy,limit\n0,city,300")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pilots", "city=3,hill=4", "--nvflare", CROSS), "is given for mill"),
+        (("pilots", STATISTICS, "--nvflare", STATISTICS), "is not a cross-site evaluation"),
+        (("pilots", STATISTICS, "--nvflare", CROSS, "--json"), "--json is for pilots to run"),
+        (("pilots", STATISTICS, "--nvflare", CROSS, "--budget", 4), "--budget is for pilots"),
+        (("plan", CROSS), "a cross-site evaluation of NVFlare's"),
+        (("plan", "pilots.csv", "--histograms", CROSS, "--goal", 0.8), "makes pilots of it"),
+    ],
+)
+def test_the_commands_refuse_the_wrong_file_with_a_sentence(
+    tmp_path, monkeypatch, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    read_nvflare_pilots(CROSS, STATISTICS).save("pilots.csv")
+    done = run(*arguments)
+    assert done.code == 2
+    assert re.search(words, done.stderr), done.stderr

@@ -136,9 +136,25 @@ def tabulate(found: Statistics) -> Rows:
     return Rows(found.path, list(range(1, len(cells) + 1)), cells, notes=notes)
 
 
+def is_cross_validation(data: Mapping[str, Any]) -> bool:
+    """Return whether JSON is of NVFlare's cross-site evaluation: metrics by site and model."""
+    rows = list(data.values())
+    if not rows or not all(isinstance(row, dict) and row for row in rows):
+        return False
+    cells = [cell for row in rows for cell in row.values()]
+    # Of some clients NVFlare writes a bare number.
+    metrics = [cell.values() if isinstance(cell, dict) else [cell] for cell in cells]
+    return not any(isinstance(value, dict | list) for some in metrics for value in some)
+
+
 def find_statistics(path: str | Path) -> Rows | None:
     """Return the label histograms in a JSON file, or None if it is not of NVFlare's statistics."""
     data = read_json(path)
+    if is_cross_validation(data):
+        raise InputError(
+            f"{path} is a cross-site evaluation of NVFlare's: 'fedaccord pilots AGENTS --nvflare "
+            f"{path}' makes pilots of it, where AGENTS says how many samples each site has"
+        )
     return tabulate(select_statistics(data, path)) if is_statistics(data) else None
 
 
@@ -240,9 +256,8 @@ def read_cross_validation(
     metric: which; the only one, or the one that is called accuracy, where left out.
     """
     data = read_json(path)
-    if not data or not all(isinstance(one, dict) and one for one in data.values()):
+    if not is_cross_validation(data):
         raise InputError(f"{path} is not a cross-site evaluation of NVFlare's")
-    # Of some clients NVFlare writes a bare number.
     cells = {
         site: {
             owner: found if isinstance(found, dict) else {"accuracy": found}

@@ -1,12 +1,3 @@
-"""Torch computes on one thread: tests share their cores, and sums must not depend on it."""
+"""Torch computes on one thread here too."""
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from federation.flower.conftest import _one_thread as _one_thread

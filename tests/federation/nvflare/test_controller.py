@@ -26,7 +26,8 @@ from fedaccord import Allocation
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation import Earned, FedAvg, FedProx, MwFed, Pledged, Release, Solo, train
 from fedaccord.federation.nvflare import AlgorithmController, load_run
-from fedaccord.federation.nvflare.messages import METRICS, VERSION, check_version, find_function
+from fedaccord.federation.nvflare.messages import METRICS, VERSION, find_function
+from fedaccord.federation.nvflare.versions import check_version
 
 SEED = 5
 COMMON = {"batch_size": 5, "learning_rate": 0.03}
@@ -223,6 +224,7 @@ def test_an_old_nvflare_is_refused(version):
     check_version("2.9.0")
     check_version("2.10.1")
     check_version("3.0.0rc1")
+    check_version(None)
 
 
 def test_a_plan_above_what_a_site_has_ends_the_run(tmp_path):

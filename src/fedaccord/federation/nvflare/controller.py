@@ -81,7 +81,6 @@ class AlgorithmController(Controller):  # type: ignore[misc]
         folder: str = "fedaccord",
     ) -> None:
         super().__init__(task_check_period=LOOK)
-        messages.check_version()
         members.check_options(stop_at_goal, node_deadline, ask_for, seed)
         check_whole("timeout", timeout)
         if min_clients is not None:

@@ -50,7 +50,6 @@ class SiteExecutor(Executor):  # type: ignore[misc]
         may_report: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        messages.check_version()
         # NVFlare writes a job by the attributes that are named like the arguments.
         self.model = model
         self.data = data

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
-import nvflare
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
@@ -17,7 +15,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from fedaccord import __version__
-from fedaccord.errors import FedaccordError, InputError
+from fedaccord.errors import InputError
 from fedaccord.federation.remote.protocol import EXAMPLES, clip
 from fedaccord.federation.remote.replies import (
     Arrays,
@@ -39,26 +37,9 @@ TRAIN = AppConstants.TASK_TRAIN
 EVALUATE = AppConstants.TASK_VALIDATION
 TASKS = (INTRODUCE, TRAIN, EVALUATE)
 
-# The oldest NVFlare with which this was run.
-OLDEST = (2, 9)
 METRICS = "metrics"
 VERSION = "fedaccord-version"
 REASON = "fedaccord-reason"
-
-
-def check_version(found: str | None = None) -> None:
-    """Refuse an NVFlare that is too old.
-
-    found: its version; that of the installed one where left out.
-    """
-    version = nvflare.__version__ if found is None else found
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is None or tuple(map(int, numbers.groups())) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise FedaccordError(
-            f"fedaccord needs NVFlare {oldest} or newer, and this is {version}: "
-            f"pip install 'nvflare>={oldest}'"
-        )
 
 
 def find_function(path: str, what: str) -> Any:

@@ -45,7 +45,6 @@ class AlgorithmRecipe(Recipe):  # type: ignore[misc]
         interval: float = 0.5,
         **settings: Any,
     ) -> None:
-        messages.check_version()
         check_real("interval", interval, above=0)
         for file in files:
             if not Path(file).exists():
