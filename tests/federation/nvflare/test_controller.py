@@ -217,6 +217,17 @@ def test_a_site_with_another_version_cannot_take_part(tmp_path):
     assert "install the same version at both" in panic
 
 
+def test_a_site_that_cannot_take_part_is_asked_for_nothing_else(tmp_path):
+    sites = sites_of()
+    sites["site-2"].tamper = lambda kind, n, reply: make_reply(ReturnCode.TASK_UNKNOWN)
+    _, result = run_with(tmp_path, fedavg(), sites, min_clients=2)
+    assert [kind for kind, _, _ in sites["site-2"].heard] == ["introduce"]
+    assert result.history.samples[:, 1].sum() == 0
+    assert np.isnan(result.history.accuracy[:, 1]).all()
+    assert np.isfinite(result.history.accuracy[:, [0, 2]]).all()
+    assert "site-2 cannot take part: it reports: it has no executor" in result.remarks[0].text
+
+
 @pytest.mark.parametrize("version", ["2.8.3", "1.0", "new"])
 def test_an_old_nvflare_is_refused(version):
     with pytest.raises(FedaccordError, match=rf"needs NVFlare 2.9 or newer, and this is {version}"):

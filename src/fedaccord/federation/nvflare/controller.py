@@ -103,6 +103,7 @@ class AlgorithmController(Controller):  # type: ignore[misc]
                 f"{len(self.members)}; lower min_clients"
             )
         self.run: Rounds[Arrays] = Rounds(terms, to_arrays=same_arrays, log=self.logger)
+        self._known: list[str] = []
         # NVFlare writes a job by the attributes that are named like the arguments.
         self.algorithm = terms.algorithm.to_dict()
         self.requirements = requirements
@@ -224,6 +225,8 @@ class AlgorithmController(Controller):  # type: ignore[misc]
         usable = [name for name in names if name in known]
         if len(usable) < least:
             raise FedaccordError(self._explain_lack(usable, names, reasons, max(least, 1)))
+        # A site that cannot take part is asked for nothing else.
+        self._known = usable
         return {name: known.get(name) for name in names}
 
     def _explain_lack(
@@ -241,20 +244,17 @@ class AlgorithmController(Controller):  # type: ignore[misc]
         )
 
     def _find_present(self, abort_signal: Signal, fl_ctx: FLContext) -> list[str]:
-        """Return the members that are there, waiting for as many as are needed."""
-        book = self.run.book
-        staying = book.staying
-        least = min(self.min_clients or 1, len(staying))
-        if self.exacting:
-            least = len(staying)
-        here = self._wait(least, book.names, abort_signal, fl_ctx)
-        if len([name for name in here if name in staying]) < least:
+        """Return the members that take part and are there, waiting for as many as are needed."""
+        staying = [name for name in self.run.book.staying if name in self._known]
+        least = len(staying) if self.exacting else min(self.min_clients or 1, len(staying))
+        here = self._wait(least, staying, abort_signal, fl_ctx)
+        if len(here) < least:
             away = ", ".join(name for name in staying if name not in here)
-            reason = f"{len(here)} of {len(book.names)} sites are there; not connected: {away}"
+            reason = f"{len(here)} of {len(staying)} sites are there; not connected: {away}"
             if self.exacting:
                 raise FedaccordError(reason)
             self.run.stop(reason)
-        return here
+        return self._wait(0, self._known, abort_signal, fl_ctx)
 
     def _wait(
         self,
