@@ -147,6 +147,32 @@ def test_a_site_that_stops_delivering_is_sent_no_further_model_until_it_delivers
     assert result.remarks[0].text == "site-3 is left out of round 2: no reply came"
 
 
+def test_an_old_model_that_comes_back_does_not_pull_the_new_one_back(tmp_path):
+    """In round 4 all sites return what they were sent: nothing was learnt, and nothing is lost."""
+    sites = sites_of()
+
+    def return_it(site):
+        def tamper(kind, n, reply):
+            if kind != "train" or n not in (2, 3, 4) or (n < 4 and site.name != "site-3"):
+                return reply
+            if n < 4:
+                return None
+            dxo = from_shareable(reply)
+            dxo.data = site.heard[-1][-1]
+            return dxo.update_shareable(reply)
+
+        return tamper
+
+    for site in sites.values():
+        site.tamper = return_it(site)
+    algorithm = Earned(rounds=50, passes=4.0, evaluate_every=1, form="local", **COMMON)
+    run_with(tmp_path, algorithm, sites, plan=(8, 10, 20))
+    sent = {n: flat(m) for kind, n, m in sites["site-2"].heard if kind == "train"}
+    old = next(flat(m) for kind, n, m in sites["site-3"].heard if (kind, n) == ("train", 4))
+    assert np.abs(old - sent[4]).max() > 1e-3
+    np.testing.assert_allclose(sent[5], sent[4], atol=1e-6)
+
+
 def test_a_site_hears_of_no_other_site(tmp_path):
     seen = []
 
