@@ -9,6 +9,7 @@ Nothing here needs NVFlare.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -147,9 +148,18 @@ def is_cross_validation(data: Mapping[str, Any]) -> bool:
     return not any(isinstance(value, dict | list) for some in metrics for value in some)
 
 
-def find_statistics(path: str | Path) -> Rows | None:
-    """Return the label histograms in a JSON file, or None if it is not of NVFlare's statistics."""
-    data = read_json(path)
+def find_statistics(text: str, path: str | Path) -> Rows | None:
+    """Return the label histograms in JSON, or None if it is not of NVFlare's statistics.
+
+    text: the JSON, or what should be.
+    path: the file that it is from.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
     if is_cross_validation(data):
         raise InputError(
             f"{path} is a cross-site evaluation of NVFlare's: 'fedaccord pilots AGENTS --nvflare "

@@ -499,7 +499,7 @@ def _read_any(path: str | Path, expected: str | None, sheet: str | None) -> Rows
     if first.lstrip().startswith("{"):
         from fedaccord._io.nvflare import find_statistics
 
-        found = find_statistics(path) if expected is None else None
+        found = find_statistics(text, path) if expected is None else None
         if found is not None:
             return found
         raise InputError(
