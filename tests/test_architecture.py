@@ -61,6 +61,7 @@ OTHERS = {
     "sklearn": {"federation"},
     "cloudpickle": {"federation"},
     "flwr": {"federation"},
+    "nvflare": {"federation"},
     "ray": {"federation"},
     "matplotlib": {"report"},
     "jinja2": {"report"},
@@ -89,7 +90,7 @@ IMPORTERS = {
 NAMED = re.compile(r"fedaccord((?:\.\w+)+)\.?(?::\w+)?")
 HEAVY = (
     "torch", "numba", "cvxpy", "ortools", "pyscipopt", "highspy", "sklearn", "matplotlib",
-    "pandas", "ray", "flwr", "typer", "rich", "scipy.optimize", "scipy.stats",
+    "pandas", "ray", "flwr", "nvflare", "typer", "rich", "scipy.optimize", "scipy.stats",
 )  # fmt: skip
 
 

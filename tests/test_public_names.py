@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import fedaccord
 import fedaccord.federation
 import fedaccord.federation.flower
+import fedaccord.federation.nvflare
 import fedaccord.report
 import fedaccord.reproduce
 
@@ -21,6 +23,10 @@ PACKAGES = pytest.mark.parametrize(
     [
         *(fedaccord, fedaccord.federation, fedaccord.federation.flower),
         *(fedaccord.report, fedaccord.reproduce),
+        pytest.param(
+            fedaccord.federation.nvflare,
+            marks=pytest.mark.skipif(not find_spec("nvflare"), reason="needs NVFlare"),
+        ),
     ],
     ids=lambda package: package.__name__,
 )

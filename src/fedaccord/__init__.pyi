@@ -79,6 +79,8 @@ from .measurement.measures import GoalsMeasurement as GoalsMeasurement
 from .measurement.measures import Harm as Harm
 from .measurement.measures import find_harm as find_harm
 from .measurement.measures import fit_goals as fit_goals
+from .measurement.nvflare_files import read_nvflare_pilots as read_nvflare_pilots
+from .measurement.nvflare_files import read_nvflare_statistics as read_nvflare_statistics
 from .measurement.pilots import PilotTable as PilotTable
 from .planning.goals import plan_goals as plan_goals
 from .planning.kept import KeptPlan as KeptPlan

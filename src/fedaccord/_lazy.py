@@ -22,6 +22,7 @@ EXTRAS = {
     "cloudpickle": "train",
     "flwr": "flower",
     "cryptography": "flower",
+    "nvflare": "nvflare",
     "ray": "ray",
     "matplotlib": "report",
     "jinja2": "report",

@@ -13,6 +13,7 @@ PACKAGES = (
     "fedaccord",
     "fedaccord.federation",
     "fedaccord.federation.flower",
+    "fedaccord.federation.nvflare",
     "fedaccord.report",
     "fedaccord.reproduce",
 )

@@ -520,6 +520,11 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
         text = text[said.end() :]
     first = next((row for row in text.splitlines() if row.strip()), "")
     if first.lstrip().startswith("{"):
+        from fedaccord._io.nvflare import find_statistics
+
+        found = find_statistics(text, path) if expected is None else None
+        if found is not None:
+            return found
         raise InputError(
             f"{path} is JSON and not a table; a game is taken by 'fedaccord solve' and "
             "'fedaccord plan' if its name ends in .json"

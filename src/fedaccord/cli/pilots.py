@@ -49,7 +49,7 @@ from fedaccord.wording import count
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
     from fedaccord.measurement.histograms import Histograms
-    from fedaccord.measurement.to_run import PilotList
+    from fedaccord.measurement.to_run import Members, PilotList
     from fedaccord.planning.next_pilots import NextPilots
 
 Subject = Annotated[
@@ -77,6 +77,13 @@ Save = Annotated[
         help="Write the table to fill in to this file. Default: CSV on standard output.",
     ),
 ]
+Nvflare = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CROSS_VAL.json",
+        help="NVFlare's cross-site evaluation: write its models as finished pilots.",
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -99,6 +106,7 @@ def pilots(
     probability: Probability = 0.95,
     judged: Judgement = "true",
     histograms: HistogramsFile = None,
+    nvflare: Nvflare = None,
     sheet: SheetName = None,
     seed: Seed = None,
     save: Save = None,
@@ -119,7 +127,7 @@ def pilots(
     them: accuracies, or the values of the goals that the config has.
     """
     if save is not None:
-        for read in (subject, histograms):
+        for read in (subject, histograms, nvflare):
             check_destination(save, (".csv", ".xlsx"), keep=read)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
@@ -127,6 +135,8 @@ def pilots(
     if subject.endswith(".toml"):
         if limit:
             raise InputError("--limit is for tables: a CONFIG.toml says what each agent has")
+        if nvflare is not None:
+            raise InputError("--nvflare is for agents without a CONFIG.toml: leave one of them out")
         _refuse_strays(more, goal, histograms)
         return _train(subject, training, seed, save=save, as_json=as_json)
     if (stray := replace(training, budget=None).find_stray()) is not None:
@@ -134,8 +144,16 @@ def pilots(
     rows = _read_file(subject, sheet)
     if rows is None or not _is_pilots(rows):
         _refuse_strays(more, goal, histograms)
-        chosen = _choose_first(subject, rows, limits, budget)
+        members = _read_members(subject, rows, limits)
+        if nvflare is not None:
+            return _import_pilots(nvflare, members, budget, save=save, as_json=as_json)
+        chosen = _choose_first(members, budget)
         return _show(chosen, None, wording, save=save, as_json=as_json)
+    if nvflare is not None:
+        raise InputError(
+            f"{subject} has pilots already, and --nvflare needs the agents and how many samples "
+            "each has"
+        )
     if budget is not None:
         raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
     goals = Wanted.read(goal, "--goal")
@@ -227,16 +245,41 @@ def _refuse_strays(more: int | None, goal: list[str] | None, histograms: str | N
             )
 
 
-def _choose_first(
-    subject: str, rows: Rows | None, limits: Wanted | None, budget: int | None
-) -> PilotList:
-    from fedaccord.measurement.to_run import Members, PilotList
+def _read_members(subject: str, rows: Rows | None, limits: Wanted | None) -> Members:
+    from fedaccord.measurement.to_run import Members
 
     members = Members.from_text(subject) if rows is None else Members.from_rows(rows)
     complain_of(members.notes)
     if limits is not None:
         members = members.with_limits(limits.among(members.agents, members.limits.tolist()))
+    return members
+
+
+def _choose_first(members: Members, budget: int | None) -> PilotList:
+    from fedaccord.measurement.to_run import PilotList
+
     return PilotList.first(members, budget)
+
+
+def _import_pilots(
+    path: str, members: Members, budget: int | None, *, save: str | None, as_json: bool
+) -> int:
+    """Write the models of a cross-site evaluation as pilots."""
+    from fedaccord.measurement.nvflare_files import read_nvflare_pilots
+
+    if budget is not None or as_json:
+        stray = "--json" if as_json else "--budget"
+        raise InputError(f"{stray} is for pilots to run; leave it out with --nvflare")
+    table = read_nvflare_pilots(path, members)
+    complain_of(table.notes)
+    if save is None:
+        emit_text(table.to_csv())
+        return 0
+    table.save(save)
+    pilots, agents = count(len(table), "pilot"), count(table.size, "agent")
+    goal = "" if table.has_goals else " --goal 0.8"
+    emit_text(f"{save} has {pilots} of {agents}. Plan with: fedaccord plan {save}{goal}")
+    return 0
 
 
 def _show(

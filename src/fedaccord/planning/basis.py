@@ -108,7 +108,8 @@ class Source:
         if path is None or path.endswith(".toml"):
             return cls("config", path)
         if path.endswith(".json"):
-            return cls("game", path)
+            found = _find_statistics(path)
+            return cls("game", path) if found is None else cls("histograms", path, found)
         from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
         from fedaccord._io.table import read_rows_or_json
 
@@ -129,6 +130,19 @@ class Source:
             "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
             ".toml, a game in .json"
         )
+
+
+def _find_statistics(path: str) -> Rows | None:
+    """Return the label histograms of a file of NVFlare's, None if it is another."""
+    from fedaccord._io.files import read_text
+    from fedaccord._io.nvflare import find_statistics
+
+    try:
+        text = read_text(path)
+    except InputError:
+        # Whoever reads the game says what is wrong.
+        return None
+    return find_statistics(text, path)
 
 
 def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:

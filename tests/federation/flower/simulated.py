@@ -17,8 +17,8 @@ from fedaccord.federation import FedAvg
 from fedaccord.federation.clients import Federation
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.flower import engine as simulation
-from fedaccord.federation.flower import protocol
 from fedaccord.federation.flower.engine import FlowerEngine
+from fedaccord.federation.remote import protocol
 from fedaccord.federation.runs.engines import RunError, Source
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.rng import Draws

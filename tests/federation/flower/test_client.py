@@ -28,8 +28,8 @@ from fedaccord.errors import InputError
 from fedaccord.federation import Client, Federation, train
 from fedaccord.federation import FedAvg as LocalFedAvg
 from fedaccord.federation.flower import FedAvg, MwFed, client_app, drawn_points
-from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.protocol import ALL_POINTS, OrderError, TrainOrder, clip
+from fedaccord.federation.remote.ledger import Ledger
+from fedaccord.federation.remote.protocol import ALL_POINTS, OrderError, TrainOrder, clip
 from fedaccord.federation.training.rng import Draws
 
 

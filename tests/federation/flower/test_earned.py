@@ -20,9 +20,9 @@ from fedaccord.federation import train
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.earned import Earned as Rule
 from fedaccord.federation.flower import Earned, drawn_points
-from fedaccord.federation.flower.protocol import OrderError, TrainOrder
-from fedaccord.federation.flower.replies import Update
-from fedaccord.federation.flower.withheld import Withheld
+from fedaccord.federation.flower.replies import Update, to_arrays
+from fedaccord.federation.remote.protocol import OrderError, TrainOrder
+from fedaccord.federation.remote.withheld import Withheld
 
 PLAN = {"client 0": 20, "client 1": 0, "client 2": 20}
 OPTIONS = {"passes": 2, "batch_size": 4, "learning_rate": 0.05, "node_deadline": 0.2}
@@ -233,7 +233,7 @@ def test_an_older_model_is_moved_to_the_present_one():
     def record(value):
         return ArrayRecord({"a": Array(np.array([value, value])), "n": Array(np.array([3]))})
 
-    withheld = Withheld(record(0.0))
+    withheld = Withheld(record(0.0), to_arrays)
     assert withheld.choose("x", record(1.0))["a"].numpy().tolist() == [1, 1]
     assert withheld.part(["x", "y"]) == (["x", "y"], [])
     assert withheld.choose("x", record(2.0))["a"].numpy().tolist() == [1, 1]
@@ -321,7 +321,7 @@ def test_changes_that_cannot_be_are_refused(changes):
 
 
 def test_other_strategies_still_refuse_a_plan_that_asks_for_too_much():
-    from fedaccord.federation.flower.ledger import Ledger
+    from fedaccord.federation.remote.ledger import Ledger
 
     with pytest.raises(InputError, match="asks a for 9 points and it has 5"):
         Ledger(FedAvg(), {"a": 5}, requirements=0.5, quotas={"a": 9})

@@ -397,7 +397,7 @@ def test_any_seed_that_a_record_holds_will_do(seed):
         ({"requirements": 1.5}, "each client must be an accuracy"),
         ({"requirements": {"a": 0.5, "b": float("nan")}}, "requirement of b"),
         ({"requirements": {}}, "nobody is named"),
-        ({"form": "pooled", "local_batches": 2}, "a round under Flower is one step"),
+        ({"form": "pooled", "local_batches": 2}, "a round with remote clients is one step"),
         ({"batch_size": 20_000_000}, "at most 10,000,000"),
         ({"algorithm": algorithms.FedAvg(), "batch_size": 8}, "batch_size is a setting"),
         ({"algorithm": algorithms.MwFed()}, "this strategy runs FedAvg; got MW-FED"),

@@ -186,7 +186,7 @@ class Algorithm:
 
     @property
     def runs_anywhere(self) -> bool:
-        """Whether the algorithm runs under Flower too, where clients send updates and no losses."""
+        """Whether it runs with remote clients too, which send updates and no losses."""
         return not (self.hears or self.proximal or self.personal or self.advances)
 
     @property

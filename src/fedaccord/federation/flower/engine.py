@@ -35,10 +35,11 @@ from torch.utils.data import TensorDataset
 from fedaccord._checks import check_workers
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.clients import Federation
-from fedaccord.federation.flower import protocol
-from fedaccord.federation.flower.client import Site
+from fedaccord.federation.flower import client as answers
 from fedaccord.federation.flower.server import AlgorithmStrategy
 from fedaccord.federation.history import History
+from fedaccord.federation.remote import protocol
+from fedaccord.federation.remote.site import Site
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import RunError
 from fedaccord.federation.runs.processes import clean_up_after, name_folder, new_token
@@ -325,15 +326,16 @@ class Clients:
         """Say who the client is, of which no trial's points are needed."""
         place = _place(context)
         many = TensorDataset(torch.empty((self.points[place], 0)))
-        return Site(torch.nn.Identity, many, many, name=self.names[place]).introduce(message)
+        site = Site(torch.nn.Identity, many, many, name=self.names[place])
+        return answers.introduce(site, message)
 
     def train(self, message: Message, context: Context) -> Message:
         """Train on what the client draws."""
-        return self._answer(Site.train, message, context)
+        return self._answer(answers.train_on, message, context)
 
     def evaluate(self, message: Message, context: Context) -> Message:
         """Measure the client's accuracy."""
-        return self._answer(Site.evaluate, message, context)
+        return self._answer(answers.evaluate_on, message, context)
 
     def _answer(
         self, act: Callable[[Site, Message], Message], message: Message, context: Context

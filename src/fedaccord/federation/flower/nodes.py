@@ -11,30 +11,19 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
-from fedaccord._checks import is_whole
 from fedaccord.errors import FedaccordError, InputError
-from fedaccord.federation.flower.members import LONGEST_NAME, find_name_fault, sort_names
-from fedaccord.federation.flower.protocol import (
-    CLIENT,
-    LABEL_COUNTS,
-    LOG,
-    POINTS,
-    REPORT,
-    WHO,
-    clip,
-)
-from fedaccord.federation.flower.replies import Unusable, match_replies, read_answer
+from fedaccord.federation.flower.protocol import CLIENT, LOG, WHO
+from fedaccord.federation.flower.replies import match_replies, read_answer
+from fedaccord.federation.remote.members import LONGEST_NAME, find_name_fault, sort_names
+from fedaccord.federation.remote.protocol import REPORT, clip
+from fedaccord.federation.remote.replies import Introduction, Unusable, read_points
 
 # How often a node that gives no proper answer is asked who it is.
 ATTEMPTS = 3
-# More points, or more classes, than this are a slip or a joke.
-MOST_POINTS = 10**12
-MOST_CLASSES = 100_000
 # With these a spreadsheet begins a formula; names end up in files that people open with one.
 FORMULAS = ("=", "+", "-", "@")
 # What nodes without a name are called here; who says such a name could keep one of them out.
@@ -45,22 +34,6 @@ FIRST_PAUSE = 0.02
 PAUSE = 0.5
 # Seconds between two lines of the log on whom is waited for.
 TELL_EVERY = 10.0
-
-
-@dataclass(frozen=True)
-class Introduction:
-    """What a client says of itself.
-
-    name: what it is called.
-    points: how many points it could bring.
-    label_counts: how many points of each class, if it was asked and allowed to say.
-    registered: whether the SuperLink knows it by that name.
-    """
-
-    name: str
-    points: int
-    label_counts: tuple[int, ...] | None = None
-    registered: bool = False
 
 
 @dataclass
@@ -310,16 +283,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     registered: the name that the SuperLink knows the node by; empty if none.
     """
     content, metrics = read_answer(reply)
-    points: Any = metrics.get(POINTS)
-    if not (is_whole(points) and 0 <= points <= MOST_POINTS):
-        raise Unusable(f"its {POINTS} is {clip(points)}, which cannot be")
-    counts: Any = metrics.get(LABEL_COUNTS)
-    if counts is not None and not (
-        isinstance(counts, list)
-        and len(counts) <= MOST_CLASSES
-        and all(isinstance(n, int) and n >= 0 for n in counts)
-    ):
-        raise Unusable(f"its {LABEL_COUNTS} are not counts")
+    points, label_counts = read_points(metrics)
     said = content.config_records[WHO].get(CLIENT, "") if WHO in content.config_records else ""
     # What the SuperLink has on record is not for the client to say.
     name = registered.strip() or str(said).strip()
@@ -330,7 +294,6 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
         fault = "is of the kind that nodes without a name are given; let it say another"
     if fault is not None:
         raise Unusable(f"its name, {clip(name, 40)}, {fault}")
-    label_counts = None if counts is None else tuple(counts)
     return Introduction(name, points, label_counts, bool(registered))
 
 

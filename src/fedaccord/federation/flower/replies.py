@@ -1,18 +1,14 @@
-"""What comes back from nodes: waiting for it, and whether it can be used.
+"""What comes back from Flower's nodes: waiting for it, and reading it.
 
-A model that is not finite, or a count that cannot be, is not used. A reply may come from somebody
-who means ill. So nothing in it is believed, its arrays are not made larger than those that were
-sent, and its words are cut before they are shown.
+A reply may come from somebody who means ill. So its arrays are not made larger than those that were
+sent.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import reprlib
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,11 +16,19 @@ from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
-from fedaccord._checks import is_real
-from fedaccord.federation.algorithms.base import MOST_SAMPLES
-from fedaccord.federation.flower.protocol import ACCURACY, GOAL_ACCURACY, LOSS, clip
-
-Arrays = dict[str, NDArray[Any]]
+from fedaccord.federation.remote.protocol import clip
+from fedaccord.federation.remote.replies import (
+    Arrays,
+    Evaluation,
+    Unusable,
+    Update,
+    check_finite_array,
+    check_names,
+    read_accuracies,
+    read_count,
+    read_loss,
+)
+from fedaccord.federation.remote.replies import Remark as Remark
 
 # What np.save writes before an array: magic, version, the header's length, the header.
 _NPY = re.compile(
@@ -42,60 +46,6 @@ NEVER = 1e6
 # Flower's code for a node that is gone.
 GONE = 5
 FORGOTTEN = "its node lost the connection or was restarted in the meantime"
-
-
-class Unusable(Exception):
-    """A reply that is dropped; the text says why, as the end of a sentence on the client."""
-
-
-class NotFinite(Unusable):
-    """A reply that is dropped because training diverged there, or somebody wants it to look so."""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """Something a coordinator should know of a client.
-
-    round: in which round; 0 before the first.
-    client: its name; "node" and its id where it has none.
-    text: what happened, as a sentence that begins with the name.
-    """
-
-    round: int
-    client: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Update:
-    """What a client made of a round.
-
-    arrays: its model, or its gradient.
-    samples: how many samples count: what it was allotted, or what it says it used, if less.
-    claimed: how many it says it used.
-    loss: mean over them, NaN if it does not say.
-    content: the reply, with the samples that count.
-    """
-
-    arrays: Arrays = field(repr=False)
-    samples: int
-    claimed: int
-    loss: float
-    content: RecordDict = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a client measured.
-
-    accuracy: on all its validation points; NaN if that was not asked for.
-    tested: on the points of the goal test; NaN if that was not asked for.
-    content: the reply.
-    """
-
-    accuracy: float
-    tested: float
-    content: RecordDict = field(repr=False)
 
 
 def match_replies(
@@ -138,17 +88,13 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
     weighted_by: the metric that says how many it used.
     """
     content, metrics = read_answer(reply)
-    loss = _number(metrics, LOSS) if LOSS in metrics else math.nan
-    if LOSS in metrics and not math.isfinite(loss):
-        raise NotFinite(f"its {LOSS} is {loss}")
+    loss = read_loss(metrics)
     records: list[ArrayRecord] = list(content.array_records.values())
     if len(records) != 1:
         raise Unusable(f"it has {len(records)} records of arrays instead of one")
-    if records[0].keys() != sent.keys():
-        odd = clip(min(records[0].keys() ^ sent.keys()))
-        raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")
+    check_names(records[0], sent)
     arrays = {name: _read_array(records[0][name], like, name) for name, like in sent.items()}
-    claimed = _count(metrics, weighted_by)
+    claimed = read_count(metrics, weighted_by)
     samples = min(claimed, allotted)
     # The functions that average metrics read the weight out of the reply.
     metrics[weighted_by] = samples
@@ -164,14 +110,8 @@ def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: s
     weighted_by: the metric that says on how many points.
     """
     content, metrics = read_answer(reply)
-    if _number(metrics, weighted_by) == 0:
-        raise Unusable("it has no validation points; give it some")
-    _count(metrics, weighted_by)
-    return Evaluation(
-        _accuracy(metrics, ACCURACY) if whole else math.nan,
-        _accuracy(metrics, GOAL_ACCURACY) if tested else math.nan,
-        content,
-    )
+    found = read_accuracies(metrics, whole=whole, tested=tested, weighted_by=weighted_by)
+    return Evaluation(*found, content)
 
 
 def read_answer(reply: Message) -> tuple[RecordDict, MetricRecord]:
@@ -203,34 +143,12 @@ def _read_array(array: Array, like: NDArray[Any], name: str) -> NDArray[Any]:
         raise Unusable(f"{name} is cut short, or has more values than it says")
     flat = np.frombuffer(array.data, dtype=like.dtype, offset=header.end())
     values = flat.reshape(like.shape, order="F" if fortran == "True" else "C")
-    if values.dtype.kind in "fc" and not np.isfinite(values).all():
-        raise NotFinite(f"{name} has values that are not finite")
-    return values
+    return check_finite_array(values, name)
 
 
-def _number(metrics: MetricRecord, what: str) -> float:
-    if what not in metrics:
-        raise Unusable(f"it does not say its {what}")
-    value: Any = metrics[what]
-    if not is_real(value):
-        raise Unusable(f"its {what} is {reprlib.repr(value)} and not one number")
-    return float(value)
-
-
-def _count(metrics: MetricRecord, what: str) -> int:
-    number = _number(metrics, what)
-    if not (math.isfinite(number) and number == int(number) and 1 <= number <= MOST_SAMPLES):
-        raise Unusable(f"its {what} is {number:g}, which cannot be")
-    return int(number)
-
-
-def _accuracy(metrics: MetricRecord, what: str) -> float:
-    value = _number(metrics, what)
-    if not math.isfinite(value):
-        raise NotFinite(f"its {what} is {value}")
-    if not 0 <= value <= 1:
-        raise Unusable(f"its {what} is {value:g}, and not between 0 and 1")
-    return value
+def to_arrays(record: ArrayRecord) -> Arrays:
+    """Return the arrays of a record by name."""
+    return {name: array.numpy() for name, array in record.items()}
 
 
 class AttentiveGrid:

@@ -37,7 +37,7 @@ def recording(kind: type, folder: Path) -> type:
         def aggregate_evaluate(self, server_round, replies):
             found = super().aggregate_evaluate(server_round, replies)
             np.savez(folder / f"model-{server_round}.npz", **self.history.weights)
-            if np.ndim(self._book.state) == 1:
+            if np.ndim(self._run.book.state) == 1:
                 weights = {name: float(weight) for name, weight in self.weights.items()}
                 (folder / f"weights-{server_round}.json").write_text(json.dumps(weights))
             return found

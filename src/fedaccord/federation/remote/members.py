@@ -20,8 +20,8 @@ from fedaccord._io.files import check_replaceable
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.flower import protocol
-from fedaccord.federation.flower.protocol import LARGEST, Order, clip
+from fedaccord.federation.remote import protocol
+from fedaccord.federation.remote.protocol import LARGEST, Order, clip
 from fedaccord.federation.training.rng import stream
 
 Requirements = float | Mapping[str, float]
@@ -168,8 +168,8 @@ def select_members(
 ) -> list[str]:
     """Choose some of the members that are there, by the run's seed alone.
 
-    Flower's own choice goes by the ids of nodes, which change, and by a random state that anybody
-    may touch.
+    A framework's own choice goes by the ids of nodes, which change, and by a random state that
+    anybody may touch.
 
     names: of all members.
     here: who is there.
@@ -198,8 +198,8 @@ def choose_algorithm(
         raise InputError("clients that learn alone need no server; use train() at each")
     if algorithm.form == "pooled" and algorithm.local_batches > 1:
         raise InputError(
-            "in the pooled form a round under Flower is one step: set local_batches to 1, or "
-            'form to "local"'
+            "in the pooled form a round with remote clients is one step: set local_batches to 1, "
+            'or form to "local"'
         )
     return algorithm
 
@@ -219,12 +219,12 @@ def check_options(stop_at_goal: Any, node_deadline: Any, ask_for: Sequence[str],
     # Refuses a seed that is none; records hold no larger one.
     stream(seed, "selection")
     if seed > protocol.LARGEST:
-        raise InputError(f"a seed under Flower must be below 2**63; got {seed}")
+        raise InputError(f"the seed must be below 2**63; got {seed}")
 
 
 def check_config(config: Mapping[str, Any], kind: type[Order]) -> None:
     """Refuse a user's own values under keys that the strategy writes, and would write over."""
-    # Flower's own strategies leave the round in the record that they are given.
+    # A framework's own server may leave the round in the config that it is given.
     own = {field.name.replace("_", "-") for field in dataclasses.fields(kind)} - {"server-round"}
     taken = sorted(own & set(config))
     if taken:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Generic, TypeVar
 
-from flwr.app import ArrayRecord
+from fedaccord.federation.remote.replies import Arrays, Update
 
-from fedaccord.federation.flower.replies import Arrays, Update
+Model = TypeVar("Model")
 
 
-class Withheld:
+class Withheld(Generic[Model]):
     """Keeps the model that each client was sent last, and that of those who get no further one.
 
-    first: the model that training begins with, which everybody may have.
+    first: the model that training begins with, which everybody may have, in the form in which
+        models are sent.
+    to_arrays: returns the arrays of a model in that form.
     """
 
-    def __init__(self, first: ArrayRecord) -> None:
+    def __init__(self, first: Model, to_arrays: Callable[[Model], Arrays]) -> None:
         self._first = first
-        self._sent: dict[str, ArrayRecord] = {}
-        self._kept: dict[str, ArrayRecord] = {}
+        self._to_arrays = to_arrays
+        self._sent: dict[str, Model] = {}
+        self._kept: dict[str, Model] = {}
 
     @property
     def checkpoints(self) -> dict[str, Arrays]:
         """The models of those who get no further one, by client."""
-        return {name: to_arrays(record) for name, record in self._kept.items()}
+        return {name: self._to_arrays(record) for name, record in self._kept.items()}
 
-    def choose(self, name: str, current: ArrayRecord) -> ArrayRecord:
+    def choose(self, name: str, current: Model) -> Model:
         """Return the model that a client is sent: the current one, or the last that it got.
 
         name: the client's.
@@ -61,7 +65,7 @@ class Withheld:
         moved = {}
         for name, update in updates.items():
             if name in self._kept:
-                old = to_arrays(self._kept[name])
+                old = self._to_arrays(self._kept[name])
                 arrays = {
                     key: model[key] + (array - old[key]) if array.dtype.kind == "f" else array
                     for key, array in update.arrays.items()
@@ -69,8 +73,3 @@ class Withheld:
                 update = dataclasses.replace(update, arrays=arrays)
             moved[name] = update
         return moved
-
-
-def to_arrays(record: ArrayRecord) -> Arrays:
-    """Return the arrays of a record by name."""
-    return {name: array.numpy() for name, array in record.items()}

@@ -17,14 +17,14 @@ from fedaccord.cli import app
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.release import Release
 from fedaccord.federation.flower import FedAvg, MwFed, PlannedFedAvg, client_app
-from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.members import (
+from fedaccord.federation.remote.ledger import Ledger
+from fedaccord.federation.remote.members import (
     name_members,
     round_quotas,
     select_members,
     sort_names,
 )
-from fedaccord.federation.flower.protocol import ALL_POINTS
+from fedaccord.federation.remote.protocol import ALL_POINTS
 
 NAMES = ("north", "south", "west")
 

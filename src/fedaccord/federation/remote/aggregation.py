@@ -1,24 +1,21 @@
-"""How the clients' replies are combined: their models and their metrics."""
+"""How the clients' models become one."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flwr.app import MetricRecord, RecordDict
 
 from fedaccord._lazy import imported
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.flower.ledger import Ledger
-from fedaccord.federation.flower.replies import Arrays, Update
+from fedaccord.federation.remote.ledger import Ledger
+from fedaccord.federation.remote.replies import Arrays, Update
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
 
 
 class NextModel:
@@ -138,27 +135,3 @@ def find_largest(updates: Mapping[str, Update], server_round: int) -> tuple[str,
 def _magnitude(arrays: Arrays) -> float:
     numbers = [a for a in arrays.values() if a.dtype.kind == "f" and a.size]
     return max((float(np.abs(a).max()) for a in numbers), default=0.0)
-
-
-def mean_metrics(
-    average: MetricsFunction, contents: list[RecordDict], weighted_by: str
-) -> MetricRecord:
-    """Average the metrics that all replies have alike, numbers or lists of one length.
-
-    One client's metric that the others do not have, or have otherwise, would make Flower's
-    functions fail, and with them the run.
-
-    average: of Flower's, or the user's.
-    contents: the replies.
-    weighted_by: the metric that says how much each weighs.
-    """
-    records = [next(iter(content.metric_records.values())) for content in contents]
-    kinds = [
-        {(key, len(value) if isinstance(value, list) else None) for key, value in record.items()}
-        for record in records
-    ]
-    alike = {key for key, _ in set.intersection(*kinds)}
-    for record in records:
-        for key in set(record) - alike:
-            del record[key]
-    return average(contents, weighted_by)

@@ -10,14 +10,14 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
-from fedaccord.federation.flower.members import Requirements, read_requirements
-from fedaccord.federation.flower.protocol import (
+from fedaccord.federation.history import Session
+from fedaccord.federation.remote.members import Requirements, read_requirements
+from fedaccord.federation.remote.protocol import (
     ALL_POINTS,
     LARGEST,
     EvaluateOrder,
     TrainOrder,
 )
-from fedaccord.federation.history import Session
 
 
 class Ledger(Session):
