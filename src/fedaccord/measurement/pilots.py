@@ -185,7 +185,7 @@ class PilotTable:
             if not _is_unsaid(getattr(self, field), default).all():
                 own[column] = getattr(self, field)
         failed = [bool(row.all()) for row in np.isnan(self.accuracies)]
-        rows: list[list[object]] = [
+        rows = (
             [
                 pilot,
                 name,
