@@ -20,7 +20,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.partition import Dealer, SiteDealer, read_each, set_goals
+from fedaccord.federation.partition import REST, Dealer, SiteDealer, read_each, set_goals
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
@@ -156,6 +156,8 @@ def run_goal_pilots(
         np.array([getattr(one, name) for one in outcomes]).reshape(shape)
         for name in ("values", "deviations")
     )
+    if _measures_on_rest(source):
+        deviations = np.full(shape, np.nan)
     return GoalPilots(
         agents=source.names,
         measures=measures,
@@ -190,7 +192,8 @@ def _make_pilots(
     wanted = read_each(given, source.names, "goals", "one goal")
     clients = source.deal(PILOTS).clients
     counted = [client.counted_points for client in clients]
-    validation = [math.nan if math.isinf(n) else n for n in counted]
+    unknown = _measures_on_rest(source)
+    validation = [math.nan if unknown or math.isinf(n) else n for n in counted]
     shares = all(client.has_one_share for client in clients)
     if goals is not None and not shares:
         raise InputError("the clients have goals that one number does not replace: change them")
@@ -290,6 +293,14 @@ def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Sourc
     # and are found again when others are asked for. A user's own source answers for itself.
     known = isinstance(source, Federation | Dealer | SiteDealer)
     return set_goals(source, np.ones(len(goals))) if known else source
+
+
+def _measures_on_rest(source: Source) -> bool:
+    """Return whether clients are measured on all points they have that do not train.
+
+    Those are nearly the same points in each pilot, so which they are adds nothing to the scatter.
+    """
+    return isinstance(source, SiteDealer) and source.validation == REST
 
 
 def _check_goals(clients: Sequence[Client], goals: Vector) -> None:
