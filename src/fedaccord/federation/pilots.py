@@ -29,6 +29,7 @@ from fedaccord.federation.training.rng import stream
 from fedaccord.measurement.design import (
     REPEATS,
     check_budget,
+    check_design,
     take_parts,
     usual_budget,
     whole_design,
@@ -115,6 +116,7 @@ def run_goal_pilots(
     *,
     budget: int | None = None,
     aim: Callable[[PilotTable], ArrayLike] | None = None,
+    design: Sequence[Sequence[int]] | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
     workers: int | None = None,
@@ -125,6 +127,7 @@ def run_goal_pilots(
 
     All clients have goals of the same names.
 
+    design: what each client brings to each pilot, in place of budget and aim.
     source, algorithm, budget, aim, seed, store, workers, engine, progress: as `run_pilots` has
         them.
     """
@@ -144,9 +147,10 @@ def run_goal_pilots(
         budget=budget,
         goals=None,
         aim=aim,
+        design=design,
         seed=seed,
         store=store,
-        others=True,
+        others=design is None,
         place={"workers": workers, "engine": engine},
         progress=progress,
     )
@@ -176,6 +180,7 @@ def _make_pilots(
     budget: int | None,
     goals: ArrayLike | None,
     aim: Callable[[PilotTable], ArrayLike] | None,
+    design: Sequence[Sequence[int]] | None = None,
     seed: int,
     store: RunStore | str | Path | None,
     others: bool,
@@ -200,13 +205,20 @@ def _make_pilots(
     _check_goals(clients, wanted)
     asked = _choose_source(source, algorithm, wanted) if shares else source
     points = [int(n) for n in source.points]
+    if design is not None:
+        chosen = check_design(design, source.names, points)
+        if budget is not None or aim is not None:
+            raise InputError("a design is given, so leave budget and aim out")
+        budget = len(chosen)
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
     # A third of the pilots is aimed, if the design is made once all the same.
     spare = max(0, total - whole_design(len(points)))
     aimed = 0 if aim is None else min(total // REPEATS, spare)
     with open_executor(asked, store=store, **place) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
-        pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
+        if design is None:
+            chosen = pilot_design(points, budget=total - aimed)
+        pilots.make(chosen, first=PILOTS)
         if aim is not None and aimed:
             # Of the design alone, so that whoever goes on after an interruption aims the same.
             plan = aim(pilots.table(wanted, validation))
