@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from fedaccord import Allocation, fit_goals, plan_goals
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.federation import Config, defection_curves, run_goal_pilots, run_pilots
+from fedaccord.federation import Config, defection_curves, run_goal_pilots, run_pilots, train
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.measurement.measures import MEASURED
 
@@ -154,3 +154,65 @@ def test_goals_that_contradict_themselves_are_refused(tmp_path, goals, sentence)
     with pytest.raises(InputError, match=sentence):
         write_config(tmp_path, goals).build()
     assert run("train", tmp_path / "config.toml").code == 2
+
+
+NUMBERS = {
+    "amounts": ("stay", "", '[[agents.goals]]\nmeasure = "mae"\ntarget = 0.9'),
+    "times": ("months", 'event = "died"', 'measure = "c-index"\nrequirement = 0.6'),
+}
+
+
+def write_numbers(folder, kind, goals=None, event=None):
+    """The table with lengths of stay, and times until death of which some are censored."""
+    write_config(folder)
+    random = np.random.default_rng(2)
+    with open(folder / "table.csv") as file:
+        head, *rows = list(csv.reader(file))
+    with open(folder / "table.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*head[:-1], "stay", "months", "died"])
+        for row in rows:
+            slope = float(row[2]) - float(row[3])
+            time = random.exponential(np.exp(-slope))
+            stay = 5 + slope + 0.5 * random.normal()
+            table.writerow([*row[:-1], f"{stay:.3f}", f"{min(time, 2) + 1e-3:.3f}", int(time < 2)])
+    label, usual, wanted = NUMBERS[kind]
+    hidden = {"stay", "months", "died"} - {label}
+    if kind == "times":
+        hidden -= {"died"}
+    text = (folder / "config.toml").read_text()
+    text = text.replace('label = "ill"', f'label = "{label}"\n{usual if event is None else event}')
+    text = text.replace('site = "hospital"', f'site = "hospital"\nwithout = {sorted(hidden)}')
+    text = text.replace(GOALS, wanted if goals is None else goals).replace(
+        "rounds = 20", "rounds = 300"
+    )
+    (folder / "config.toml").write_text(text.replace('"logistic"', '"linear"'))
+    return Config.load(folder / "config.toml")
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_amounts_and_times_are_learned_from_a_table(tmp_path, kind) -> None:
+    config = write_numbers(tmp_path, kind)
+    source = config.build()
+    assert source.data.kind == kind
+    history = train(source.deal(0), config.algorithms["FedAvg"], seed=1)
+    assert history.satisfied.all(), history.goals.values
+    if kind == "times":
+        events = [client.validation_labels[:, 1].mean() for client in source.deal(3).clients]
+        shares = [source.data.labels[source.data.sites == n, 1].mean() for n in range(3)]
+        assert_allclose(events, shares, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "sentence"),
+    [
+        ("times", {"event": ""}, r"\[data\] event"),
+        ("amounts", {"event": 'event = "died"'}, r"\[data\] event"),
+        ("times", {"event": 'event = "age"'}, "give a time above 0, and 1 if"),
+        ("amounts", {"event": "label_above = 5"}, "without label_above"),
+        ("amounts", {"goals": NUMBERS["amounts"][2] + GOALS}, "cannot be both"),
+    ],
+)
+def test_numbers_that_cannot_be_learned_are_refused(tmp_path, kind, changes, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        write_numbers(tmp_path, kind, **changes).build()

@@ -299,7 +299,9 @@ def one(*goals):
         (lambda: ClientGoal("auc", 75), "such as 0.75 for 75 %"),
         (lambda: ClientGoal("auc", 0), "above 0 and at most 1"),
         (lambda: ClientGoal("log loss", 0), "above 0"),
-        (lambda: ClientGoal("mae", 1), "not a measure of classes"),
+        (lambda: one(ClientGoal("auc", 0.5), ClientGoal("mae", 1)), "cannot be both"),
+        (lambda: one(ClientGoal("mae", 1)), "need one"),
+        (lambda: one(ClientGoal("c-index", 0.6)), "one row of inputs per label"),
         (lambda: ClientGoal("auc", 0.5, threshold=0.3), "only sensitivity and specificity"),
         (lambda: ClientGoal("sensitivity", 0.5, threshold=1.3), "threshold of the goal"),
         (lambda: one(), "must be a list of ClientGoal"),
@@ -344,3 +346,69 @@ def test_a_requirement_and_goals_are_refused() -> None:
 def test_goals_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ClientGoal("auc", 0.5).target = 0.6
+
+
+# Amounts and times.
+
+
+def make_numbers(kind, *, clients=3, goals=None):
+    """Clients whose labels are amounts, or times of which some are censored."""
+    random = np.random.default_rng(11)
+
+    def points(count):
+        inputs = random.normal(size=(count, 3)).astype(np.float32)
+        amounts = inputs @ np.array([1.0, -0.5, 0.2])
+        if kind == "amounts":
+            return inputs, amounts + 0.3 * random.normal(size=count)
+        times = random.exponential(np.exp(-amounts))
+        return inputs, np.stack([np.minimum(times, 2.0) + 1e-6, times < 2.0], axis=1)
+
+    wanted = (
+        goals
+        or {
+            "amounts": [ClientGoal("mae", 0.5), ClientGoal("r2", 0.6)],
+            "times": [ClientGoal("c-index", 0.65)],
+        }[kind]
+    )
+    members = [Client(f"{i}", points(40), points(80), goals=wanted) for i in range(clients)]
+    return Federation(members, lambda: nn.Linear(3, 1))
+
+
+@pytest.mark.parametrize("kind", ["amounts", "times"])
+@pytest.mark.parametrize("form", ["pooled", "local"])
+def test_numbers_are_learned_as_the_plain_loop_learns_them(kind, form) -> None:
+    federation = make_numbers(kind)
+    algorithm = MwFed(factor=2.0, form=form, **{**SETTINGS, "rounds": 40})
+    fast, plain = train(federation, algorithm, seed=2), train_plainly(federation, algorithm, seed=2)
+    assert_array_equal(fast.samples, plain.samples)
+    assert_allclose(fast.accuracy, plain.accuracy, atol=1e-5)
+    assert_allclose(fast.loss, plain.loss, rtol=1e-4, atol=1e-6)
+    assert fast.satisfied.all()
+
+
+def test_the_partial_likelihood_is_that_of_its_definition() -> None:
+    import torch
+
+    from fedaccord.federation.training.losses import find_losses
+
+    random = np.random.default_rng(3)
+    risks, times = random.normal(size=12), random.integers(1, 6, size=12).astype(float)
+    events = random.integers(2, size=12).astype(float)
+    found = find_losses(
+        torch.tensor(risks)[:, None], torch.tensor(np.stack([times, events], axis=1))
+    )
+    for i in range(12):
+        at_risk = sum(np.exp(risks[j]) for j in range(12) if times[j] >= times[i])
+        expected = -np.log(np.exp(risks[i]) / at_risk) if events[i] else 0.0
+        assert_allclose(float(found[i]), expected, atol=1e-12)
+
+
+def test_times_of_one_client_are_not_held_against_those_of_another(monkeypatch) -> None:
+    """Planted: risk sets of all clients together, which the plain loop does not have."""
+    from fedaccord.federation.training import loop
+
+    federation = make_numbers("times")
+    monkeypatch.setattr(loop, "compares_samples", lambda labels: False)
+    fast = train(federation, FedAvg(**SETTINGS), seed=2)
+    plain = train_plainly(federation, FedAvg(**SETTINGS), seed=2)
+    assert np.abs(fast.loss - plain.loss).max() > 1e-3

@@ -89,6 +89,70 @@ def test_a_measure_that_points_do_not_define_is_not_a_number(measure) -> None:
     assert np.isnan(value(measure, np.zeros(5, dtype=int), np.linspace(0.1, 0.9, 5)))
 
 
+# Amounts and times.
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 30))
+def test_measures_of_amounts_are_those_of_scikit_learn(seed, count) -> None:
+    random = np.random.default_rng(seed)
+    labels, outputs = random.normal(size=(2, count))
+    assert_allclose(value("mae", labels, outputs), metrics.mean_absolute_error(labels, outputs))
+    assert_allclose(value("r2", labels, outputs), metrics.r2_score(labels, outputs))
+
+
+def draw_times(seed, count):
+    """Times and risks with many ties, a third of them censored."""
+    random = np.random.default_rng(seed)
+    times = random.integers(1, max(3, count // 2), size=count)
+    events = random.random(count) < 0.67
+    return np.stack([times, events], axis=1).astype(float), random.integers(6, size=count) / 6
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 40))
+def test_the_c_index_is_that_of_lifelines(seed, count) -> None:
+    utils = pytest.importorskip("lifelines.utils")
+    labels, risks = draw_times(seed, count)
+    try:
+        expected = utils.concordance_index(labels[:, 0], -risks, labels[:, 1])
+    except ZeroDivisionError:
+        expected = np.nan
+    assert_allclose(value("c-index", labels, risks), expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_c_index_counts_pairs_one_by_one(seed) -> None:
+    labels, risks = draw_times(seed, 25)
+    right = pairs = 0.0
+    for (time, event), risk in zip(labels, risks, strict=True):
+        for (other, happened), lower in zip(labels, risks, strict=True):
+            if event and (time < other or (time == other and not happened)):
+                pairs += 1
+                right += 1.0 if risk > lower else 0.5 if risk == lower else 0.0
+    assert_allclose(value("c-index", labels, risks), right / pairs)
+
+
+def test_intervals_of_the_bootstrap_cover_the_c_index() -> None:
+    """Without censoring and with exponential times, exp(risk) is the rate of the event."""
+    random = np.random.default_rng(9)
+    goal = ClientGoal("c-index", 0.6)
+
+    def draw(count):
+        risks = random.integers(2, size=count) * np.log(3)
+        return np.stack([random.exponential(np.exp(-risks)), np.ones(count)], axis=1), risks
+
+    # Of pairs with different risks, 3/4 have the event sooner at the rate that is three times as
+    # high. Half of all pairs have the same risk, and count half.
+    truth = 0.5 * 0.75 + 0.5 * 0.5
+    found = []
+    for _ in range(150):
+        labels, risks = draw(60)
+        spread = goal.deviate_on(labels, risks, None)
+        found.append(abs(goal.measure_on(labels, risks, None) - truth) <= ndtri(0.975) * spread)
+    assert abs(np.mean(found) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 150)
+
+
 # Intervals.
 
 

@@ -26,6 +26,7 @@ from fedaccord.cli.options import (
     SheetName,
     Workers,
     add_wording,
+    read_config,
 )
 from fedaccord.cli.plan import (
     AlgorithmName,
@@ -39,6 +40,7 @@ from fedaccord.cli.plan import (
     prepare_pilots,
 )
 from fedaccord.errors import InputError
+from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import Wanted
 from fedaccord.report.terminal import complain, emit_text, interruptible, progress
 from fedaccord.wording import count
@@ -74,7 +76,14 @@ Save = Annotated[
         help="Write the table to fill in to this file. Default: CSV on standard output.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the fit, for next pilots.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Random seed of the fit, for next pilots, or of pilots to train. Default: 0, or the "
+        "config's.",
+    ),
+]
 
 
 @app.command()
@@ -89,7 +98,7 @@ def pilots(
     judged: Judgement = "true",
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     save: Save = None,
     algorithm: AlgorithmName = None,
     results: Results = RESULTS,
@@ -125,6 +134,7 @@ def pilots(
     if budget is not None:
         raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
     goals = Wanted.read(goal, "--goal")
+    seed = seed or 0
     measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
 
     from fedaccord.measurement.design import check_budget, whole_design
@@ -143,14 +153,17 @@ def pilots(
     return _show(list_next_pilots(found, rows), found, wording, save=save, as_json=as_json)
 
 
-def _train(path: str, training: Training, seed: int, *, save: str | None, as_json: bool) -> int:
+def _train(
+    path: str, training: Training, seed: int | None, *, save: str | None, as_json: bool
+) -> int:
     """Train the pilots of a federation, and write what came of them."""
     if as_json:
         raise InputError("--json lists pilots to run; those of a CONFIG.toml are written as CSV")
     from fedaccord.federation.pilots import run_goal_pilots, run_pilots
     from fedaccord.federation.runs.trials import PILOTS
 
-    with prepare_pilots(path, training, seed) as (source, algorithm, how):
+    chosen = override(read_config(path).audit, seed=seed).seed
+    with prepare_pilots(path, training, chosen) as (source, algorithm, how):
         measured = any(client.goals for client in source.deal(PILOTS).clients)
         make = run_goal_pilots if measured else run_pilots
         table = make(source, algorithm, **how)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Counts
-from fedaccord.federation.goals import ClientGoal, check_goals
+from fedaccord.federation.goals import ClientGoal, check_goals, find_labels
 from fedaccord.federation.models.networks import dropouts
 
 Points: TypeAlias = tuple[Any, Any]
@@ -65,16 +65,17 @@ class Client:
         own["name"] = str(name)
         if not self.name.strip():
             raise InputError("a client has no name; name every client")
-        own["inputs"], own["labels"] = _read_points(train, f"the training points of {name}")
+        self._set_goals(requirement, goals)
+        kind = self.kind
+        own["inputs"], own["labels"] = _read_points(train, f"the training points of {name}", kind)
         own["validation_inputs"], own["validation_labels"] = _read_points(
-            validation, f"the validation points of {name}"
+            validation, f"the validation points of {name}", kind
         )
         self._check_shape("validation_inputs", "validated")
-        self._set_goals(requirement, goals)
         own["scored_inputs"], own["scored_labels"] = None, None
         if scored is not None:
             own["scored_inputs"], own["scored_labels"] = _read_points(
-                scored, f"the scored samples of {name}"
+                scored, f"the scored samples of {name}", kind
             )
             self._check_shape("scored_inputs", "scored")
 
@@ -110,6 +111,11 @@ class Client:
                 f"{self.name} trains on inputs of shape {shapes[0]} and is {what} on "
                 f"{shapes[1]}; give both the same shape"
             )
+
+    @property
+    def kind(self) -> str:
+        """What its labels are, by its goals: "classes", "amounts" or "times"."""
+        return find_labels(self.goals, self.name)
 
     @property
     def points(self) -> int:
@@ -221,7 +227,7 @@ class Client:
         return self.replace(**{name: tensor.to(kind) for name, tensor in given.items()})
 
 
-def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
+def _read_points(points: Points, what: str, kind: str) -> tuple[Tensor, Tensor]:
     """Return inputs and labels as tensors, or raise an InputError."""
     try:
         inputs, labels = (_own_tensor(values) for values in points)
@@ -229,17 +235,37 @@ def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
         raise InputError(
             f"{what} must be a pair of arrays or tensors, inputs and labels, of numbers"
         ) from None
-    if labels.ndim != 1 or inputs.ndim < 2 or len(inputs) != len(labels):
+    if labels.ndim != 1 + (kind == "times") or inputs.ndim < 2 or len(inputs) != len(labels):
         raise InputError(
             f"{what} need one row of inputs per label; got inputs of shape "
             f"{tuple(inputs.shape)} and labels of shape {tuple(labels.shape)}"
         )
     if len(labels) == 0:
         raise InputError(f"{what} are empty; add samples, or leave the client out")
+    if kind != "classes":
+        return _read_inputs(inputs, what), _read_numbers(labels, what, kind).to(torch.float32)
     if labels.is_floating_point() and not bool((labels == labels.round()).all()):
         raise InputError(
             f"{what} have labels that are not whole numbers; number the classes from 0"
         )
+    return _read_inputs(inputs, what), labels.to(torch.int64)
+
+
+def _read_numbers(labels: Tensor, what: str, kind: str) -> Tensor:
+    """Return amounts, or times with whether the event took place, or raise an InputError."""
+    if not bool(torch.isfinite(labels).all()):
+        raise InputError(f"{what} have a label that is not finite: fill it in or leave it out")
+    if kind == "times":
+        is_pair = labels.shape[1] == 2 and bool((labels[:, 0] > 0).all())
+        if not is_pair or not bool(((labels[:, 1] == 0) | (labels[:, 1] == 1)).all()):
+            raise InputError(
+                f"{what} need two columns of labels: a time above 0, and 1 if the event took place "
+                "then or 0 if it had not"
+            )
+    return labels
+
+
+def _read_inputs(inputs: Tensor, what: str) -> Tensor:
     if not inputs.is_floating_point():
         inputs = inputs.to(torch.float32)
     bad = ~torch.isfinite(inputs.flatten(1)).all(dim=1)
@@ -248,7 +274,7 @@ def _read_points(points: Points, what: str) -> tuple[Tensor, Tensor]:
             f"{what} have an input that is not finite (row {int(bad.nonzero()[0])}): fill in "
             "missing values first"
         )
-    return inputs.contiguous(), labels.to(torch.int64)
+    return inputs.contiguous()
 
 
 def _own_tensor(values: Any) -> Tensor:
@@ -414,8 +440,20 @@ class Federation:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise InputError(f"the model must return one row of scores per input; it returns {got}")
         classes = scores.shape[1]
+        kind = self.clients[0].kind
+        if kind != "classes" and classes != 1:
+            raise InputError(
+                f"the model returns {classes} numbers per input; goals about {kind} need one"
+            )
         for client in self.clients:
+            if client.kind != kind:
+                raise InputError(
+                    f"{self.clients[0].name} has goals about {kind}, and {client.name} about "
+                    f"{client.kind}; one model cannot learn both"
+                )
             client.check_goals(classes)
+            if kind != "classes":
+                continue
             for labels in (client.labels, client.validation_labels, client.scored_labels):
                 if labels is None:
                     continue

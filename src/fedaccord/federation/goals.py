@@ -71,12 +71,6 @@ class ClientGoal:
         if not callable(self.measure):
             own["measure"] = read_measure(self.measure, "a client's goal")
             own["rises"] = MEASURES[self.kind].rises
-            if self.kind not in KNOWN:
-                known = ", ".join(KNOWN)
-                raise InputError(
-                    f"{self.kind} is not a measure of classes, and models here tell classes apart: "
-                    f"give one of {known}, or a function of labels and outputs"
-                )
         own["name"] = str(self.name).strip() or self._default_name()
         own["target"] = check_target(self.target, self.kind, self.title)
         if self.threshold is not None:
@@ -101,6 +95,11 @@ class ClientGoal:
     def kind(self) -> str:
         """The measure as MEASURES spells it; "" of a function."""
         return self.measure if isinstance(self.measure, str) else ""
+
+    @property
+    def labels(self) -> str:
+        """What its measure is about: "classes", "amounts" or "times"; "" of a function."""
+        return KNOWN[self.kind].labels if self.kind else ""
 
     @property
     def title(self) -> str:
@@ -150,6 +149,8 @@ class ClientGoal:
 
     def count_alike(self, labels: Labels) -> float:
         """Return on how many points a share scatters as much as the measure; inf if not known."""
+        if self.labels != "classes":
+            return math.inf
         own = labels if self.group is None else labels[self.group]
         found = count_alike(self.kind, self.target, np.bincount(own, minlength=2).tolist())
         return math.inf if math.isnan(found) else max(1, round(found))
@@ -162,7 +163,7 @@ class ClientGoal:
         classes: how many the model tells apart.
         what: the points are called.
         """
-        if group is not None and group.shape != labels.shape:
+        if group is not None and group.shape != labels.shape[:1]:
             raise InputError(
                 f"{self.title} has a group of {group.size} entries for the {len(labels)} {what}: "
                 "give true or false of each"
@@ -171,6 +172,13 @@ class ClientGoal:
         needed = KNOWN[self.kind].classes if self.kind else ""
         if needed and classes != 2:
             raise InputError(f"{self.title} needs two classes, and the labels name {classes}")
+        # Whatever the model says, it is the labels that define the measure or do not.
+        of_numbers = self.labels in ("amounts", "times") and len(counted)
+        if of_numbers and math.isnan(self._function(counted, np.zeros(len(counted)))):
+            raise InputError(
+                f"{self.title} cannot be measured: no two of the {what} that it counts can be "
+                "compared; give it more points"
+            )
         lacking = {
             "point": not len(counted),
             "positive point (class 1)": needed in ("both", "positive") and not (counted == 1).any(),
@@ -241,6 +249,22 @@ def check_goals(goals: Sequence[ClientGoal], client: str) -> tuple[ClientGoal, .
         if names.count(name) > 1:
             raise InputError(f'two goals of {client} are called "{name}": give each its own name')
     return found
+
+
+def find_labels(goals: Sequence[ClientGoal], client: str) -> str:
+    """Return what a client's labels are: "classes", "amounts" or "times".
+
+    goals: of the client; without any, classes.
+    client: its name.
+    """
+    kinds = {goal.labels: goal for goal in goals if goal.labels}
+    if len(kinds) > 1:
+        one, other, *_ = kinds.items()
+        raise InputError(
+            f"{client} has {one[1].title}, about {one[0]}, and {other[1].title}, about {other[0]}: "
+            "its labels cannot be both"
+        )
+    return next(iter(kinds), "classes")
 
 
 def find_standing(goals: Sequence[ClientGoal], values: Sequence[float]) -> float:

@@ -1,8 +1,12 @@
 """Measures of a model: what each is on some points, and how far chance in the points moves it.
 
 Outputs are what the model says of each point: of two classes the probability of class 1, which is
-the positive one; of more classes one row of probabilities. Values are those of scikit-learn, found
-faster: they are measured in every round. A value is NaN where the points do not define it.
+the positive one; of more classes one row of probabilities; of an amount the amount; of a time until
+an event the risk, which is higher where the event comes sooner. Labels of times are pairs: the
+time, and 1 if the event took place or 0 if that is all that is known.
+
+Values are those of scikit-learn and lifelines, found faster: they are measured in every round. A
+value is NaN where the points do not define it.
 """
 
 from __future__ import annotations
@@ -32,9 +36,12 @@ LEAST_CHANCE = 1e-15
 def find_outputs(scores: NDArray[Any]) -> Vector:
     """Return probabilities: of class 1 if there are two classes, else of each class.
 
-    scores: of each point, one per class. NaN where the best score is not finite.
+    scores: of each point, one per class; a single one, of an amount or a risk, stays as it is. NaN
+        where the best score is not finite.
     """
     wide = np.asarray(scores, dtype=np.float64)
+    if wide.shape[1] == 1:
+        return np.where(np.isfinite(wide[:, 0]), wide[:, 0], np.nan)
     with np.errstate(invalid="ignore"):
         found = expit(wide[:, 1] - wide[:, 0]) if wide.shape[1] == 2 else softmax(wide, axis=1)
     found[~np.isfinite(wide.max(axis=1))] = np.nan
@@ -111,6 +118,32 @@ def _squares(labels: Labels, outputs: Vector) -> Vector:
     if outputs.ndim == 1:
         return np.asarray((outputs - labels) ** 2)
     return np.asarray(((outputs - np.eye(outputs.shape[1])[labels]) ** 2).sum(axis=1))
+
+
+def _distances(labels: Labels, outputs: Vector) -> Vector:
+    return np.abs(outputs - labels)
+
+
+def find_r2(labels: Labels, outputs: Vector) -> float:
+    """Return the share of the variance of amounts that the outputs explain."""
+    total = ((labels - labels.mean()) ** 2).sum() if len(labels) else 0.0
+    return float(1 - ((labels - outputs) ** 2).sum() / total) if total > 0 else np.nan
+
+
+def find_c_index(labels: Labels, outputs: Vector) -> float:
+    """Return how often the event comes sooner where the risk is higher; a tie counts half.
+
+    A pair counts if one had the event, and the other had it later or was seen without it until
+    then.
+    """
+    times, events = labels[:, 0], labels[:, 1] > 0
+    later = (times[:, None] < times) | ((times[:, None] == times) & ~events)
+    pairs = events[:, None] & later
+    if not pairs.any():
+        return np.nan
+    higher = outputs[:, None] > outputs
+    ties = outputs[:, None] == outputs
+    return float((higher + 0.5 * ties)[pairs].mean())
 
 
 def _mean_of(points: Callable[[Labels, Vector], Vector]) -> Function:
@@ -196,12 +229,14 @@ class Known:
     classes: which classes it needs points of: 1 and others ("both"), 1 ("positive"), others
         ("negative"), any (""). All but the last are about two classes.
     thresholded: whether it depends on a threshold.
+    labels: what it is about: "classes", "amounts" or "times".
     """
 
     value: Callable[..., float]
     deviation: Callable[..., float] | None
     classes: str = ""
     thresholded: bool = False
+    labels: str = "classes"
 
 
 KNOWN = {
@@ -212,4 +247,7 @@ KNOWN = {
     "specificity": Known(find_specificity, _deviate_specificity, "negative", True),
     "log loss": Known(_mean_of(_losses), _deviate_mean_of(_losses)),
     "Brier": Known(_mean_of(_squares), _deviate_mean_of(_squares)),
+    "R2": Known(find_r2, None, labels="amounts"),
+    "MAE": Known(_mean_of(_distances), _deviate_mean_of(_distances), labels="amounts"),
+    "C-index": Known(find_c_index, None, labels="times"),
 }

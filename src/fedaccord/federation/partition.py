@@ -80,7 +80,7 @@ class Dealing:
         training = np.concatenate([train for train, _ in dealt])
         preparation = Preparation.fit(data.inputs[training], data.columns)
 
-        def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        def points(places: Indices) -> tuple[NDArray[np.float32], NDArray[Any]]:
             return preparation.apply(data.inputs[places]), data.labels[places]
 
         looked_at = [None] * len(dealt) if further is None else [points(own) for own in further]
@@ -370,7 +370,7 @@ class SiteDealer(Dealing):
     @cached_property
     def _strata(self) -> NDArray[np.int64]:
         """What is split in proportion: classes, each in and out of the groups of the goals."""
-        strata = self.data.labels
+        strata = self.data.strata
         for mask in self._groups:
             if mask is not None:
                 strata = 2 * strata + mask
@@ -462,7 +462,9 @@ class Halved(ChangedSource):
             )
         # Shuffled and sorted by class: every other one is half of each class.
         shuffled = stream(self._seed, "halves", client.name).permutation(len(labels))
-        order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+        # Of times the events count: a column of their labels.
+        classes = labels if labels.ndim == 1 else labels[:, 1]
+        order = shuffled[np.argsort(classes[shuffled], kind="stable")]
         rows = np.sort(order[self._half :: len(HALVES)])
         return client.take_validation(rows)
 

@@ -14,7 +14,7 @@ from federation.flower.runs import (
     started,
     with_weights,
 )
-from federation.test_goals import make_federation
+from federation.test_goals import make_federation, make_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -77,7 +77,7 @@ def under_flower(federation, algorithm, *, seed=SEED, plan=None, **options):
     return strategy, result
 
 
-def assert_agree(federation, algorithm, *, plan=None, seed=SEED):
+def assert_agree(federation, algorithm, *, plan=None, seed=SEED, atol=1e-9):
     local = train(federation, algorithm, contributions=plan, seed=seed)
     strategy, _ = under_flower(federation, algorithm, plan=plan, seed=seed)
     found = strategy.history
@@ -88,7 +88,7 @@ def assert_agree(federation, algorithm, *, plan=None, seed=SEED):
     assert_array_equal(found.requirements, local.requirements)
     assert_array_equal(np.isnan(found.accuracy), np.isnan(local.accuracy))
     # One point of so many validation points may be told otherwise after rounding.
-    assert_allclose(found.accuracy, local.accuracy, atol=1e-9)
+    assert_allclose(found.accuracy, local.accuracy, atol=atol)
     assert_allclose(found.loss, local.loss, rtol=2e-5, atol=1e-6)
     assert found.diverged == local.diverged
     assert found.algorithm == local.algorithm
@@ -120,8 +120,16 @@ def test_goals_in_other_measures_agree_with_the_local_loop(points):
     algorithm = MwFed(
         rounds=6, batch_size=5, learning_rate=0.03, factor=2.0, goal_points=points, evaluate_every=2
     )
-    local, _ = assert_agree(federation, algorithm, plan=[30, 10, 20])
+    local, _ = assert_agree(federation, algorithm, plan=[30, 10, 20], atol=1e-6)
     assert len(set(local.samples[-1].tolist())) > 1
+
+
+@pytest.mark.parametrize("kind", ["amounts", "times"])
+def test_numbers_agree_with_the_local_loop(kind):
+    federation = with_weights(make_numbers(kind))
+    algorithm = FedAvg(rounds=5, batch_size=8, learning_rate=0.03)
+    # These measures have no steps that would hide rounding.
+    assert_agree(federation, algorithm, plan=[30, 10, 20], atol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["local", "pooled"])

@@ -28,7 +28,7 @@ from fedaccord.federation.data.pretraining import (
     loss_scores,
     pretrain,
 )
-from fedaccord.federation.goals import GoalRule
+from fedaccord.federation.goals import GoalRule, find_labels
 from fedaccord.federation.models.networks import ModelFactory, model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
 
@@ -106,8 +106,14 @@ class Building:
                     f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}'
                 )
             given["source"] = path
+        kind = find_labels([rule.make(0) for rule in _make_rules(self.config.agents)], "[agents]")
+        if (kind == "times") != (given["event"] is not None):
+            raise InputError(
+                "[data] event names the column that says whether the event took place; give it "
+                "with a goal in the C-index, and with no other"
+            )
         with self._stage("reading the data"):
-            return load_data(**given)
+            return load_data(**given, amounts=kind == "amounts")
 
     @cached_property
     def model(self) -> ModelFactory:
@@ -118,6 +124,7 @@ class Building:
             self.data.input_shape,
             len(self.data.classes),
             engine=wanted.engine,  # type: ignore[arg-type]
+            predicts=self.data.kind,
         )
 
     @cached_property
@@ -127,6 +134,10 @@ class Building:
             raise InputError(
                 f"{self.data.source} has sites, which keep their points: there is no pool apart "
                 "from them to score or to pre-train on"
+            )
+        if self.data.kind != "classes":
+            raise InputError(
+                f"goals about {self.data.kind} need [data] site, whose agents they are"
             )
         wanted = self.config.pools
         sizes = {

@@ -220,6 +220,7 @@ class DataSettings:
     categories: tuple[str, ...] = key(distinct(list_of(text)), ())
     without: tuple[str, ...] = key(distinct(list_of(text)), ())
     sites: tuple[str, ...] = key(distinct(list_of(text)), ())
+    event: str | None = key(text)
 
     def __post_init__(self) -> None:
         """Raise an InputError at a kind of file without a file."""
@@ -388,7 +389,7 @@ class AgentSettings:
 class ModelSettings:
     """[model]: a network that `model_factory` knows."""
 
-    name: str = key(choice("paper", "cnn", "mlp", "logistic"), "mlp")
+    name: str = key(choice("paper", "cnn", "mlp", "logistic", "linear"), "mlp")
     engine: str = key(choice("auto", "native", "torch", "eager"), "auto")
 
 

@@ -130,21 +130,24 @@ class Dataset:
 
     inputs: images, shape (N, height, width) or (N, channels, height, width), in bytes or floats;
         or a table, shape (N, columns), with NaN for missing values.
-    labels: the class of every point, 0 to len(classes) - 1.
+    labels: the class of every point, 0 to len(classes) - 1; or an amount; or a time, and 1 if the
+        event took place then or 0 if it had not.
     classes: what the classes are called.
     source: where the points come from, in a few words.
     sites: the place of every point's site in site_names; None without sites.
     site_names: what the sites are called.
     columns: what the columns of a table are; made up where left out.
+    kind: what the labels are: "classes", "amounts" or "times".
     """
 
     inputs: NDArray[Any]
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     classes: tuple[str, ...]
     source: str
     sites: NDArray[np.int64] | None
     site_names: tuple[str, ...]
     columns: tuple[Column, ...] | None
+    kind: str
 
     def __init__(
         self,
@@ -156,10 +159,15 @@ class Dataset:
         sites: ArrayLike | None = None,
         site_names: Sequence[str] = (),
         columns: Sequence[Column] | None = None,
+        kind: str = "classes",
     ) -> None:
         points = _read_inputs(np.asarray(inputs), source)
-        named, numbers = _read_labels(np.asarray(labels), classes, len(points), source)
-        if len(named) < 2:
+        named: tuple[str, ...] = ()
+        if kind == "classes":
+            named, numbers = _read_labels(np.asarray(labels), classes, len(points), source)
+        else:
+            numbers = np.array(labels, dtype=np.float64)
+        if kind == "classes" and len(named) < 2:
             raise InputError(f"all points of {source} have one label; there is nothing to learn")
         places = None
         if sites is not None:
@@ -172,6 +180,7 @@ class Dataset:
         object.__setattr__(self, "labels", frozen(numbers))
         object.__setattr__(self, "classes", named)
         object.__setattr__(self, "source", source)
+        object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "sites", None if places is None else frozen(places))
         object.__setattr__(self, "site_names", tuple(site_names))
         object.__setattr__(self, "columns", None if columns is None else tuple(columns))
@@ -187,6 +196,14 @@ class Dataset:
     def input_shape(self) -> tuple[int, ...]:
         """The shape in which a network is given one point."""
         return prepared_shape(self.inputs.shape[1:], self.columns)
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """What splits keep in proportion: the classes, or of times whether the event took place."""
+        if self.kind == "classes":
+            return np.asarray(self.labels)
+        events = self.labels[:, 1] if self.kind == "times" else np.zeros(len(self))
+        return events.astype(np.int64)
 
     @cached_property
     def sha256(self) -> str:
@@ -237,6 +254,7 @@ class Dataset:
             sites=None if self.sites is None else self.sites[indices],
             site_names=self.site_names,
             columns=self.columns,
+            kind=self.kind,
         )
 
     def split(self, *sizes: int, seed: int = 0, rest: bool = True) -> tuple[Dataset, ...]:
@@ -336,6 +354,8 @@ def load_data(
     categories: Sequence[str] = (),
     without: Sequence[str] = (),
     sites: Sequence[str] = (),
+    event: str | None = None,
+    amounts: bool = False,
 ) -> Dataset:
     """Read a data set; files are looked for in the folder FEDACCORD_DATA too.
 
@@ -348,8 +368,14 @@ def load_data(
     categories: columns of numbers that stand for kinds rather than amounts.
     without: columns to leave out.
     sites: the sites to keep; all where left out.
+    event: of a CSV file, the column that says whether an event took place at the time that is the
+        label, 1, or had not by then, 0.
+    amounts: whether the label is an amount, to be learned as a number.
     """
-    whole = _load_whole(source, path, label, site, label_above, categories, without)
+    numbers = event is not None or amounts
+    if numbers and (label_above is not None or not source.lower().endswith(".csv")):
+        raise InputError("amounts and times are read from a CSV file, without label_above")
+    whole = _load_whole(source, path, label, site, label_above, categories, without, event, amounts)
     return whole.take_sites(sites) if sites else whole
 
 
@@ -361,6 +387,8 @@ def _load_whole(
     label_above: float | None,
     categories: Sequence[str],
     without: Sequence[str],
+    event: str | None,
+    amounts: bool,
 ) -> Dataset:
     """Read a data set with all of its sites."""
     kind = Path(source).suffix.lower()
@@ -370,7 +398,9 @@ def _load_whole(
         from fedaccord.federation.data.table import load_csv, load_npz
 
         if kind == ".csv":
-            return load_csv(source, label, site, label_above, categories, without)
+            return load_csv(
+                source, label, site, label_above, categories, without, event=event, amounts=amounts
+            )
         if categories or without:
             raise InputError(f"{source} has no named columns to leave out or to read as kinds")
         return load_npz(source, label, site, label_above)

@@ -89,6 +89,9 @@ def load_csv(
     label_above: float | None,
     categories: Sequence[str],
     without: Sequence[str],
+    *,
+    event: str | None = None,
+    amounts: bool = False,
 ) -> Dataset:
     """Read a CSV file; the arguments are those of `load_data`."""
     path = find_file(source)
@@ -100,9 +103,14 @@ def load_csv(
         )
     if site == label:
         raise InputError(f"{label} of {source} cannot be both the label and the site; name another")
-    labels, classes = _csv_labels(table, label, label_above)
+    kind = "amounts" if amounts else "classes" if event is None else "times"
+    classes: list[str] | None = None
+    if kind == "classes":
+        labels, classes = _csv_labels(table, label, label_above)
+    else:
+        labels = _csv_numbers(table, label, event)
     sites = None if site is None else np.array(read_full_column(table, site, "site"))
-    used = [label, *([] if site is None else [site]), *without]
+    used = [label, *(name for name in (site, event) if name is not None), *without]
     for name in without:
         if name not in table.cells:
             raise InputError(
@@ -110,7 +118,39 @@ def load_csv(
                 f"{', '.join(table.columns)}"
             )
     inputs, columns = read_table_inputs(table, used, categories)
-    return Dataset(inputs, labels, classes=classes, source=path.name, sites=sites, columns=columns)
+    return Dataset(
+        *(inputs, labels),
+        classes=classes,
+        source=path.name,
+        sites=sites,
+        columns=columns,
+        kind=kind,
+    )
+
+
+def _csv_numbers(table: Sheet, name: str, event: str | None) -> NDArray[np.float64]:
+    """Return amounts; or times, each with 1 or 0 from the column of the event."""
+
+    def read(column: str, use: str) -> NDArray[np.float64]:
+        numbers = [_number(cell) for cell in read_full_column(table, column, use)]
+        for row, number in enumerate(numbers):
+            if number is None or not math.isfinite(number):
+                raise InputError(
+                    f'{table.where(row)} has "{shorten(table.cells[column][row])}" as its {use} '
+                    f"({column}): give a number"
+                )
+        return np.array(numbers, dtype=np.float64)
+
+    if event is None:
+        return read(name, "label")
+    times, events = read(name, "label"), read(event, "event")
+    for row, (time, happened) in enumerate(zip(times, events, strict=True)):
+        if time <= 0 or happened not in (0, 1):
+            raise InputError(
+                f"{table.where(row)} has the time {time:g} and the event {happened:g}: give a time "
+                "above 0, and 1 if the event took place then or 0 if it had not"
+            )
+    return np.stack([times, events], axis=1)
 
 
 def _csv_labels(table: Sheet, name: str, level: float | None) -> tuple[NDArray[Any], list[str]]:

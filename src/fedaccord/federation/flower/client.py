@@ -34,7 +34,7 @@ from fedaccord.federation.flower.protocol import (
     TrainOrder,
     drawn_points,
 )
-from fedaccord.federation.goals import ClientGoal, check_goals, judge_goals
+from fedaccord.federation.goals import ClientGoal, check_goals, find_labels, judge_goals
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, ready_dropout
 from fedaccord.federation.training.loop import (
@@ -183,7 +183,7 @@ class Site:
         """Say who it is and how many points it could bring."""
         metrics: dict[str, Any] = {protocol.POINTS: _size(self.points)}
         asked = str(_config(message).get(protocol.REPORT, ""))
-        if protocol.LABEL_COUNTS in self._reports(asked):
+        if protocol.LABEL_COUNTS in self._reports(asked) and self._label_kind == "classes":
             _, labels = _tensors(self.points, np.arange(_size(self.points)))
             counts = Counter(labels.tolist())
             every = range(max(counts, default=-1) + 1)
@@ -215,7 +215,7 @@ class Site:
             else:
                 loss = update_locally(
                     network,
-                    _batch(self.points, chosen, network),
+                    _batch(self.points, chosen, network, self._label_kind),
                     batch_size=order.batch_size,
                     optimizer=order.optimizer,
                     learning_rate=order.learning_rate,
@@ -250,6 +250,10 @@ class Site:
             metrics[protocol.GOAL_ACCURACY] = self._accuracy(network, rows)
         return _reply(message, metrics, {})
 
+    @property
+    def _label_kind(self) -> str:
+        return find_labels(self.goals, self.name)
+
     def _reports(self, asked: str) -> set[str]:
         """Return what else to report: what the server requests and the client allows."""
         return set(asked.split(",")) & set(self.may_report)
@@ -279,7 +283,9 @@ class Site:
                 "a network with buffers, such as the running means of BatchNorm, or with one "
                 'parameter in two places needs form = "local": gradients do not carry them'
             )
-        flat, losses = find_client_gradient(network, _batch(self.points, chosen, network))
+        flat, losses = find_client_gradient(
+            network, _batch(self.points, chosen, network, self._label_kind)
+        )
         parts = flat.split([parameter.numel() for _, parameter in named])
         pairs = zip(named, parts, strict=True)
         return {n: part.reshape(p.shape) for (n, p), part in pairs}, float(losses.mean())
@@ -289,7 +295,7 @@ class Site:
         points = self.validation if rows is None else Subset(self.validation, rows.tolist())
         if self.own_evaluate is not None:
             return float(self.own_evaluate(network.eval(), points))
-        inputs, labels = _batch(points, np.arange(_size(points)), network)
+        inputs, labels = _batch(points, np.arange(_size(points)), network, self._label_kind)
         if not self.goals:
             return float(is_right(network, inputs, labels).mean())
         goals = [goal if rows is None else goal.take(rows) for goal in self.goals]
@@ -318,11 +324,12 @@ def _size(points: Points) -> int:
     return len(points)  # type: ignore[arg-type]
 
 
-def _batch(points: Points, rows: Indices, network: nn.Module) -> Batch:
+def _batch(points: Points, rows: Indices, network: nn.Module, label_kind: str) -> Batch:
     """Put points into two tensors, the inputs in the type of the network's parameters."""
     inputs, labels = _tensors(points, rows)
     kinds = {p.dtype for p in network.parameters() if p.is_floating_point()}
-    return inputs.to(kinds.pop()) if len(kinds) == 1 else inputs, labels.to(torch.int64)
+    inputs = inputs.to(kinds.pop()) if len(kinds) == 1 else inputs
+    return inputs, labels.to(torch.int64 if label_kind == "classes" else torch.float32)
 
 
 def _tensors(points: Points, rows: Indices) -> tuple[Tensor, Tensor]:

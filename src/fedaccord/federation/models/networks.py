@@ -280,24 +280,35 @@ KNOWN = {
     "cnn": "a small convolutional network, for images from 4 x 4",
     "mlp": "one hidden layer, for anything",
     "logistic": "logistic regression, for anything",
+    "linear": "the same under another name, for amounts and risks",
 }
 
 
 def model_factory(
-    name: str, input_shape: tuple[int, ...], classes: int, *, engine: Engine = "auto"
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    *,
+    engine: Engine = "auto",
+    predicts: str = "classes",
 ) -> ModelFactory:
     """Return what makes a network of a known kind, after checking that it fits the data.
 
-    name: "paper", "cnn", "mlp" or "logistic".
+    name: "paper", "cnn", "mlp", "logistic" or "linear".
     input_shape: of one point: (height, width), (channels, height, width) or (features,).
     classes: how many classes the labels name.
     engine: of the paper's network, see PaperNet.
+    predicts: "classes", or "amounts" or "times": a network with one output, whatever the classes.
     """
     shape = tuple(int(side) for side in input_shape)
     size = " x ".join(map(str, shape)) or "no size"
     if name not in KNOWN:
         known = "; ".join(f"{key} ({what})" for key, what in KNOWN.items())
         raise InputError(f"there is no model {name!r}; known are {known}")
+    if predicts != "classes":
+        if name in ("paper", "cnn"):
+            raise InputError(f"model {name!r} tells classes apart: use 'mlp' or 'linear'")
+        return ModelFactory(name, shape, 1, engine)
     if classes < 2:
         raise InputError(f"a model needs at least 2 classes to tell apart; got {classes}")
     if not shape or min(shape) < 1:

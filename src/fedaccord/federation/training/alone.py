@@ -24,6 +24,7 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     take_step,
 )
+from fedaccord.federation.training.losses import find_losses
 from fedaccord.federation.training.rng import draw_contribution, stream
 
 # Each rate, as a multiple of the algorithm's own, is followed for the longest number of passes,
@@ -145,6 +146,9 @@ def _choose(
     train, held_out = halves
 
     def measure(model: nn.Module) -> float:
+        if client.kind != "classes":
+            scores = find_scores(model, client.inputs[held_out])
+            return -float(find_losses(scores, client.labels[held_out]).mean().nan_to_num(torch.inf))
         right = is_right(model, client.inputs[held_out], client.labels[held_out])
         return float(np.nan_to_num(right, nan=0.0).mean())
 

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
@@ -31,6 +30,7 @@ from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import GoalValues, History, Session
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
+from fedaccord.federation.training.losses import compares_samples, find_losses
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 
 if TYPE_CHECKING:
@@ -83,7 +83,12 @@ def _train(
     session = Session(algorithm, federation.names, brought, federation.requirements, seed=seed)
     with reproducibly(seed):
         model = make_model(federation)
-        step = choose_step(model, session, _fake_updates(federation, tactic, seed))
+        step = choose_step(
+            model,
+            session,
+            _fake_updates(federation, tactic, seed),
+            compares=compares_samples(federation.clients[0].labels),
+        )
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
         personal = PersonalModels(federation, algorithm, seed) if algorithm.personal else None
@@ -503,12 +508,19 @@ class Drawn:
 Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 
 
-def choose_step(model: nn.Module, session: Session, fake: FakeUpdates | None = None) -> Stepper:
+def choose_step(
+    model: nn.Module,
+    session: Session,
+    fake: FakeUpdates | None = None,
+    *,
+    compares: bool = False,
+) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
     session: of the algorithm, with its form, optimizer and mean.
     fake: replaces the updates of clients that only pretend to train.
+    compares: whether the loss of a sample depends on the other samples of its batch.
     """
     algorithm = session.algorithm
     if algorithm.form == "local":
@@ -517,7 +529,7 @@ def choose_step(model: nn.Module, session: Session, fake: FakeUpdates | None = N
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so do fake updates, and a model in which samples of a batch change each other's scores.
-    mixes_samples = any(is_batch_norm(module) for module in model.modules())
+    mixes_samples = compares or any(is_batch_norm(module) for module in model.modules())
     quick = algorithm.averages and not mixes_samples and fake is None
     find = find_gradient if quick else functools.partial(find_mean_gradient, fake=fake)
 
@@ -715,7 +727,7 @@ def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
     losses = []
     with _spare_single_sample(model, len(labels)):
         for some_inputs, some_labels in zip(inputs.split(chunk), labels.split(chunk), strict=True):
-            loss = cross_entropy(model(some_inputs), some_labels, reduction="none")
+            loss = find_losses(model(some_inputs), some_labels)
             (loss.sum() / len(labels)).backward()
             losses.append(loss.detach())
     return torch.cat(losses)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.errors import InputError
@@ -36,6 +35,7 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     withhold,
 )
+from fedaccord.federation.training.losses import find_losses
 from fedaccord.federation.training.rng import draw_goal_rows, stream
 
 
@@ -118,7 +118,7 @@ def _step_on_mean_gradient(
             inputs, labels = (t.tensor_split(steps)[b] for t in (mine.inputs, mine.labels))
             if len(labels):
                 _give_streams_of(mine.client, mine.before + int(used[i]), model, session.seed)
-                client_loss = cross_entropy(model(inputs), labels)
+                client_loss = find_losses(model(inputs), labels).mean()
                 slope = torch.autograd.grad(client_loss, list(model.parameters()))
                 slopes.append(torch.cat([part.flatten() for part in slope]))
                 counts.append(len(labels))
@@ -150,7 +150,7 @@ def _average_local_models(server: nn.Module, session: Session, drawn: Sequence[D
         for start in range(0, len(mine), algorithm.batch_size):
             part = slice(start, start + algorithm.batch_size)
             optimizer.zero_grad()
-            loss = cross_entropy(model(mine.inputs[part]), mine.labels[part])
+            loss = find_losses(model(mine.inputs[part]), mine.labels[part]).mean()
             loss.backward()
             optimizer.step()
             summed += float(loss.detach()) * len(mine.labels[part])
