@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedaccord._checks import check_choice
 from fedaccord.cli.app import (
     Wording,
     app,
@@ -17,7 +18,7 @@ from fedaccord.cli.app import (
 )
 from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
 from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile
+from fedaccord.cli.plan import Goals, Harm, HistogramsFile
 from fedaccord.errors import UnreachableError
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -32,8 +33,16 @@ def coalitions(
     subject: Subject,
     goal: Goals = None,
     probability: Probability = None,
+    harm: Harm = None,
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
+    plans: Annotated[
+        str,
+        typer.Option(
+            help="stable: each coalition plays its cheapest stable plan. cheapest: its cheapest "
+            "plan, held by payments or pledges."
+        ),
+    ] = "stable",
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time limit for each search.")
     ] = 60.0,
@@ -50,15 +59,18 @@ def coalitions(
     from fedaccord.report.coalitions import coalitions_page, show_coalitions
 
     check_time_limit(time_limit)
+    check_choice("--plans", plans, ("stable", "cheapest"))
     for read in (subject, histograms):
         check_report(report, keep=read)
     try:
-        game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
+        game = read_benefits(
+            subject, PilotOptions(goal, probability, histograms, sheet, seed, harm)
+        )
     except UnreachableError as error:
         complain(str(error))
         return 1
     with progress("comparing coalitions"), interruptible():
-        found = find_coalitions(game, time_limit=time_limit)
+        found = find_coalitions(game, plans=plans, time_limit=time_limit)
     files = describe_files(report, {"Compared from": subject, "Histograms": histograms})
 
     def make_page() -> Page:

@@ -19,7 +19,7 @@ from fedaccord.cli.app import (
 )
 from fedaccord.cli.linear import PilotOptions, Probability, Seed, Subject, read_benefits
 from fedaccord.cli.options import AsJson, ReportFile, SheetName, add_wording
-from fedaccord.cli.plan import Goals, HistogramsFile
+from fedaccord.cli.plan import Goals, Harm, HistogramsFile
 from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -34,6 +34,7 @@ def share(
     subject: Subject,
     goal: Goals = None,
     probability: Probability = None,
+    harm: Harm = None,
     histograms: HistogramsFile = None,
     sheet: SheetName = None,
     orders: Annotated[
@@ -72,7 +73,9 @@ def share(
         if save is not None:
             check_destination(save, (".csv", ".xlsx"), keep=read, what="table")
     try:
-        game = read_benefits(subject, PilotOptions(goal, probability, histograms, sheet, seed))
+        game = read_benefits(
+            subject, PilotOptions(goal, probability, histograms, sheet, seed, harm)
+        )
         with progress("sharing the cost"), interruptible():
             found = share_costs(game, orders=orders, seed=seed, time_limit=time_limit)
     except (UnreachableError, UnsolvedError) as error:

@@ -379,7 +379,7 @@ class SiteDealer(Dealing):
     @property
     def points(self) -> Counts:
         """How many training points each site has."""
-        return frozen(np.array(self._dealt) - self._held_out)
+        return frozen(np.array(self._dealt) - np.array(self._held_out))
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
         """Return the places of every site's training and validation points."""

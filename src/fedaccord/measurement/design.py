@@ -88,7 +88,9 @@ def check_design(
     chosen = [tuple(int(n) for n in pilot) for pilot in design]
     for number, pilot in enumerate(chosen):
         if len(pilot) != len(points):
-            raise InputError(f"pilot {number} names {len(pilot)} contributions for {len(points)} agents")
+            raise InputError(
+                f"pilot {number} names {len(pilot)} contributions for {len(points)} agents"
+            )
         for name, given, have in zip(agents, pilot, points, strict=True):
             if not 0 <= given <= have:
                 raise InputError(

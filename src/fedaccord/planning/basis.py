@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.pilots import PilotTable
 
-Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
+Kind: TypeAlias = Literal["config", "pilots", "measures", "histograms", "game"]
 # Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
 Basis = TypeVar("Basis", bound="Measurement | Game")
@@ -106,6 +106,8 @@ class Source:
         from fedaccord._io.table import read_rows
 
         rows = read_rows(path, sheet=sheet)
+        if rows.has_measures:
+            return cls("measures", path, rows)
         if rows.kind is PILOTS:
             return cls("pilots", path, rows)
         if rows.kind is HISTOGRAMS:

@@ -31,7 +31,7 @@ def plan_goals(
     stable plan has the probability. Raises an UnreachableError where no number has it.
 
     measured: the game, fitted to pilots with several measures.
-    probability: that one run reaches all goals, at least; misses of goals are added up.
+    probability: that one run reaches all goals, by how goals moved together in the pilots.
     concept: "stable"; or "optimal" for the cheapest plan, which payments or pledges must hold.
     time_limit: seconds in all.
     """
@@ -50,8 +50,13 @@ def plan_goals(
     base = solve(np.zeros(len(measured.game.goals)))
     spreads = measured.spreads(_contributions(base))
 
+    most = 0.0
+
     def is_sure(plan: Solution) -> bool:
-        return measured.chance_of_all(_contributions(plan)) >= probability
+        nonlocal most
+        chance = measured.estimate_all(_contributions(plan))
+        most = max(most, chance)
+        return chance >= probability
 
     if is_sure(base):
         return base
@@ -73,7 +78,8 @@ def plan_goals(
     if best is None:
         raise UnreachableError(
             f"no safety margin was found with which one run reaches all goals with probability "
-            f"{probability:g}: give easier goals or higher limits, or run more pilots"
+            f"{probability:g}; the best has {math.floor(100 * most) / 100:g}: give easier goals or "
+            "higher limits, or run more pilots"
         )
     return best
 

@@ -59,7 +59,9 @@ def count_or_all(what: str, value: Any) -> int | str:
 def part_or_rest(what: str, value: Any) -> float | str:
     """Return a number between 0 and 1, or "rest"."""
     expected = 'a number above 0 and below 1, or "rest"'
-    return "rest" if value == "rest" else check_real(what, value, above=0, below=1, expected=expected)
+    return (
+        "rest" if value == "rest" else check_real(what, value, above=0, below=1, expected=expected)
+    )
 
 
 def text(what: str, value: Any) -> str:
