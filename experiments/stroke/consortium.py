@@ -1,8 +1,8 @@
 """Plan a stroke network of ten countries, from patients to payments, and audit what it promises.
 
-    python experiments/stroke/consortium.py [STEP ...] [--seconds N]
+    python experiments/stroke/consortium.py [STEP ...]
 
-Steps, in order: patients, histograms, calibrate, pilots, harm, coalitions, plan, share, audit.
+Steps, in order: patients, histograms, calibrate, pilots, harm, plan, coalitions, share, audit.
 Without a step, all are done. Every finished training is kept in cache/runs.sqlite, so that the same
 command goes on where it was stopped. Results go to results/; each step says what it does.
 FEDACCORD_DATA names the folder with stroke-trial-36-countries.csv.
@@ -13,7 +13,12 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
+import json
+import math
 import os
+import platform
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CONFIG, CACHE, RESULTS = HERE / "consortium.toml", HERE / "cache", HERE / "results"
 PATIENTS, STORE = CACHE / "patients.csv", CACHE / "runs.sqlite"
@@ -32,7 +37,9 @@ SEED, GIVEN, TOGETHER, ALONE, SPREADS = 1001, 40, 60, 30, 2.6
 # every tenth pilot all give all. Small pilots scatter more than any training of the plan would.
 PILOTS, PARTS, PILOT_SEED = 200, (0.0, 0.5, 0.5, 1.0, 1.0, 1.0), 4
 # Harm counts in the game from this probability on.
-CERTAINTY = 0.95
+CERTAINTY, PROBABILITY = 0.95, 0.8
+PLAN = RESULTS / "plan.csv"
+GAME = RESULTS / "game.json"
 
 
 def prepare_patients() -> None:
@@ -106,6 +113,76 @@ def run_pilots() -> None:
     say(f"{len(table)} pilots written to {MEASURES.relative_to(ROOT)}")
 
 
+def find_harm() -> None:
+    """List what samples of each country do to each goal of each other, with the probability."""
+    from fedaccord import find_harm, fit_goals
+
+    measured = fit_goals(MEASURES, seed=PILOT_SEED)
+    lines = [
+        [name, one.agent, one.other, *np.round([one.worth, one.error, one.probability], 4)]
+        for name, fit in measured.measurements.items()
+        for one in find_harm(fit)
+    ]
+    head = ["measure", "agent", "other", "worth", "standard_error", "probability_of_harm"]
+    write_csv("harm.csv", head, lines)
+
+
+def find_coalitions() -> None:
+    """Find who should federate with whom: coalitions in which each plays its cheapest plan."""
+    call("coalitions", str(GAME), "--plans", "cheapest", save="coalitions.json")
+
+
+def make_plan() -> None:
+    """Plan who gives how much, so that one training reaches all goals with the probability."""
+    options = ["--probability", str(PROBABILITY), "--harm", str(CERTAINTY)]
+    options += ["--seed", str(PILOT_SEED), "--save", str(PLAN), "--save-game", str(GAME)]
+    call("plan", str(MEASURES), *options, save="plan.json")
+
+
+def share_costs() -> None:
+    """Find who pays whom for the cheapest plan."""
+    call("share", str(GAME), "--save", str(RESULTS / "payments.csv"), save="share.json")
+
+
+def audit() -> None:
+    """Train under EARNED with the plan, new deals and seeds; then each contributor defects."""
+    options = ["--plan", str(PLAN), "--results", str(STORE), "--workers", "1"]
+    call("audit", str(CONFIG), *options, save="audit.json")
+    machine = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "seeds": {"goals": SEED, "pilots": PILOT_SEED, "audit": load().audit.seed},
+        "trainings": {
+            "goals": TOGETHER + ALONE * len(load().data.sites),
+            "pilots": PILOTS,
+        },
+    }
+    (RESULTS / "machine.json").write_text(json.dumps(machine, indent=1) + "\n")
+
+
+def call(command: str, *options: str, save: str) -> None:
+    """Run a command of fedaccord twice: for its page and tables, and for JSON in the results."""
+    page = CACHE / f"{command}.html"
+    line = [sys.executable, "-m", "fedaccord", command, *options]
+    say("$ fedaccord " + " ".join(line[3:]).replace(f"{ROOT}/", ""))
+    done = subprocess.run([*line, "--json", "--report", str(page)], stdout=subprocess.PIPE)
+    if done.returncode > 1 or not done.stdout:
+        raise SystemExit(done.returncode)
+    found = json.loads(done.stdout)
+    (RESULTS / save).write_text(json.dumps(round_all(found), indent=1) + "\n")
+    say(f"results/{save} written; exit code {done.returncode}")
+
+
+def round_all(found: Any) -> Any:
+    """Return a record with numbers of six digits."""
+    if isinstance(found, float):
+        return float(f"{found:.6g}") if math.isfinite(found) else found
+    if isinstance(found, dict):
+        return {key: round_all(value) for key, value in found.items()}
+    return [round_all(value) for value in found] if isinstance(found, list) else found
+
+
 def run(source: Any, design: list[list[int]], seed: int) -> Any:
     """Return the pilots of a design under EARNED; those in the store are not made again."""
     from fedaccord.federation.pilots import run_goal_pilots
@@ -146,6 +223,11 @@ STEPS = {
     "histograms": count_outcomes,
     "calibrate": calibrate,
     "pilots": run_pilots,
+    "harm": find_harm,
+    "plan": make_plan,
+    "coalitions": find_coalitions,
+    "share": share_costs,
+    "audit": audit,
 }
 
 

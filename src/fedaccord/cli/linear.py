@@ -11,7 +11,7 @@ import typer
 from fedaccord.cli.app import complain_of
 from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.goals import GoalsGame
+from fedaccord.games.rows import RowGame
 from fedaccord.planning.basis import Source, Wanted, read_linear_game
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -46,7 +46,7 @@ class PilotOptions:
     harm: float | None = None
 
 
-def read_benefits(subject: str, options: PilotOptions) -> LinearGame | GoalsGame:
+def read_benefits(subject: str, options: PilotOptions) -> LinearGame | RowGame:
     """Return the game of a file, or the game that a plan from pilots is made for.
 
     Raises an UnreachableError where pilots leave no plan.
@@ -63,7 +63,7 @@ def read_benefits(subject: str, options: PilotOptions) -> LinearGame | GoalsGame
         refuse_for_goals({"--goal": options.goal, "--histograms": options.histograms})
         probability = 0.95 if options.probability is None else options.probability
         _, solution = plan_measures(source.rows, probability, options.harm, options.seed)
-        assert isinstance(solution.game, GoalsGame)
+        assert isinstance(solution.game, RowGame)
         return solution.game
     if options.harm is not None:
         raise InputError("--harm is for pilots with several measures; leave it out")
@@ -72,7 +72,7 @@ def read_benefits(subject: str, options: PilotOptions) -> LinearGame | GoalsGame
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for a table of pilots; leave it out")
         with progress(f"reading {subject}"):
-            return read_linear_game(subject, goals)
+            return read_linear_game(subject, goals, several=True)
     if source.rows is None or source.kind != "pilots":
         raise InputError(
             f"{subject} is neither a game nor a table of pilots; for anything else, 'fedaccord "

@@ -226,9 +226,9 @@ def plan(
     """Plan how much each agent gives, so that all agents reach their goals and none gives too much.
 
     FILE is a CONFIG.toml (a federation; default: the built-in handwritten-digits federation), a
-    PILOTS.csv, a MEASURES.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first trains pilots.
-    Every finished pilot is stored, so the same command continues after an interruption. Exits 1 if
-    no plan reaches the requested probability.
+    PILOTS.csv, a MEASURES.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first
+    trains pilots. Every finished pilot is stored, so the same command continues after an
+    interruption. Exits 1 if no plan reaches the requested probability.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
     limits = Wanted.read(limit, "--limit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fedaccord._io.table import Rows
     from fedaccord.games.base import Game
     from fedaccord.games.linear import LinearGame
+    from fedaccord.games.rows import RowGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.pilots import PilotTable
 
@@ -170,17 +171,31 @@ def read_histograms(
     return found.planning_game(asked)
 
 
-def read_linear_game(path: str, goals: Wanted | None) -> LinearGame:
+@overload
+def read_linear_game(path: str, goals: Wanted | None) -> LinearGame: ...
+
+
+@overload
+def read_linear_game(path: str, goals: Wanted | None, *, several: bool) -> LinearGame | RowGame: ...
+
+
+def read_linear_game(
+    path: str, goals: Wanted | None, *, several: bool = False
+) -> LinearGame | RowGame:
     """Return a linear or a measured game.
 
     path: of the game.
     goals: in place of the game's own.
+    several: whether a game of several goals per agent, or with harm, will do.
     """
     from fedaccord.games.files import read_game
     from fedaccord.games.linear import LinearGame
     from fedaccord.games.measured import MeasuredGame
+    from fedaccord.games.rows import RowGame
 
     game = read_game(path)
+    if several and goals is None and isinstance(game, RowGame):
+        return game
     if not isinstance(game, LinearGame):
         raise InputError(
             f"{path} is a {game.model} game, and plans need a linear or a measured game: "

@@ -43,7 +43,7 @@ def plan_goals(
         found = solver(measured.make_game(margins), time_limit=deadline.left)
         if found.contributions is None:
             raise UnreachableError(
-                f"there is no {concept} plan: {found.note or found.status.value}"
+                f"there is no {concept} plan: {(found.note or found.status.value).rstrip('.')}"
             )
         return found
 
