@@ -213,9 +213,15 @@ def test_the_command_solves_a_table_of_measures(table):
     found = json.loads(done.stdout)
     assert len(found["chances"]["goals"]) == 5
     assert found["chances"]["all_at_least"] < min(found["chances"]["goals"])
-    refused = run("plan", table)
+    planned = run("plan", table, "--save", tmp_path / "plan.csv", "--json")
+    assert planned.code == 0, planned.stderr
+    chances = json.loads(planned.stdout)["chances"]
+    assert chances["all"] >= 0.95 and chances["all_at_least"] <= chances["all"]
+    lines = (tmp_path / "plan.csv").read_text().split()
+    assert all(float(line.split(",")[1]).is_integer() for line in lines[1:])
+    refused = run("plan", table, "--goal", "0.8")
     assert refused.code == 2
-    assert "takes it" in refused.stderr
+    assert "--goal is for pilots with accuracies" in refused.stderr
 
 
 def test_the_command_refuses_a_probability_without_measures(tmp_path):
