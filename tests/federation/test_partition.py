@@ -232,10 +232,10 @@ def test_sites_can_validate_on_all_points_that_do_not_train():
     made = sites(most=8, validation="rest")
     assert made.points.tolist() == [8, 8, 8]
     assert made.count_further().tolist() == [0, 0, 0]
-    for n, (train, validation) in enumerate(made.indices(3)):
+    for n, (training, validation) in enumerate(made.indices(3)):
         own = np.flatnonzero(made.data.sites == n)
-        assert len(train) == 8
-        assert sorted([*train, *validation]) == own.tolist()
+        assert len(training) == 8
+        assert sorted([*training, *validation]) == own.tolist()
     # A site with no more points than train keeps one for validation.
     assert sites((5, 9, 40), most=8, validation="rest").points.tolist() == [4, 8, 8]
     with pytest.raises(InputError, match="say how many points of each site train"):

@@ -207,7 +207,7 @@ def test_a_table_without_measures_is_refused(tmp_path):
         fit_goals(tmp_path / "m.csv")
 
 
-def test_the_command_solves_a_table_of_measures(table):
+def test_the_command_solves_a_table_of_measures(table, tmp_path):
     done = run("solve", table, "--concept", "stable", "--json")
     assert done.code == 0, done.stderr
     found = json.loads(done.stdout)

@@ -185,7 +185,7 @@ class CostShares(Displayed):
         )
 
     def _describe_leaver(self) -> str:
-        """Say which group would leave; samples that harm can make it cheaper without the others."""
+        """Return which group would leave: with harm, it may pay less without the others."""
         leaver = self.contracts["prices"].leaver
         if leaver is None:
             return (
