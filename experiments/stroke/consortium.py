@@ -59,7 +59,7 @@ def prepare_patients() -> None:
 
 
 def count_outcomes() -> None:
-    """Write how many patients of each country fare well and badly, and how many are over 75."""
+    """Write how many patients of each country fare well and badly."""
     with PATIENTS.open(newline="") as file:
         rows = list(csv.DictReader(file))
     names = load().data.sites
