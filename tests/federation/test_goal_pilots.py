@@ -95,6 +95,28 @@ def test_from_a_config_to_an_audit(tmp_path) -> None:
     assert audit.curves[0].all_judged.trials == 2
 
 
+def test_a_design_of_ones_own_on_all_other_points(tmp_path) -> None:
+    config = write_config(tmp_path, goals=GOALS)
+    text = (tmp_path / "config.toml").read_text().replace("validation = 0.5", 'validation = "rest"')
+    (tmp_path / "config.toml").write_text(text)
+    source = Config.load(tmp_path / "config.toml").build()
+    algorithm, design = config.algorithms["FedAvg"], [[120, 0, 0], [0, 60, 120]]
+    pilots = run_goal_pilots(source, algorithm, design=design)
+    assert pilots.contributions.tolist() == design
+    # All other points of a site are nearly the same in each pilot: no draw adds to the scatter.
+    assert np.isnan(pilots.deviations).all()
+    assert [len(c.validation_labels) for c in source.deal(0).clients] == [80, 80, 80]
+    for wrong, sentence in (
+        ([[121, 0, 0]], "A gives 121 samples in pilot 0 and has 120"),
+        ([[1, 1]], "names 2 contributions for 3 agents"),
+        ([[0, 0, 0]], "nobody gives anything in pilot 0"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            run_goal_pilots(source, algorithm, design=wrong)
+    with pytest.raises(InputError, match="leave budget and aim out"):
+        run_goal_pilots(source, algorithm, design=design, budget=3)
+
+
 def test_a_second_call_makes_no_run_again(tmp_path) -> None:
     source = write_config(tmp_path).build()
     algorithm = write_config(tmp_path).algorithms["FedAvg"]

@@ -228,6 +228,22 @@ def sites(sizes=(20, 9, 40), **options) -> SiteDealer:
     )
 
 
+def test_sites_can_validate_on_all_points_that_do_not_train():
+    made = sites(most=8, validation="rest")
+    assert made.points.tolist() == [8, 8, 8]
+    assert made.count_further().tolist() == [0, 0, 0]
+    for n, (training, validation) in enumerate(made.indices(3)):
+        own = np.flatnonzero(made.data.sites == n)
+        assert len(training) == 8
+        assert sorted([*training, *validation]) == own.tolist()
+    # A site with no more points than train keeps one for validation.
+    assert sites((5, 9, 40), most=8, validation="rest").points.tolist() == [4, 8, 8]
+    with pytest.raises(InputError, match="say how many points of each site train"):
+        sites(validation="rest")
+    with pytest.raises(InputError, match="validation part must lie"):
+        sites(validation="most")
+
+
 def test_every_site_is_a_client_with_its_own_points():
     made = sites()
     assert made.names == ("north", "south", "east")

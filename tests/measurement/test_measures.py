@@ -207,15 +207,21 @@ def test_a_table_without_measures_is_refused(tmp_path):
         fit_goals(tmp_path / "m.csv")
 
 
-def test_the_command_solves_a_table_of_measures(table):
+def test_the_command_solves_a_table_of_measures(table, tmp_path):
     done = run("solve", table, "--concept", "stable", "--json")
     assert done.code == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found["chances"]["goals"]) == 5
     assert found["chances"]["all_at_least"] < min(found["chances"]["goals"])
-    refused = run("plan", table)
+    planned = run("plan", table, "--save", tmp_path / "plan.csv", "--json")
+    assert planned.code == 0, planned.stderr
+    chances = json.loads(planned.stdout)["chances"]
+    assert chances["all"] >= 0.95 and chances["all_at_least"] <= chances["all"]
+    lines = (tmp_path / "plan.csv").read_text().split()
+    assert all(float(line.split(",")[1]).is_integer() for line in lines[1:])
+    refused = run("plan", table, "--goal", "0.8")
     assert refused.code == 2
-    assert "takes it" in refused.stderr
+    assert "--goal is for pilots with accuracies" in refused.stderr
 
 
 def test_too_few_pilots_of_measures_are_a_doubt_as_those_of_accuracies_are(table, tmp_path):

@@ -41,7 +41,7 @@ def test_plans_keep_their_promise_in_the_true_world(tmp_path):
     for seed in range(3):
         measured = fit_goals(write_pilots(tmp_path / "m.csv", seed), resamples=40, seed=seed)
         plan = plan_goals(measured, probability=0.9)
-        assert measured.chance_of_all(plan.contributions) >= 0.9
+        assert measured.estimate_all(plan.contributions) >= 0.9
         ok = np.ones(500, dtype=bool)
         for name, worth in WORTH.items():
             truth = predict_accuracies(CURVES, worth @ plan.contributions)
@@ -68,3 +68,30 @@ def test_goals_that_no_margin_makes_sure_are_refused(tmp_path):
         plan_goals(measured, probability=0.99)
     with pytest.raises(InputError, match="probability must be"):
         plan_goals(measured, probability=1)
+
+
+def test_goals_that_move_together_are_missed_together(tmp_path):
+    alike = write_pilots(tmp_path / "m.csv", 4).read_text().splitlines()
+    first = [line for line in alike[1:] if ",sensitivity," in line]
+    copies = [line.replace(",sensitivity,", ",specificity,") for line in first]
+    (tmp_path / "twice.csv").write_text("\n".join([alike[0], *first, *copies]))
+    (tmp_path / "once.csv").write_text("\n".join([alike[0], *first]))
+    once, twice = (fit_goals(tmp_path / name, resamples=40) for name in ("once.csv", "twice.csv"))
+    given = np.full(4, 600.0)
+    # The same goal twice is missed as often as once; the bound counts every miss twice.
+    assert twice.estimate_all(given) == pytest.approx(once.estimate_all(given), abs=0.02)
+    missed = 1 - once.chance_of_all(given)
+    assert twice.chance_of_all(given) == pytest.approx(1 - 2 * missed, abs=0.02)
+    assert 0.02 < missed < 0.5
+
+
+def test_the_cheapest_plan_has_its_margins_too(tmp_path):
+    measured = fit_goals(write_pilots(tmp_path / "m.csv", 2), resamples=40)
+    stable = plan_goals(measured, probability=0.9)
+    cheapest = plan_goals(measured, probability=0.9, concept="optimal")
+    assert cheapest.concept == "optimal"
+    assert measured.estimate_all(cheapest.contributions) >= 0.9
+    assert check(cheapest.game, cheapest.allocation).feasible is Answer.TRUE
+    assert cheapest.total <= stable.total * 1.1
+    with pytest.raises(InputError, match="concept must be one of stable, optimal"):
+        plan_goals(measured, concept="fair")

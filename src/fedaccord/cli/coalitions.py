@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from fedaccord._checks import check_choice
 from fedaccord.cli.app import (
     Wording,
     app,
@@ -27,6 +30,13 @@ if TYPE_CHECKING:
 def coalitions(
     wording: Wording,
     source: Input,
+    plans: Annotated[
+        str,
+        typer.Option(
+            help="stable: each coalition plays its cheapest stable plan. cheapest: its cheapest "
+            "plan, held by payments or pledges."
+        ),
+    ] = "stable",
     time_limit: TimeLimit = 60.0,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -40,6 +50,7 @@ def coalitions(
     from fedaccord.report.coalitions import coalitions_page, show_coalitions
 
     check_time_limit(time_limit)
+    check_choice("--plans", plans, ("stable", "cheapest"))
     for read in (source.subject, source.histograms):
         check_report(report, keep=read)
     try:
@@ -48,7 +59,7 @@ def coalitions(
         complain(str(error))
         return 1
     with progress("comparing coalitions"), interruptible():
-        found = find_coalitions(game, time_limit=time_limit)
+        found = find_coalitions(game, plans=plans, time_limit=time_limit)
     files = source.describe(report, "Compared from")
 
     def make_page() -> Page:

@@ -136,6 +136,13 @@ WithReserve = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
+Harm = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="For pilots with several measures: count harm that has at least this probability.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -183,6 +190,7 @@ def plan(
     sheet: SheetName = None,
     need: Needs = None,
     kept_worth: KeptWorths = None,
+    harm: Harm = None,
     reserve: WithReserve = False,
     algorithm: AlgorithmName = None,
     budget: Budget = None,
@@ -202,9 +210,9 @@ def plan(
     """Plan how much each agent gives, so that all agents reach their goals and none gives too much.
 
     FILE is a CONFIG.toml (a federation; default: the built-in handwritten-digits federation), a
-    PILOTS.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first trains pilots.
-    Every finished pilot is stored, so the same command continues after an interruption. Exits 1 if
-    no plan reaches the requested probability.
+    PILOTS.csv, a MEASURES.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first
+    trains pilots. Every finished pilot is stored, so the same command continues after an
+    interruption. Exits 1 if no plan reaches the requested probability.
     """
     goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
     limits = Wanted.read(limit, "--limit")
@@ -215,6 +223,23 @@ def plan(
     if limits is not None and save_pilots is not None:
         raise InputError("--save-pilots writes the limits of the pilots; leave --limit out")
     source = Source.read(subject, sheet)
+    if source.rows is not None and source.kind == "measures":
+        from fedaccord.cli.linear import refuse_for_goals
+        from fedaccord.cli.solve import plan_for_goals
+
+        refuse_for_goals({
+            "--goal": goal, "--need": need, "--histograms": histograms,
+            "--kept-worth": kept_worth, "--reserve": reserve, "--save-pilots": save_pilots,
+            "--judged": judged if judged != "true" else None,
+            "--prefer": prefer if prefer != "total" else None,
+            training.find_stray() or "": training.find_stray(),
+        })  # fmt: skip
+        return plan_for_goals(
+            source.rows, subject or "", wording, limits=limits, probability=probability, harm=harm,
+            seed=seed or 0, time_limit=time_limit, saved=saved, report=report, as_json=as_json,
+        )  # fmt: skip
+    if harm is not None:
+        raise InputError("--harm is for pilots with several measures; leave it out")
     _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
     start = _choose_seed(source, seed)
     try:

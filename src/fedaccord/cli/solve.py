@@ -28,15 +28,16 @@ from fedaccord.cli.options import (
     TimeLimit,
     add_wording,
 )
-from fedaccord.cli.plan import check_wanted
-from fedaccord.errors import InputError
+from fedaccord.cli.plan import Harm, check_wanted
+from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.model import Mark
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from fedaccord._io.table import Rows
     from fedaccord.equilibria.result import Solution, SolvedGame
     from fedaccord.games.base import Game
     from fedaccord.games.kept import KeptData
@@ -78,6 +79,7 @@ def solve(
         ),
     ] = None,
     probability: Probability = None,
+    harm: Harm = None,
     kept_worth: KeptWorths = None,
     holdings: Holdings = None,
     report: ReportFile = None,
@@ -95,7 +97,7 @@ def solve(
     check_time_limit(time_limit)
     _check_files(save, concepts, game_file, report)
     with progress(f"reading {game_file}"):
-        game, measured = _read_game(game_file, limit, probability, time_limit)
+        game, measured = _read_game(game_file, limit, probability, harm, time_limit)
     files = describe_files(report, {"Game file": game_file})
     kept = None
     if kept_worth or holdings:
@@ -126,8 +128,64 @@ def solve(
     return code
 
 
+def plan_for_goals(
+    rows: Rows,
+    path: str,
+    wording: Wording,
+    *,
+    limits: Wanted | None,
+    probability: float,
+    harm: float | None,
+    seed: int,
+    time_limit: float,
+    saved: Mapping[str, str | None],
+    report: str | None,
+    as_json: bool,
+) -> int:
+    """Plan from pilots with several measures, and show the plan as one of a game.
+
+    rows, path: of the table.
+    limits, probability, harm, seed, time_limit: as `fit_measures` and `plan_measures` have them.
+    saved: files to write, by their options.
+    report, as_json: how the plan is shown.
+    """
+    from fedaccord.allocation import Allocation
+    from fedaccord.cli.linear import fit_measures, plan_measures
+    from fedaccord.equilibria.solve import solve_all
+    from fedaccord.equilibria.whole import round_up
+    from fedaccord.games.files import write_game
+
+    try:
+        measured = fit_measures(rows, limits, harm, seed)
+        plan = plan_measures(measured, probability, time_limit)
+    except UnreachableError as error:
+        complain(f"there is no plan: {error}")
+        return 1
+    concepts = ("optimal", "stable") if plan.concept == "stable" else ("optimal",)
+    found = solve_all(plan.game, concepts=concepts, time_limit=time_limit)
+    shown = _Shown(found, measured)
+    if (to := saved["--save"]) is not None:
+        given = found.solutions[plan.concept].allocation.contributions
+        Allocation(round_up(given), plan.game.agents).save(to)
+    if (to := saved["--save-game"]) is not None:
+        write_game(plan.game, to)
+    return present(
+        record=shown.make_record,
+        parts=shown.make_parts,
+        page=partial(shown.make_page, describe_files(report, {"Planned from": path})),
+        report=report,
+        as_json=as_json,
+        wording=wording,
+        names=plan.game.agents,
+    )
+
+
 def _read_game(
-    path: str, limit: list[str] | None, probability: float | None, time_limit: float
+    path: str,
+    limit: list[str] | None,
+    probability: float | None,
+    harm: float | None,
+    time_limit: float,
 ) -> tuple[Game, GoalsMeasurement | None]:
     """Read a game, or fit one to pilots with several measures, with safety margins."""
     from fedaccord.games.files import read_game
@@ -135,22 +193,21 @@ def _read_game(
     limits = Wanted.read(limit, "--limit")
     if path.lower().endswith((".csv", ".xlsx")):
         from fedaccord._io.table import read_rows
-        from fedaccord.measurement.measures import fit_goals
+        from fedaccord.cli.linear import fit_measures
 
         rows = read_rows(path)
         if rows.has_measures:
             check_wanted(0.95 if probability is None else probability, "true")
-            measured = fit_goals(rows)
-            fits = {name: set_limits(one, limits) for name, one in measured.measurements.items()}
-            measured = replace(measured, measurements=fits)
+            measured = fit_measures(rows, limits, harm, 0)
             if probability is None:
                 return measured.game, measured
             from fedaccord.planning.goals import plan_goals
 
             plan = plan_goals(measured, probability=probability, time_limit=time_limit)
             return plan.game, measured
-    if probability is not None:
-        raise InputError("--probability is for pilots with several measures; leave it out")
+    for option, value in {"--probability": probability, "--harm": harm}.items():
+        if value is not None:
+            raise InputError(f"{option} is for pilots with several measures; leave it out")
     return set_limits(read_game(path), limits), None
 
 
@@ -195,6 +252,7 @@ class _Shown:
             return record
         chances = {
             "goals": self.measured.chances(given).tolist(),
+            "all": self.measured.estimate_all(given),
             "all_at_least": self.measured.chance_of_all(given),
         }
         return {**record, "chances": chances}

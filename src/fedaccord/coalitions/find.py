@@ -7,10 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Vector, check_choice, frozen
 from fedaccord.coalitions.large import SMALL, MergeAndSplit, StableCosts
 from fedaccord.coalitions.linear import check_linear, tabulate_stable_plans
 from fedaccord.coalitions.result import Coalitions, Grouping, Move, Pair
+from fedaccord.coalitions.rows import tabulate_cheapest_plans, tabulate_goal_plans
 from fedaccord.coalitions.search import (
     Found,
     Parts,
@@ -31,6 +32,7 @@ from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
 
 # Up to this many agents coalitions are merged and split.
 MERGED_AGENTS = 40
@@ -45,20 +47,32 @@ EQUILIBRIUM = (
 )
 
 
-def find_coalitions(subject: Game | CoalitionTable, *, time_limit: float = 60.0) -> Coalitions:
+CHEAPEST = "Each coalition plays its cheapest plan, which payments or pledges must hold."
+
+
+def find_coalitions(
+    subject: Game | CoalitionTable, *, plans: str = "stable", time_limit: float = 60.0
+) -> Coalitions:
     """Find groupings of the agents that no group would leave, or prove that there is none.
 
     With up to 12 agents, all groupings are searched. With more, coalitions merge and split until
     no group of up to three agents would rather leave.
 
-    subject: a linear or measured game, in which each coalition plays its cheapest stable plan; or
-        a table of what agents bear in each coalition, for any other model.
+    subject: a linear or measured game, in which each coalition plays its cheapest stable plan; a
+        game with several goals or harm, of up to 12 agents; or a table of what agents bear in each
+        coalition, for any other model.
+    plans: "stable"; or "cheapest", for coalitions whose plan is held by payments or pledges.
     time_limit: seconds for each search.
     """
     if not (np.isfinite(time_limit) and time_limit > 0):
         raise InputError(f"time_limit must be a number of seconds above 0; got {time_limit!r}")
     if isinstance(subject, CoalitionTable):
         return _search_table(subject, time_limit, ())
+    check_choice("plans", plans, ("stable", "cheapest"))
+    if plans == "cheapest":
+        return _search_table(tabulate_cheapest_plans(subject), time_limit, (CHEAPEST,))
+    if isinstance(subject, RowGame):
+        return _search_table(tabulate_goal_plans(subject), time_limit, (EQUILIBRIUM,))
     game = check_linear(subject)
     found = _search_game(game, time_limit)
     if not has_whole_samples(subject):

@@ -111,12 +111,14 @@ class Coalitions(Displayed):
     def price_of_anarchy(self) -> float | None:
         """The largest total of a core-stable grouping, compared with the least of any.
 
-        None where nothing is stable, or not all groupings are known.
+        None where nothing is stable, not all groupings are known, or in one of them somebody misses
+        its requirement.
         """
         known = self.complete and self.core_count == len(self.core)
         if not known or not self.core or self.cheapest is None or not self.cheapest.total:
             return None
-        return max(g.total for g in self.core) / self.cheapest.total
+        most = max(g.total for g in self.core)
+        return most / self.cheapest.total if np.isfinite(most) else None
 
     def write_grouping(self, coalitions: tuple[Members, ...]) -> str:
         """Return a grouping in words: City and Rural; University."""

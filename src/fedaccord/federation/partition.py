@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fedaccord.federation.runs.engines import Source
 
 HALVES = ("first", "second")
+# Validates on all points of a site that do not train.
+REST = "rest"
 # All hard, 90 % hard, 90 % easy and all easy: the paper's four.
 MIXTURES = (1.0, 0.9, 0.1, 0.0)
 
@@ -286,18 +288,20 @@ class SiteDealer(Dealing):
     are those of all sites' training points together, which a real federation would have to share.
 
     data: points with sites.
-    validation: the part of each site's points that is for validation.
+    validation: the part of each site's points that is for validation; "rest" for all of its points
+        but `most`.
     requirement: the accuracy the sites want, one for all or one each in the order of site_names.
     model: makes a new model.
     weights: the parameters to start from; None for the model's own.
     seed: of all splits.
     most: how many points of each site are dealt, for training and validation together, at most;
-        one for all or one each. All of them where left out. The others are further points.
+        one for all or one each. All of them where left out. The others are further points. Where
+        the rest is for validation, how many points train.
     goals: what the sites want in other measures, in place of the requirement.
     """
 
     data: Dataset = field(repr=False)
-    validation: float
+    validation: float | str
     requirements: Vector
     names: tuple[str, ...] = field(repr=False)
     model: ModelMaker = field(repr=False)
@@ -311,7 +315,7 @@ class SiteDealer(Dealing):
         data: Dataset,
         *,
         model: ModelMaker,
-        validation: float = 0.2,
+        validation: float | str = 0.2,
         requirement: float | Sequence[float] = 0.7,
         weights: Weights | None = None,
         seed: int = 0,
@@ -324,7 +328,7 @@ class SiteDealer(Dealing):
             )
         vars(self).update(
             data=data,
-            validation=check_part(validation),
+            validation=REST if validation == REST else check_part(validation),
             requirements=_read_wanted(requirement, goals, data.site_names),
             names=data.site_names,
             rules=tuple(goals),
@@ -333,6 +337,8 @@ class SiteDealer(Dealing):
             seed=seed,
             most=None if most is None else self._read_most(most, data.site_names),
         )
+        if validation == REST and most is None:
+            raise InputError("to validate on the rest, say how many points of each site train")
         for name, count in zip(self.names, self._dealt, strict=True):
             check_divisible(name, count)
         self.deal(0)
@@ -350,7 +356,17 @@ class SiteDealer(Dealing):
     def _dealt(self) -> list[int]:
         """How many points of each site are dealt."""
         sizes = [len(members) for members in self._members]
-        return sizes if self.most is None else [*map(min, sizes, self.most)]
+        if self.most is None or self.validation == REST:
+            return sizes
+        return [*map(min, sizes, self.most)]
+
+    @cached_property
+    def _held_out(self) -> list[int]:
+        """How many of them are for validation."""
+        if isinstance(self.validation, str):
+            assert self.most is not None
+            return [max(1, n - m) for n, m in zip(self._dealt, self.most, strict=True)]
+        return [validation_points(n, self.validation) for n in self._dealt]
 
     @cached_property
     def _members(self) -> list[Indices]:
@@ -368,8 +384,7 @@ class SiteDealer(Dealing):
     @property
     def points(self) -> Counts:
         """How many training points each site has."""
-        sizes = self._dealt
-        return frozen(np.array([n - validation_points(n, self.validation) for n in sizes]))
+        return frozen(np.array(self._dealt) - np.array(self._held_out))
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
         """Return the places of every site's training and validation points."""
@@ -380,7 +395,7 @@ class SiteDealer(Dealing):
         members, count = self._members[site], self._dealt[site]
         random = stream(self.seed, "deal", trial, self.names[site])
         order = members[_spread(self._strata[members], random)]
-        held_out = validation_points(count, self.validation)
+        held_out = self._held_out[site]
         return random.permutation(order[held_out:count]), order[:held_out], order[count:]
 
     def count_further(self) -> Counts:
@@ -565,9 +580,9 @@ def validation_points(size: int, part: float) -> int:
     return min(max(1, round(part * size)), size - 1)
 
 
-def check_part(validation: float) -> float:
+def check_part(validation: float | str) -> float:
     """Return a validation part, or raise an InputError if it leaves nothing on either side."""
-    if not 0 < validation < 1:
+    if isinstance(validation, str) or not 0 < validation < 1:
         raise InputError(f"the validation part must lie between 0 and 1; got {validation!r}")
     return float(validation)
 

@@ -20,7 +20,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
-from fedaccord.federation.partition import Dealer, SiteDealer, read_each, set_goals
+from fedaccord.federation.partition import REST, Dealer, SiteDealer, read_each, set_goals
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
@@ -29,6 +29,7 @@ from fedaccord.federation.training.rng import stream
 from fedaccord.measurement.design import (
     REPEATS,
     check_budget,
+    check_design,
     take_parts,
     usual_budget,
     whole_design,
@@ -115,6 +116,7 @@ def run_goal_pilots(
     *,
     budget: int | None = None,
     aim: Callable[[PilotTable], ArrayLike] | None = None,
+    design: Sequence[Sequence[int]] | None = None,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
     workers: int | None = None,
@@ -125,6 +127,7 @@ def run_goal_pilots(
 
     All clients have goals of the same names.
 
+    design: what each client brings to each pilot, in place of budget and aim.
     source, algorithm, budget, aim, seed, store, workers, engine, progress: as `run_pilots` has
         them.
     """
@@ -144,9 +147,10 @@ def run_goal_pilots(
         budget=budget,
         goals=None,
         aim=aim,
+        design=design,
         seed=seed,
         store=store,
-        others=True,
+        others=design is None,
         place={"workers": workers, "engine": engine},
         progress=progress,
     )
@@ -156,6 +160,8 @@ def run_goal_pilots(
         np.array([getattr(one, name) for one in outcomes]).reshape(shape)
         for name in ("values", "deviations")
     )
+    if _measures_on_rest(source):
+        deviations = np.full(shape, np.nan)
     return GoalPilots(
         agents=source.names,
         measures=measures,
@@ -174,6 +180,7 @@ def _make_pilots(
     budget: int | None,
     goals: ArrayLike | None,
     aim: Callable[[PilotTable], ArrayLike] | None,
+    design: Sequence[Sequence[int]] | None = None,
     seed: int,
     store: RunStore | str | Path | None,
     others: bool,
@@ -190,20 +197,28 @@ def _make_pilots(
     wanted = read_each(given, source.names, "goals", "one goal")
     clients = source.deal(PILOTS).clients
     counted = [client.counted_points for client in clients]
-    validation = [math.nan if math.isinf(n) else n for n in counted]
+    unknown = _measures_on_rest(source)
+    validation = [math.nan if unknown or math.isinf(n) else n for n in counted]
     shares = all(client.has_one_share for client in clients)
     if goals is not None and not shares:
         raise InputError("the clients have goals that one number does not replace: change them")
     _check_goals(source.names, clients, wanted)
     asked = _choose_source(source, algorithm, wanted) if shares else source
     points = [int(n) for n in source.points]
+    if design is not None:
+        chosen = check_design(design, source.names, points)
+        if budget is not None or aim is not None:
+            raise InputError("a design is given, so leave budget and aim out")
+        budget = len(chosen)
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
     # A third of the pilots is aimed, if the design is made once all the same.
     spare = max(0, total - whole_design(len(points)))
     aimed = 0 if aim is None else min(total // REPEATS, spare)
     with open_executor(asked, store=store, **place) as executor:
         pilots = _Pilots(asked, algorithm, seed, executor, total, progress)
-        pilots.make(pilot_design(points, budget=total - aimed), first=PILOTS)
+        if design is None:
+            chosen = pilot_design(points, budget=total - aimed)
+        pilots.make(chosen, first=PILOTS)
         if aim is not None and aimed:
             # Of the design alone, so that whoever goes on after an interruption aims the same.
             plan = aim(pilots.table(wanted, validation))
@@ -290,6 +305,14 @@ def _choose_source(source: Source, algorithm: Algorithm, goals: Vector) -> Sourc
     # and are found again when others are asked for. A user's own source answers for itself.
     known = isinstance(source, Federation | Dealer | SiteDealer)
     return set_goals(source, np.ones(len(goals))) if known else source
+
+
+def _measures_on_rest(source: Source) -> bool:
+    """Return whether clients are measured on all points they have that do not train.
+
+    Those are nearly the same points in each pilot, so which they are adds nothing to the scatter.
+    """
+    return isinstance(source, SiteDealer) and source.validation == REST
 
 
 def _check_goals(names: Sequence[str], clients: Sequence[Client], goals: Vector) -> None:

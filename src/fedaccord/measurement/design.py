@@ -76,6 +76,32 @@ def check_budget(budget: Any) -> int:
     return int(budget)
 
 
+def check_design(
+    design: Sequence[Sequence[int]], agents: Sequence[str], points: Sequence[int]
+) -> list[Contributions]:
+    """Return pilots that a user chose, or raise an InputError.
+
+    design: what each agent gives in each pilot.
+    agents: their names.
+    points: how many samples each has.
+    """
+    chosen = [tuple(int(n) for n in pilot) for pilot in design]
+    for number, pilot in enumerate(chosen):
+        if len(pilot) != len(points):
+            raise InputError(
+                f"pilot {number} names {len(pilot)} contributions for {len(points)} agents"
+            )
+        for name, given, have in zip(agents, pilot, points, strict=True):
+            if not 0 <= given <= have:
+                raise InputError(
+                    f"{name} gives {given} samples in pilot {number} and has {have}: give a number "
+                    f"from 0 to {have}"
+                )
+        if not any(pilot):
+            raise InputError(f"nobody gives anything in pilot {number}: leave it out")
+    return chosen
+
+
 def take_parts(sizes: Sequence[int], levels: Sequence[float]) -> Contributions:
     """Return parts of what agents have in whole samples, one sample at least in all.
 

@@ -220,16 +220,48 @@ class GoalsMeasurement:
         """Return how likely one run reaches all goals, and which goal is the least likely."""
         chances = self.chances(contributions)
         worst = int(np.argmin(chances))
-        least, goal = self.chance_of_all(contributions), self.game.goals[worst]
+        together, goal = self.estimate_all(contributions), self.game.goals[worst]
+        least = self.chance_of_all(contributions)
         return (
-            f"One run reaches all goals with probability {least:.2f} at least. Least likely: "
-            f'{goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
+            f"One run reaches all goals with probability {format_probability(together)}, by how "
+            f"goals moved together in the pilots ({least:.2f} at least, however they move). Least "
+            f'likely: {goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
         )
+
+    @cached_property
+    def _residuals(self) -> Matrix:
+        """How far each pilot was from what the fit expects, pilots x goals; NaN where it failed.
+
+        Scaled to the training scatter that the fit found.
+        """
+        found = []
+        for name, agent in self._wants:
+            measured = self.measurements[name]
+            table = measured.table
+            samples = np.maximum(table.contributions @ self._worths[name][agent], 0.0)
+            expected = predict_accuracies(measured.curves[agent], samples)
+            left = table.accuracies[:, agent] - expected
+            size = max(float(np.sqrt(np.nanmean(left**2))), TINY)
+            found.append(left * float(measured.training_noise[agent]) / size)
+        return np.array(found).T
+
+    def estimate_all(self, contributions: ArrayLike) -> float:
+        """Return the probability that one run reaches all goals, by how goals moved together.
+
+        A pilot measures all goals of one run, so what it was off in one goal goes with what it was
+        off in the others: every pilot is taken as what chance may do to a run.
+
+        contributions: who gives how much.
+        """
+        spare = np.array([reached - goal for reached, _, goal, _ in self._predict(contributions)])
+        with np.errstate(invalid="ignore"):
+            reached = spare.T[:, None, :] + self._residuals >= 0
+        return float(reached.all(axis=2).mean())
 
     def chance_of_all(self, contributions: ArrayLike) -> float:
         """Return a lower bound on the probability that one run reaches all goals.
 
-        Whether measures go up and down together is not known, so that misses are added up.
+        Misses of goals are added up, however they go together.
         """
         return max(0.0, 1.0 - float((1 - self.chances(contributions)).sum()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from fedaccord._io.table import Rows
     from fedaccord.games.base import Game
     from fedaccord.games.linear import LinearGame
+    from fedaccord.games.rows import RowGame
     from fedaccord.measurement.fit import Measurement
+    from fedaccord.measurement.measures import GoalsMeasurement
     from fedaccord.measurement.pilots import PilotTable
 
-Kind: TypeAlias = Literal["config", "pilots", "histograms", "game"]
+Kind: TypeAlias = Literal["config", "pilots", "measures", "histograms", "game"]
 # Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
-Basis = TypeVar("Basis", bound="Measurement | Game")
+Basis = TypeVar("Basis", bound="Measurement | GoalsMeasurement | Game")
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Source:
         rows = read_rows_or_json(path, sheet=sheet)
         if isinstance(rows, dict):
             return cls("game", path, data=rows)
+        if rows.has_measures:
+            return cls("measures", path, rows)
         if rows.kind is PILOTS:
             return cls("pilots", path, rows)
         if rows.kind is HISTOGRAMS:
@@ -191,24 +195,44 @@ def read_histograms(
     return found.planning_game(asked)
 
 
+@overload
 def read_linear_game(
     path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None
-) -> LinearGame:
+) -> LinearGame: ...
+
+
+@overload
+def read_linear_game(
+    path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None, *, several: bool
+) -> LinearGame | RowGame: ...
+
+
+def read_linear_game(
+    path: str,
+    goals: Wanted | None,
+    data: Mapping[str, Any] | None = None,
+    *,
+    several: bool = False,
+) -> LinearGame | RowGame:
     """Return a linear or a measured game.
 
     path: of the game.
     goals: in place of the game's own.
     data: the object in the file, if it was read already.
+    several: whether a game of several goals per agent, or with harm, will do.
     """
     from fedaccord.games.files import game_of_file, read_game
     from fedaccord.games.linear import LinearGame
     from fedaccord.games.measured import MeasuredGame
+    from fedaccord.games.rows import RowGame
 
     try:
         game = read_game(path) if data is None else game_of_file(path, data)
     except UnreachableError as error:
         # No plan was looked for: the file itself is at fault.
         raise InputError(str(error)) from None
+    if several and goals is None and isinstance(game, RowGame):
+        return game
     if not isinstance(game, LinearGame):
         raise InputError(
             f"{path} is a {game.model} game, and plans need a linear or a measured game: "
@@ -229,9 +253,13 @@ def set_limits(basis: Basis, limits: Wanted | None) -> Basis:
     limits: the most samples that agents can give from now on, in place of their own limits.
     """
     from fedaccord.games.base import Game
+    from fedaccord.measurement.measures import GoalsMeasurement
 
     if limits is None:
         return basis
+    if isinstance(basis, GoalsMeasurement):
+        fits = {name: set_limits(one, limits) for name, one in basis.measurements.items()}
+        return replace(basis, measurements=fits)
     if isinstance(basis, Game):
         names = [basis.name(i) for i in range(basis.size)]
         return basis.replace(limits=limits.among(names, basis.limits.tolist()))

@@ -1,6 +1,8 @@
 """What a group of agents costs alone: the cheapest plan of the game among its members.
 
 c(S) = min  c_S' theta   subject to  W_SS theta >= mu_S,  low_S <= theta <= high_S
+
+where W has a row for each agent, or for each goal of agents with several.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Indices, Matrix, Vector, frozen
 from fedaccord.games.linear import LinearGame
-from fedaccord.sharing.many import solve_many
+from fedaccord.games.rows import RowGame
+from fedaccord.sharing.many import Optima, solve_many
 
 # Up to this many agents every group is solved.
 MOST_AGENTS = 16
@@ -37,32 +40,63 @@ def number_group(members: Iterable[int]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
+class Rows:
+    """The requirements of a game: benefits @ contributions >= needs.
+
+    benefits: one row per requirement.
+    needs: what each row must add up to.
+    owners: whose requirement each row is.
+    """
+
+    benefits: Matrix
+    needs: Vector
+    owners: Indices
+
+    @classmethod
+    def of(cls, game: LinearGame | RowGame) -> Rows:
+        """Return the requirements of a game."""
+        if isinstance(game, RowGame):
+            return cls(game.rows, game.needs, game.owners)
+        return cls(game.dense_benefits, game.requirements, np.arange(game.size))
+
+
+@dataclass(frozen=True, eq=False)
 class GroupCosts:
     """What each group of agents costs alone.
 
-    game: linear, over the reals.
+    game: linear, or of several goals, over the reals.
     """
 
-    game: LinearGame
+    game: LinearGame | RowGame
 
     def measure(self, members: Members) -> Vector:
         """Return c(S) of some groups; infinite where limits leave a member short.
 
         members: one row a group.
         """
-        game = self.game
-        totals = [np.zeros(0)]
-        for at in range(0, len(members), STEP):
+        return self.solve(members).totals
+
+    def solve(self, members: Members) -> Optima:
+        """Return the cheapest plans of some groups.
+
+        members: one row a group.
+        """
+        game, rows = self.game, Rows.of(self.game)
+        parts = []
+        for at in range(0, max(len(members), 1), STEP):
             inside = members[at : at + STEP]
-            found = solve_many(
-                game.dense_benefits * inside[:, None, :],
-                game.requirements * inside,
-                game.minimums * inside,
-                game.limits,
-                game.costs,
+            wanted = inside[:, rows.owners]
+            parts.append(
+                solve_many(
+                    rows.benefits * inside[:, None, :] * wanted[:, :, None],
+                    rows.needs * wanted,
+                    game.minimums * inside,
+                    game.limits,
+                    game.costs,
+                )
             )
-            totals.append(found.totals)
-        return np.concatenate(totals)
+        names = ("totals", "contributions", "prices")
+        return Optima(*(np.concatenate([getattr(part, n) for part in parts]) for n in names))
 
     @cached_property
     def values(self) -> Vector:

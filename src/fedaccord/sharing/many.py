@@ -2,6 +2,8 @@
 
     minimise  c' theta   subject to  W theta >= mu,  low <= theta <= high
 
+W has a row for each agent, or for each goal of agents with several.
+
 Least contributions cost least, so that they are a start for the dual simplex method whatever the
 requirements. All games take their pivots together. What comes out is proved for each game by its
 own prices; a game whose proof fails is solved again by HiGHS.
@@ -37,7 +39,7 @@ class Optima:
 
     totals: their costs, (B,); infinite where limits leave a requirement unmet.
     contributions: the plans, B x k; NaN where there is none.
-    prices: y, what one more unit of each requirement adds to the total, B x k.
+    prices: y, what one more unit of each requirement adds to the total, B x rows.
     """
 
     totals: Vector
@@ -48,13 +50,13 @@ class Optima:
 def solve_many(benefits: Stack, needs: Matrix, low: Matrix, high: Vector, costs: Vector) -> Optima:
     """Return the cheapest plans of many games with the same agents.
 
-    benefits: B x k x k; columns of agents that are absent hold zeros.
-    needs: the requirements, B x k.
+    benefits: B x rows x k; columns of agents that are absent hold zeros.
+    needs: the requirements, B x rows.
     low: the minimums, B x k.
     high, costs: the limits and costs of all games alike, (k,).
     """
-    size = needs.shape[1]
-    rows = size + int(np.isfinite(high).sum()) + 1
+    size = low.shape[1]
+    rows = needs.shape[1] + int(np.isfinite(high).sum()) + 1
     step = max(1, NUMBERS // (rows * (size + 1)))
     parts = [
         _solve_part(benefits[at : at + step], needs[at : at + step], low[at : at + step], high,
@@ -109,7 +111,8 @@ def _find_unproved(
     none = np.isnan(totals)
     if none.any():
         most = np.where(np.isinf(high), 1e30, high)
-        proved[none] = (benefits[none] @ most < needs[none] * (1 - PROVED)).any(axis=1)
+        best = np.maximum(benefits[none], 0.0) @ most
+        proved[none] = (best < needs[none] * (1 - PROVED)).any(axis=1)
     return np.asarray(~proved)
 
 
@@ -123,7 +126,7 @@ def _solve_one(
         tolerance=1e-10,
     )  # fmt: skip
     if found.x is None:
-        return np.inf, np.full(len(needs), np.nan), np.zeros(len(needs))
+        return np.inf, np.full(len(low), np.nan), np.zeros(len(needs))
     given = found.x * unit
     return float(costs @ given), given, np.maximum(-found.duals, 0.0) / scale
 
@@ -131,21 +134,21 @@ def _solve_one(
 class _Tableau:
     """Dictionaries of B programs: basic variables and cost as functions of the others.
 
-    Row r < k is the slack of requirement r, the next rows those of limits, the last row the cost;
+    The first rows are the slacks of requirements, the next those of limits, the last row the cost;
     column j < k belongs to a variable that is zero, the last column has the values there.
     """
 
     def __init__(
         self, benefits: Stack, needs: Matrix, low: Matrix, high: Matrix, costs: Vector
     ) -> None:
-        count, size = needs.shape
+        (count, goals), size = needs.shape, low.shape[1]
         limited = np.flatnonzero(np.isfinite(high[0]))
-        rows = size + len(limited)
-        self.low, self.size = low, size
+        rows = goals + len(limited)
+        self.low, self.size, self.goals = low, size, goals
         self.cells = np.zeros((count, rows + 1, size + 1))
-        self.cells[:, :size, :size] = benefits
-        self.cells[:, :size, size] = np.einsum("bij,bj->bi", benefits, low) - needs
-        for row, agent in enumerate(limited.tolist(), size):
+        self.cells[:, :goals, :size] = benefits
+        self.cells[:, :goals, size] = np.einsum("bij,bj->bi", benefits, low) - needs
+        for row, agent in enumerate(limited.tolist(), goals):
             self.cells[:, row, agent] = -1.0
             self.cells[:, row, size] = high[:, agent] - low[:, agent]
         self.cells[:, rows, :size] = costs
@@ -157,8 +160,8 @@ class _Tableau:
     def run(self) -> None:
         """Pivot until no requirement is missing, or a program has no solution."""
         left = np.arange(len(self.cells))
-        for pivots in range(PIVOTS * (self.size + 2)):
-            left = self._pivot(left, careful=pivots > 4 * self.size)
+        for pivots in range(PIVOTS * (self.goals + 2)):
+            left = self._pivot(left, careful=pivots > 4 * self.goals)
             if not len(left):
                 return
 
@@ -220,6 +223,6 @@ class _Tableau:
     @property
     def prices(self) -> Matrix:
         """The rates at which costs rise with what requirements have to spare."""
-        prices = np.zeros((len(self.cells), 2 * self.size + self.basic.shape[1]))
+        prices = np.zeros((len(self.cells), self.size + self.basic.shape[1]))
         np.put_along_axis(prices, self.zero, self.cells[:, -1, : self.size], axis=1)
-        return np.maximum(prices[:, self.size : 2 * self.size], 0.0)
+        return np.maximum(prices[:, self.size : self.size + self.goals], 0.0)

@@ -23,6 +23,8 @@ from fedaccord.equilibria.solve import solve_optimal
 from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
+from fedaccord.sharing.costs import GroupCosts
 
 # Up to this many agents prices are found and proved in fractions.
 EXACT_AGENTS = 12
@@ -34,9 +36,10 @@ LONG = 3_000
 class Prices:
     """Prices of requirements, and the plan that they make hold.
 
-    game: linear.
+    game: linear, or of several goals.
     contributions: the plan.
-    requirements: y, what one more unit of each requirement adds to the cost.
+    requirements: y, what one more unit of each requirement adds to the cost; of an agent with
+        several goals, what all of them add, per unit of its requirement.
     samples: W'y, what each agent is paid for one of its samples.
     charges: what the prices make each agent bear in all; the sum is a lower bound on every plan's
         cost.
@@ -44,7 +47,7 @@ class Prices:
         group bears more than it would cost alone.
     """
 
-    game: LinearGame
+    game: LinearGame | RowGame
     contributions: Vector
     requirements: Vector
     samples: Vector
@@ -57,6 +60,11 @@ class Prices:
         return self.game.total(self.contributions)
 
     @property
+    def hold(self) -> bool:
+        """Whether prices alone prove that no group would leave: with harm they do not."""
+        return not isinstance(self.game, RowGame) or self.game.is_monotone
+
+    @property
     def gap(self) -> float:
         """How far charges are from covering the plan's cost, as a part of the charges."""
         covered = float(self.charges.sum())
@@ -65,15 +73,17 @@ class Prices:
         return max(self.total / covered - 1, 0.0) if covered > 0 else math.inf
 
 
-def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
+def find_prices(game: LinearGame | RowGame, *, time_limit: float = 60.0) -> Prices:
     """Return the prices that make the cheapest plan of a game hold.
 
     A game over whole numbers keeps its plan, and has the prices of the same game over the reals.
     The plan of a measured game is rounded to whole samples.
 
-    game: linear.
+    game: linear, or of several goals.
     time_limit: seconds.
     """
+    if isinstance(game, RowGame):
+        return _find_for_goals(game)
     real = game.replace(strategies="real") if game.is_integer else game
     exact = _find_exactly(real) if game.size <= EXACT_AGENTS else None
     if exact is not None and not game.is_integer:
@@ -96,6 +106,21 @@ def find_prices(game: LinearGame, *, time_limit: float = 60.0) -> Prices:
         near = round_plan(game, given if exact is None else to_floats(exact[0]))
         given = near if not game.is_integer or game.total(near) <= game.total(given) else given
     return _report(game, given, found, _share(game, found), exact=False)
+
+
+def _find_for_goals(game: RowGame) -> Prices:
+    """Return the prices of a game whose agents have several goals, one price per goal at first."""
+    found = GroupCosts(game).solve(np.ones((1, game.size), dtype=bool))
+    if not np.isfinite(found.totals[0]):
+        raise UnsolvedError("There is nothing to share: no plan within the limits meets all goals.")
+    prices = found.prices[0]
+    samples = prices @ game.rows
+    charged = np.bincount(game.owners, prices * game.needs, game.size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = np.where(game.requirements > 0, charged / game.requirements, 0.0)
+    charges = charged + _find_ends(game, game.costs - samples)
+    given = found.contributions[0]
+    return Prices(game, frozen(given), frozen(each), frozen(samples), frozen(charges), exact=False)
 
 
 def _get_plan(solution: Solution) -> Vector:
@@ -132,11 +157,15 @@ def _make_feasible(game: LinearGame, prices: Vector) -> Vector:
 
 
 def _share(game: LinearGame, prices: Vector) -> Vector:
-    left = game.costs - game.apply_transposed(prices)
+    ends = _find_ends(game, game.costs - game.apply_transposed(prices))
+    return np.asarray(game.requirements * prices + ends)
+
+
+def _find_ends(game: LinearGame | RowGame, left: Vector) -> Vector:
+    """Return the least of left_i t over what agent i can give: samples that cost more, or less."""
     left = np.where(np.isinf(game.limits), np.maximum(left, 0.0), left)
     high = np.where(np.isinf(game.limits), 0.0, game.limits)
-    ends = np.where(left >= 0, left * game.minimums, left * high)
-    return np.asarray(game.requirements * prices + ends)
+    return np.where(left >= 0, left * game.minimums, left * high)
 
 
 # In fractions.

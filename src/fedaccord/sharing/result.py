@@ -15,6 +15,7 @@ from fedaccord.allocation import Allocation
 from fedaccord.equilibria.whole import has_whole_samples, round_up
 from fedaccord.games.chances import Estimates
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups
 from fedaccord.sharing.prices import Prices
 from fedaccord.sharing.splitting import Splitting
@@ -98,7 +99,7 @@ class Contract:
 class CostShares(Displayed):
     """Who pays whom for the cheapest plan of a game, under several contracts.
 
-    game: linear or measured.
+    game: linear or measured, or of several goals.
     prices: the plan, and the prices that make it hold.
     contracts: by rule; prices first.
     costs: what groups cost alone.
@@ -107,7 +108,7 @@ class CostShares(Displayed):
     notes: what could not be found, and why, a sentence each.
     """
 
-    game: LinearGame
+    game: LinearGame | RowGame
     prices: Prices
     contracts: Mapping[str, Contract]
     costs: GroupCosts
@@ -153,6 +154,8 @@ class CostShares(Displayed):
     def is_proved(self) -> bool:
         """Whether no group of agents would pay less alone, up to rounding."""
         saving = self.contracts["prices"].saving
+        if not self.prices.hold:
+            return saving is not None and saving >= -ROUNDING * self.prices.total
         return self.prices.gap <= ROUNDING or (saving is not None and saving >= 0)
 
     @property
@@ -164,6 +167,8 @@ class CostShares(Displayed):
     def promise(self) -> str:
         """What the payments do, in one sentence."""
         gap = self.prices.gap
+        if not self.prices.hold and not self.is_proved:
+            return self._describe_leaver()
         if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
                 "With these payments the cheapest plan holds: they add up to zero, and no group "
@@ -177,6 +182,21 @@ class CostShares(Displayed):
         return (
             f"The payments add up to zero. By leaving, no group of agents saves more than "
             f"{100 * gap / (1 + gap):.2g} % of what it bears."
+        )
+
+    def _describe_leaver(self) -> str:
+        """Return which group would leave: with harm, it may pay less without the others."""
+        leaver = self.contracts["prices"].leaver
+        if leaver is None:
+            return (
+                "The payments add up to zero. Samples harm some agents, so prices do not prove "
+                "that every group stays."
+            )
+        names = join_with_and([self.game.name(member) for member in leaver.agents])
+        verb = "bears" if len(leaver.agents) == 1 else "bear"
+        return (
+            f"The payments add up to zero, but {names} {verb} {write_money(leaver.bears)} and "
+            f"would pay {write_money(leaver.alone)} without the others."
         )
 
     def explain(self, agent: int) -> str:

@@ -14,6 +14,7 @@ from fedaccord.games.base import Game
 from fedaccord.games.chances import Estimates, spread
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, Members, list_groups
 from fedaccord.sharing.many import solve_many
 from fedaccord.sharing.prices import Prices, find_prices
@@ -36,12 +37,14 @@ def share_costs(
 ) -> CostShares:
     """Share the cost of the cheapest plan, so that no group of agents would rather leave.
 
-    game: linear or measured.
+    game: linear or measured, or of several goals; samples may harm.
     orders: how many orders of joining are drawn for Shapley shares of more than 16 agents.
     seed: of these orders.
     time_limit: seconds for the plan, and for drawing orders.
     """
-    if not isinstance(game, LinearGame):
+    if not isinstance(game, LinearGame | RowGame) or (
+        isinstance(game, RowGame) and game.is_integer
+    ):
         raise InputError(
             f"payments need a linear or a measured game; this is a {game.model} game: measure it "
             "with pilots, or write down its benefits"
@@ -61,7 +64,12 @@ class _Sharer:
     """
 
     def __init__(
-        self, game: LinearGame, prices: Prices, orders: int, seed: int, deadline: Deadline
+        self,
+        game: LinearGame | RowGame,
+        prices: Prices,
+        orders: int,
+        seed: int,
+        deadline: Deadline,
     ) -> None:
         self.game, self.prices = game, prices
         self.orders, self.seed, self.deadline = orders, seed, deadline
@@ -94,7 +102,8 @@ class _Sharer:
 
         payments: for the contract of prices, which no group would leave.
         """
-        spent, proved = self.game.costs * self.prices.contributions, rule == "prices"
+        spent = self.game.costs * self.prices.contributions
+        proved = rule == "prices" and self.prices.hold
         small, total = self.game.size <= MOST_AGENTS, self.prices.total
         closest = find_closest(shares.values, self.costs) if small else None
         leaves = closest is not None and closest.saving < -ROUNDING * total
@@ -228,7 +237,7 @@ class _Sharer:
 
     def _find_splits(self) -> Splitting | None:
         game = self.game
-        if game.size > SPLIT_AGENTS:
+        if game.size > SPLIT_AGENTS or isinstance(game, RowGame):
             return None
         if np.isfinite(game.limits).any() or game.minimums.any():
             self.notes.append(

@@ -61,6 +61,7 @@ def _share_as_two(costs: GroupCosts, agent: int) -> tuple[float, float]:
     The part that wants the model keeps the agent's number; the other has the last.
     """
     game, values = costs.game, costs.values
+    assert isinstance(game, LinearGame)
     groups = np.arange(2 * len(values))
     first, second = groups >> agent & 1 == 1, groups >= len(values)
     others = groups & (len(values) - 1) & ~(1 << agent)

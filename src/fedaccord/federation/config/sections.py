@@ -56,6 +56,14 @@ def count_or_all(what: str, value: Any) -> int | str:
     return check_whole(what, number, expected='a whole number of 1 or more, or "all"')
 
 
+def part_or_rest(what: str, value: Any) -> float | str:
+    """Return a number between 0 and 1, or "rest"."""
+    expected = 'a number above 0 and below 1, or "rest"'
+    return (
+        "rest" if value == "rest" else check_real(what, value, above=0, below=1, expected=expected)
+    )
+
+
 def text(what: str, value: Any) -> str:
     """Return a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
@@ -320,7 +328,8 @@ class AgentSettings:
     mixtures: the hard part of each agent's points, 0 to 1.
     names: what the agents are called; by their mixtures where left out.
     points: of each agent, training and validation together; one for all or one each.
-    validation: the part of them that is for validation.
+    validation: the part of them that is for validation; of sites, "rest" is for all samples of a
+        site but its points, which all train.
     requirement: the accuracy the agents want, or the value of another measure; one for all or
         one each.
     measure: what the requirement is a value of.
@@ -331,7 +340,7 @@ class AgentSettings:
     mixtures: tuple[float, ...] = key(list_of(real(least=0, most=1)), (1.0, 0.9, 0.1, 0.0))
     names: tuple[str, ...] | None = key(distinct(list_of(text)))
     points: int | tuple[int, ...] = key(one_or_each(whole(0)), 2_000)
-    validation: float = key(real(above=0, below=1), 0.2)
+    validation: float | str = key(part_or_rest, 0.2)
     requirement: float | tuple[float, ...] = key(one_or_each(real(above=0, most=1)), 0.7)
     hard: tuple[float, float] = key(list_of(PERCENTILE, 2), (65.0, 85.0))
     easy: tuple[float, float] = key(list_of(PERCENTILE, 2), (45.0, 65.0))

@@ -1,0 +1,71 @@
+"""Coalitions of a game whose agents have several goals, or harm each other.
+
+Samples can harm, so the plan of all agents need not be the one that every agent prefers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.coalitions.table import MOST_AGENTS, CoalitionTable, Members, tabulate_coalitions
+from fedaccord.equilibria.programs import linear_program
+from fedaccord.equilibria.solve import solve_stable
+from fedaccord.errors import InputError
+from fedaccord.games.base import Game
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.rows import RowGame
+
+
+def tabulate_goal_plans(game: RowGame) -> CoalitionTable:
+    """Return what each agent's samples cost it in each coalition's cheapest stable plan.
+
+    game: over the reals, of up to 12 agents.
+    """
+
+    def find(members: Members) -> Vector:
+        given = solve_stable(game.restrict([*members])).contributions
+        costs = game.costs[[*members]]
+        return np.full(len(members), np.inf) if given is None else np.asarray(costs * given)
+
+    _check_size(game)
+    return tabulate_coalitions(game.size, find, agents=game.agents, what="gives")
+
+
+def tabulate_cheapest_plans(game: Game) -> CoalitionTable:
+    """Return what each agent's samples cost it in each coalition's cheapest plan.
+
+        minimise  c' theta   subject to the goals of the members,  low <= theta <= high
+
+    game: linear, or of several goals, over the reals, of up to 12 agents.
+    """
+    if isinstance(game, RowGame):
+        rows, needs, owners = game.rows, game.needs, game.owners
+    elif isinstance(game, LinearGame):
+        rows, needs, owners = game.dense_benefits, game.requirements, np.arange(game.size)
+    else:
+        raise InputError(f"cheapest plans of coalitions need linear goals; got a {game.model} game")
+    _check_size(game)
+    own = rows[np.arange(len(owners)), owners]
+
+    def find(members: Members) -> Vector:
+        chosen = [*members]
+        inside = np.isin(owners, chosen)
+        # In units of own samples, so that rows compare.
+        scaled = rows[inside][:, chosen] / own[inside, None]
+        costs = game.costs[chosen]
+        found = linear_program(
+            costs, game.minimums[chosen], game.limits[chosen],
+            rows=-scaled, most=-(needs[inside] / own[inside]),
+        )  # fmt: skip
+        return np.full(len(chosen), np.inf) if found.x is None else np.maximum(costs * found.x, 0.0)
+
+    return tabulate_coalitions(game.size, find, agents=game.agents, what="gives")
+
+
+def _check_size(game: Game) -> None:
+    if game.size > MOST_AGENTS:
+        raise InputError(
+            f"coalitions with several goals or harm are found for up to {MOST_AGENTS} agents; this "
+            f"game has {game.size}: merge agents that are alike"
+        )

@@ -1,0 +1,85 @@
+"""Payments for agents with several goals, and with samples that harm."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedaccord import Goal, GoalsGame, SignedGame, share_costs
+from fedaccord.equilibria.programs import linear_program
+from fedaccord.errors import UnsolvedError
+from fedaccord.games.rows import RowGame
+from fedaccord.sharing.costs import GroupCosts, list_groups
+
+
+def make_game(seed: int, size: int = 4, *, harm: bool = False) -> GoalsGame:
+    random = np.random.default_rng(seed)
+    goals = []
+    for agent in range(size):
+        for number in range(int(random.integers(1, 4))):
+            row = random.uniform(-0.4 if harm else 0.0, 1.0, size)
+            row[agent] = 1.0
+            goals.append(Goal(agent, f"goal {number}", row, float(random.uniform(5, 50))))
+    return GoalsGame(goals)
+
+
+def cost_by_hand(game: RowGame, members: list[int]) -> float:
+    inside = np.isin(game.owners, members)
+    found = linear_program(
+        game.costs[members], game.minimums[members], game.limits[members],
+        rows=-game.rows[inside][:, members], most=-game.needs[inside],
+    )  # fmt: skip
+    return float("inf") if found.x is None else float(game.costs[members] @ found.x)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_group_costs_are_those_of_one_program_each(seed: int, harm: bool) -> None:
+    game = make_game(seed, harm=harm)
+    for group, cost in zip(list_groups(game.size)[1:], GroupCosts(game).values[1:], strict=True):
+        assert cost == pytest.approx(cost_by_hand(game, np.flatnonzero(group).tolist()), rel=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000))
+def test_without_harm_no_group_would_pay_less_alone(seed: int) -> None:
+    game = make_game(seed)
+    found = share_costs(game)
+    shares = found.contracts["prices"].shares.values
+    assert shares.sum() == pytest.approx(cost_by_hand(game, [*range(game.size)]), rel=1e-6)
+    assert found.payments.sum() == pytest.approx(0.0, abs=1e-6 * shares.sum())
+    for count in range(1, game.size):
+        for group in itertools.combinations(range(game.size), count):
+            assert shares[[*group]].sum() <= cost_by_hand(game, [*group]) * (1 + 1e-6)
+    assert found.is_proved and found.contracts["prices"].leaver is None
+
+
+def test_one_goal_each_is_shared_as_the_linear_game() -> None:
+    from fedaccord import LinearGame
+
+    benefits = np.array([[1, 0.5, 0.2], [0.3, 1, 0.4], [0.1, 0.6, 1]])
+    needs = [30.0, 40.0, 20.0]
+    goals = [Goal(i, "accuracy", benefits[i], needs[i]) for i in range(3)]
+    one, other = share_costs(GoalsGame(goals)), share_costs(LinearGame(benefits, needs))
+    assert one.payments == pytest.approx(other.payments, abs=1e-6)
+    assert one.prices.requirements == pytest.approx(other.prices.requirements, abs=1e-9)
+
+
+def test_with_harm_the_group_that_would_leave_is_named() -> None:
+    # C's samples harm A and B, who need nothing of C; C needs its own samples alone.
+    game = SignedGame([[1, 0, -1], [0, 1, -1], [0, 0, 1]], [10, 10, 10], agents=["A", "B", "C"])
+    found = share_costs(game)
+    alone = {name: cost_by_hand(game, [n]) for n, name in enumerate("ABC")}
+    assert alone == {"A": 10, "B": 10, "C": 10}
+    assert found.prices.total == pytest.approx(50)
+    assert not found.is_proved
+    assert found.contracts["prices"].leaver is not None
+    assert "would pay" in found.verdict and "without the others" in found.verdict
+
+
+def test_goals_out_of_reach_leave_nothing_to_share() -> None:
+    game = GoalsGame([Goal(0, "AUC", [1, 1], 30), Goal(1, "AUC", [1, 1], 30)], limits=[10, 10])
+    with pytest.raises(UnsolvedError, match="within the limits"):
+        share_costs(game)
