@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedaccord._checks import check_real
 from fedaccord.cli.app import complain_of, describe_files
 from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, gather_options
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
@@ -135,6 +136,8 @@ def fit_measures(
     """
     from fedaccord.measurement.measures import fit_goals
 
+    if harm is not None:
+        check_real("--harm", harm, above=0.5, below=1)
     with progress("fitting learning curves"):
         return set_limits(fit_goals(rows, certainty=harm, seed=seed), limits)
 
