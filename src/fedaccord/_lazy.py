@@ -27,6 +27,7 @@ EXTRAS = {
     "jinja2": "report",
     "openpyxl": "excel",
     "pandas": "pandas",
+    "nicegui": "explore",
 }
 
 
