@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from fedaccord.errors import InputError
-
-# Numbers of some agents, by the agent's place in the file.
-Numbers: TypeAlias = tuple[tuple[int, float], ...]
+from fedaccord.planning.what_if import Numbers, Scenario
 
 PLANS = ("stable", "optimal", "envy-free", "payments")
-# What only changes how a state is shown, and not the plan.
-SHOWN = ("give", "cut", "keep", "view", "adjust", "other", "theme", "large")
-VIEWS = ("agents", "plans", "choice", "certainty", "members", "payments", "coalitions", "compare")
+VIEWS = (
+    *("agents", "plans", "choice", "certainty", "members", "payments", "coalitions"),
+    *("compare", "audit"),
+)
 ADJUSTED = ("give", "goal", "limit", "cost")
 THEMES = ("auto", "light", "dark")
+# What only changes how a state is shown, and not the plan.
+SHOWN = ("give", "cut", "keep", "view", "adjust", "other", "theme", "large")
 # The longest address that is read, and the most agents that can join.
 LONGEST, MOST_JOINED = 20_000, 10
 
 
 @dataclass(frozen=True)
-class State:
+class State(Scenario):
     """What a visitor has set; everything else follows from the file.
 
     plan: stable, optimal, envy-free or payments; or the number of an equilibrium, from 1.
     probability: that all agents reach their goals, as asked for; None for the usual one.
-    goal, limit, cost: in place of the file's. A limit that is infinite is none.
-    lock: contributions that the plan must keep.
-    left: agents that left.
-    like: agents that joined, each with data like an agent's; they are numbered after the others.
     give: contributions in place of the plan's.
     cut: the part of its contribution that an agent gives.
     keep: what a sample is worth to an agent that keeps it.
@@ -45,12 +43,6 @@ class State:
 
     plan: str = "stable"
     probability: float | None = None
-    goal: Numbers = ()
-    limit: Numbers = ()
-    cost: Numbers = ()
-    lock: Numbers = ()
-    left: tuple[int, ...] = ()
-    like: tuple[int, ...] = ()
     give: Numbers = ()
     cut: Numbers = ()
     keep: Numbers = ()
@@ -63,25 +55,31 @@ class State:
     @property
     def problem(self) -> State:
         """The part of the state that decides the plan."""
-        usual = State()
-        return replace(self, **{name: getattr(usual, name) for name in SHOWN})
+        return self.put(**{name: getattr(USUAL, name) for name in SHOWN})
+
+    @property
+    def stable(self) -> State:
+        """The same problem, to be solved by the stable plan."""
+        return replace(self.problem, plan="stable")
 
     @property
     def equilibrium(self) -> int | None:
         """The number of the equilibrium that was chosen, from 0; None where a concept was."""
         return int(self.plan) - 1 if self.plan.isdigit() else None
 
-    def put(self, name: str, agent: int, value: float | None) -> State:
+    def put(self, **changes: Any) -> State:
+        """Return the state with other values."""
+        return replace(self, **changes)
+
+    def put_number(self, name: str, agent: int, value: float | None) -> State:
         """Return the state with one number of an agent; None takes it back.
 
         name: of the field.
         agent: whose number it is.
         """
-        numbers = dict(getattr(self, name))
-        numbers.pop(agent, None)
-        if value is not None:
-            numbers[agent] = value
-        return replace(self, **{name: tuple(sorted(numbers.items()))})
+        numbers = {**dict(getattr(self, name)), agent: value}
+        kept = ((a, n) for a, n in sorted(numbers.items()) if n is not None)
+        return self.put(**{name: tuple(kept)})
 
     def choose(self, plan: str) -> State:
         """Return the state with another plan as the proposal; what is locked stays."""
@@ -89,21 +87,16 @@ class State:
 
     def toggle_left(self, agent: int) -> State:
         """Return the state in which an agent has left, or is back."""
-        left = set(self.left) ^ {agent}
-        return replace(self, left=tuple(sorted(left)))
+        return replace(self, left=tuple(sorted({*self.left} ^ {agent})))
 
     # As an address.
 
     @property
     def query(self) -> str:
         """The state as the query of an address; what is usual is left out."""
-        usual = State()
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return urlencode(
-            [
-                (field.name, _write(getattr(self, field.name)))
-                for field in fields(self)
-                if getattr(self, field.name) != getattr(usual, field.name)
-            ]
+            {name: _write(v) for name, v in values.items() if v != getattr(USUAL, name)}
         )
 
     @classmethod
@@ -114,13 +107,14 @@ class State:
         """
         if len(query) > LONGEST:
             raise InputError(f"this address has {len(query):,} letters; use at most {LONGEST:,}")
-        given = dict(parse_qsl(query, keep_blank_values=True))
-        found: dict[str, Any] = {
-            field.name: READERS[field.name](field.name, given[field.name])
-            for field in fields(cls)
-            if field.name in given
-        }
-        return cls(**found)
+        given = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True))
+        try:
+            return cls(**{name: read(given[name]) for name, read in READERS.items() if name in given})
+        except ValueError as error:
+            raise InputError(f"this address cannot be read: {error}") from None
+
+
+USUAL = State()
 
 
 def _write(value: Any) -> str:
@@ -131,77 +125,58 @@ def _write(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def _read_numbers(name: str, text: str) -> Numbers:
-    found: dict[int, float] = {}
-    for part in filter(None, text.split(",")):
-        agent, _, value = part.partition(":")
-        number = _read_number(name, value)
-        if number < 0 or (math.isinf(number) and name != "limit"):
-            raise InputError(f"{name} in the address has {value}; give a number of 0 or more")
-        found[_read_agent(name, agent)] = number
+# Readers raise a ValueError that says what is wrong.
+
+
+def _read_numbers(text: str, most: float = 1e15) -> Numbers:
+    found = {}
+    for agent, value in (part.split(":") for part in text.split(",") if part):
+        number = float(value)
+        if not 0 <= number <= most:
+            raise ValueError(f"{value[:40]} is no number from 0 to {most:g}")
+        found[_read_agent(agent)] = number
     return tuple(sorted(found.items()))
 
 
-def _read_number(name: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise InputError(f'{name} in the address has "{text[:40]}"; give a number')
-    return number
-
-
-def _read_agent(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 7):
-        raise InputError(f'{name} in the address has "{text[:40]}"; give the number of an agent')
+def _read_agent(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text):
+        raise ValueError(f"{text[:40]!r} is not the number of an agent")
     return int(text)
 
 
-def _read_agents(name: str, text: str) -> tuple[int, ...]:
-    return tuple(_read_agent(name, part) for part in filter(None, text.split(",")))
-
-
-def _read_joined(name: str, text: str) -> tuple[int, ...]:
-    found = _read_agents(name, text)
-    if len(found) > MOST_JOINED:
-        raise InputError(f"{len(found)} agents join in this address; use at most {MOST_JOINED}")
+def _read_agents(text: str) -> tuple[int, ...]:
+    found = tuple(_read_agent(part) for part in text.split(",") if part)
+    if len(found) > 100 * MOST_JOINED:
+        raise ValueError(f"{len(found):,} agents are too many")
     return found
 
 
-def _read_probability(name: str, text: str) -> float:
-    number = _read_number(name, text)
-    if not 0 < number < 1:
-        raise InputError(f"{name} in the address must be above 0 and below 1; got {number:g}")
-    return number
+def _read_probability(text: str) -> float:
+    if not 0 < float(text) < 1:
+        raise ValueError(f"the probability {text[:40]} is not between 0 and 1")
+    return float(text)
 
 
-def _read_plan(name: str, text: str) -> str:
-    if text in PLANS or (text.isascii() and text.isdigit() and 0 < len(text) < 5 and int(text)):
-        return text
-    raise InputError(f'{name} in the address must be one of {", ".join(PLANS)}; got "{text[:40]}"')
-
-
-def _among(known: Iterable[str]) -> Callable[[str, str], str]:
-    def read(name: str, text: str) -> str:
-        if text not in known:
-            raise InputError(
-                f'{name} in the address must be one of {", ".join(known)}; got "{text[:40]}"'
-            )
-        return text
+def _among(*known: str, pattern: str = "") -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text in known or (pattern and re.fullmatch(pattern, text)):
+            return text
+        raise ValueError(f"{text[:40]!r} is none of {', '.join(known)}")
 
     return read
 
 
-READERS: Mapping[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("goal", "limit", "cost", "lock", "give", "cut", "keep"), _read_numbers),
-    "plan": _read_plan,
-    "probability": _read_probability,
+READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("goal", "cost", "lock", "give"), _read_numbers),
+    **dict.fromkeys(("cut", "keep"), lambda text: _read_numbers(text, 1.0)),
+    "limit": lambda text: _read_numbers(text, math.inf),
     "left": _read_agents,
-    "like": _read_joined,
-    "view": _among((*VIEWS, "audit")),
-    "adjust": _among(ADJUSTED),
-    "other": lambda _, text: text,
-    "theme": _among(THEMES),
-    "large": lambda _, text: text == "True",
+    "like": lambda text: _read_agents(text)[:MOST_JOINED],
+    "plan": _among(*PLANS, pattern="[1-9][0-9]{0,3}"),
+    "probability": _read_probability,
+    "view": _among(*VIEWS),
+    "adjust": _among(*ADJUSTED),
+    "other": str,
+    "theme": _among(*THEMES),
+    "large": lambda text: text == "True",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
-from fedaccord.explore.answer import Answer, Desk
+from fedaccord.explore.desk import Answer, Desk
 from fedaccord.explore.state import State
 from fedaccord.games.files import write_game
 from fedaccord.report.model import Page, joined
@@ -35,7 +35,7 @@ def take_away(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / kind
         if kind.startswith("plan."):
-            Allocation(answer.propose(state), answer.problem.names).save(path)
+            Allocation(answer.propose(state), answer.changed.names).save(path)
         elif kind == "game.json":
             _write_game(answer, path)
         else:

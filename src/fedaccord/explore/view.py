@@ -12,7 +12,7 @@ from fedaccord.charts import Chart, Line
 from fedaccord.check import Check
 from fedaccord.check.sentences import describe_success
 from fedaccord.errors import FedaccordError
-from fedaccord.explore.answer import Answer, Desk
+from fedaccord.explore.desk import Answer, Desk
 from fedaccord.explore.state import State
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.result import Plan
@@ -166,7 +166,7 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
 
 def list_points(desk: Desk, state: State) -> tuple[Point, ...]:
     """Return the stable plans to choose from, the cheapest first."""
-    plan = desk.plan(replace(state.problem, plan="stable"))
+    plan = desk.plan(state.stable)
     chosen = state.equilibrium
     return tuple(
         Point(
@@ -181,7 +181,7 @@ def list_points(desk: Desk, state: State) -> tuple[Point, ...]:
 
 def show_choice(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the stable plans to choose from."""
-    plan = desk.plan(replace(state.problem, plan="stable"))
+    plan = desk.plan(state.stable)
     if not plan.tradeoffs:
         yield from _explain_no_plan(plan)
         return
@@ -191,7 +191,7 @@ def show_choice(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_certainty(desk: Desk, answer: Answer, state: State) -> Iterator[Shown]:
     """Return what each probability costs, with the proposal among them."""
-    plan = desk.plan(replace(state.problem, plan="stable"))
+    plan = desk.plan(state.stable)
     chart = chart_certainty(plan)
     if chart is None:
         yield "Only pilots tell what certainty costs; this file has none, or there is no plan."
@@ -254,7 +254,7 @@ def compare(desk: Desk, state: State, other: State) -> Iterator[Shown]:
         mark = _judge(found)
         yield replace(mark, text=f"{capitalize_first(head)}: {mark.text}")
     given = [
-        dict(zip(a.problem.names, found.contributions.tolist(), strict=True))
+        dict(zip(a.changed.names, found.contributions.tolist(), strict=True))
         for a, found in zip(answers, checks, strict=True)
     ]
     names = list(dict.fromkeys((*given[0], *given[1])))
