@@ -1,8 +1,7 @@
-"""Start the app: routes, the guard before them, and the browser."""
+"""Start the app: its page, and the guard before it."""
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable
 
@@ -10,51 +9,49 @@ from nicegui import app, ui
 from starlette.requests import Request
 
 from fedaccord.errors import InputError
-from fedaccord.explore.answer import Desk
+from fedaccord.explore.desk import Desk, Subject
 from fedaccord.explore.page import Visit
-from fedaccord.explore.server import Guard, choose_port, write_address
+from fedaccord.explore.server import Guard
 from fedaccord.explore.state import State
-from fedaccord.explore.subject import Subject
+from fedaccord.explore.watch import Auditor, Watch
+
+FAVICON = (
+    '<svg viewBox="0 0 16 16" xmlns="http://www.w3.org/2000/svg"><circle cx="5" cy="6" r="4" '
+    'fill="#0f5662"/><circle cx="11" cy="10" r="4" fill="#d26b00"/></svg>'
+)
 
 
 def serve(
-    subject: Subject,
+    subject: Subject | Auditor,
     *,
     host: str,
-    port: int | None,
-    token: str | None,
+    port: int,
+    token: str,
     browser: bool,
-    tell: Callable[[str], None],
+    tell: Callable[[], None],
 ) -> None:
     """Serve the app until it is interrupted.
 
-    subject: what it is opened on.
-    host, port: where to listen; None for the usual port, or a free one.
-    token: the secret in the address; None for a new one.
+    subject: what it is opened on: a game, pilots, or a file of runs.
+    host, port: where to listen.
+    token: the secret in the address.
     browser: whether to open the browser.
-    tell: is told the address.
+    tell: is called when the app can be opened.
     """
-    port = choose_port(host, port)
-    token = token or secrets.token_urlsafe(16)
-    desk = Desk(subject)
-    app.add_middleware(Guard, host=host, port=port, token=token)  # type: ignore[arg-type]
+    app.add_middleware(Guard, host=host, port=port, token=token)
+    app.on_startup(tell)
+    build = _watch(subject) if isinstance(subject, Auditor) else _discuss(subject, token)
 
-    @ui.page("/", title=subject.title or "fedaccord", response_timeout=30)
+    @ui.page("/", title="fedaccord", response_timeout=30)
     def index(request: Request) -> None:
         try:
-            state, fault = State.read(str(request.url.query)), ""
+            build(State.read(str(request.url.query)), "")
         except InputError as error:
-            state, fault = State(), f"{error}"
-        Visit(desk, state, token).build(fault)
+            build(State(), f"{error}")
 
-    # The first plan is on its way before the browser is there.
-    threading.Thread(target=_warm, args=(desk,), daemon=True).start()
-    address = write_address(host, port, token)
-    app.on_startup(lambda: tell(address))
     ui.run(
         host=host,
         port=port,
-        title="fedaccord",
         favicon=FAVICON,
         show=f"/?token={token}" if browser else False,
         reload=False,
@@ -65,17 +62,14 @@ def serve(
     )
 
 
-FAVICON = (
-    '<svg viewBox="0 0 16 16" xmlns="http://www.w3.org/2000/svg"><circle cx="5" cy="6" r="4" '
-    'fill="#0f5662"/><circle cx="11" cy="10" r="4" fill="#d26b00"/></svg>'
-)
+def _discuss(subject: Subject, token: str) -> Callable[[State, str], None]:
+    desk = Desk(subject)
+    # While the browser starts.
+    threading.Thread(target=desk.warm_up, daemon=True).start()
+    return lambda state, fault: Visit(desk, state, token).build(fault)
 
 
-def _warm(desk: Desk) -> None:
-    from fedaccord.errors import FedaccordError
-
-    try:
-        desk.answer(State())
-    except FedaccordError:
-        # The page says so.
-        return
+def _watch(auditor: Auditor) -> Callable[[State, str], None]:
+    # An audit that was started here ends with the app; every finished run is kept.
+    app.on_shutdown(auditor.end)
+    return lambda state, _: Watch(auditor, state).build()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from nicegui import ui
 
 from fedaccord._checks import Vector
-from fedaccord.explore.answer import Answer
 from fedaccord.explore.state import ADJUSTED, State
-from fedaccord.explore.subject import can_change_goals, frame_of, has_chances
+from fedaccord.planning.proposals import Proposal
+from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances, list_frame
 
 if TYPE_CHECKING:
     from fedaccord.explore.page import Visit
@@ -31,159 +33,149 @@ class Adjuster:
         self.visit = visit
         # What the rows were made for: what they adjust, and of whom.
         self._made: tuple[str, tuple[str, ...]] = ("", ())
-        self._sliders: list[ui.slider] = []
-        self._fields: list[ui.number] = []
-        self._locks: list[ui.checkbox] = []
+        self._rows: list[tuple[ui.slider, ui.number, ui.checkbox]] = []
+        self._tops: dict[int, float] = {}
         # The agent whose slider is under the visitor's hand.
         self._moving: int | None = None
-        subject = visit.desk.subject
-        if has_chances(subject.basis):
+        self._asked: ui.slider | None = None
+        basis = visit.desk.subject.basis
+        if has_chances(basis):
             self._build_probability()
-        known = [n for n in ADJUSTED if n != "goal" or can_change_goals(subject.basis)]
+        known = [n for n in ADJUSTED if n != "goal" or can_change_goals(basis)]
         options = {name: visit.say(WHAT[name]) for name in known}
-        self.what = ui.toggle(options, value=visit.state.adjust).props("dense no-caps spread")
-        self.what.on("update:model-value", lambda _: self._adjust())
-        self.rows = ui.element("div").classes("rows")
-        ui.label(
-            visit.say("A locked agent keeps its number, and the plan is made for the rest.")
-        ).classes("hint")
+        self._what = ui.toggle(options, value=visit.state.adjust).props("dense no-caps spread")
+        self._what.on("update:model-value", self._adjust)
+        self._place = ui.element("div").classes("rows")
+        locks = "A locked agent keeps its number, and the plan is made for the rest."
+        ui.label(visit.say(locks)).classes("hint")
 
     def _build_probability(self) -> None:
-        visit = self.visit
-        now = visit.state.probability or visit.desk.subject.probability
-        with ui.element("div").classes("agent"):
-            self.asked = ui.label().classes("hint")
-            slider = ui.slider(min=0.5, max=0.99, step=0.01, value=now)
-            slider.props('aria-label="probability that all reach their goals"')
-        self.probability = slider
-        slider.on("update:model-value", lambda event: self._ask(event.args, moving=True))
-        slider.on("change", lambda event: self._ask(event.args, moving=False))
+        with ui.element("div"):
+            self._asks = ui.label().classes("hint")
+            self._asked = ui.slider(min=0.5, max=0.99, step=0.01, value=0.95)
+            self._asked.props(
+                'aria-label="probability that all reach their goals" data-probability'
+            )
+        self._asked.on("update:model-value", partial(self._ask, self.visit.glide))
+        self._asked.on("change", partial(self._ask, self.visit.step))
 
-    def _ask(self, probability: float, *, moving: bool) -> None:
-        from dataclasses import replace
-
-        state = replace(self.visit.state, probability=float(probability))
-        self._pass_on(state, moving=moving)
-
-    def _pass_on(self, state: State, *, moving: bool) -> None:
-        if moving:
-            self.visit.move(state, moving=True)
-        else:
-            self.visit.step(state)
+    def _ask(self, go: Callable[[State], None], event: Any) -> None:
+        go(self.visit.state.put(probability=float(event.args)))
 
     def _adjust(self) -> None:
-        from dataclasses import replace
+        self.visit.step(self.visit.state.put(adjust=str(self._what.value)))
 
-        self.visit.step(replace(self.visit.state, adjust=str(self.what.value)))
-
-    def show(self, answer: Answer) -> None:
+    def show(self, answer: Proposal) -> None:
         """Show the numbers of an answer; the slider under the hand stays where it is."""
-        state, problem = self.visit.state, answer.problem
-        if hasattr(self, "asked"):
+        state, changed = self.visit.state, answer.changed
+        if self._asked is not None:
             asked = state.probability or self.visit.desk.subject.probability
-            self.asked.text = f"All reach their goals with probability {asked:.2f}"
-            self.probability.value = asked
-        self.what.value = state.adjust
-        made = (state.adjust, problem.names)
+            self._asks.text = f"All reach their goals with probability {asked:.2f}"
+            self._asked.value = asked
+        self._what.value = state.adjust
+        if self._made != (state.adjust, changed.names):
+            self._made = state.adjust, changed.names
+            self._build(answer)
         values, tops = self._read(answer)
-        if made != self._made:
-            self._made = made
-            self._build(answer, values, tops)
         locked = dict(state.lock)
-        for place, agent in enumerate(problem.numbers):
-            self._put(place, values[place], tops[place], moving=agent == self._moving)
-            self._locks[place].value = agent in locked
+        for place, agent in enumerate(changed.numbers):
+            self._put(place, float(values[place]), float(tops[place]), agent)
+            self._rows[place][2].value = agent in locked
 
-    def _read(self, answer: Answer) -> tuple[Vector, Vector]:
+    def _read(self, answer: Proposal) -> tuple[Vector, Vector]:
         """Return the numbers that the sliders show, and where the sliders end."""
-        state, basis = self.visit.state, answer.problem.basis
-        frame = frame_of(basis)
+        state, basis = self.visit.state, answer.changed.basis
+        frame = list_frame(basis)
         alone = answer.start if answer.game is None else answer.game.alone
         alone = np.where(np.isfinite(alone), alone, 1.0)
         if state.adjust == "give":
-            values = answer.propose(state)
-            free = np.maximum(alone, values)
-            limits = np.where(
-                np.isin(answer.problem.numbers, [a for a, _ in state.lock]), np.inf, frame["limit"]
-            )
-            return values, np.where(np.isfinite(limits), limits, free)
+            values, limits = answer.put(state.give, state.cut), np.array(frame["limit"])
+            # A locked agent's limit is its number; its lock can still be moved.
+            limits[np.isin(answer.changed.numbers, [agent for agent, _ in state.lock])] = np.inf
+            return values, np.where(np.isfinite(limits), limits, np.maximum(alone, values))
         values = frame[state.adjust]
+        known = np.where(np.isfinite(values), values, 0.0)
         if state.adjust == "cost":
-            return values, np.maximum(10.0, values)
-        if state.adjust == "limit":
-            return values, np.maximum(np.where(np.isfinite(values), values, 0.0), 1.5 * alone)
-        if has_chances(basis) or hasattr(basis, "goals"):
+            return values, np.maximum(10.0, known)
+        if state.adjust == "goal" and has_accuracies(basis):
             return values, np.full(len(values), 0.999)
-        file = self.visit.desk.subject.basis
-        return values, np.maximum(values, 2 * max(frame_of(file)["goal"]))
+        return values, np.maximum(1.5 * alone, known)
 
-    def _build(self, answer: Answer, values: Vector, tops: Vector) -> None:
-        self.rows.clear()
-        self._sliders, self._fields, self._locks = [], [], []
-        what = WHAT[self.visit.state.adjust].lower()
-        with self.rows:
-            for place, agent in enumerate(answer.problem.numbers):
-                name = answer.problem.names[place]
-                said = name.replace('"', "'").replace("\\", "/")
-                with ui.element("div").classes("agent"):
-                    ui.label(name).classes("name").tooltip(name)
-                    slider = ui.slider(min=0, max=1, step=1, value=0)
-                    slider.props(f'aria-label="{what} of {said}" dense')
-                    number = ui.number(value=0, min=0).props("dense outlined hide-bottom-space")
-                    number.props(f'aria-label="{what} of {said}, as a number"')
-                    lock = ui.checkbox(value=False).props("dense checked-icon=lock")
-                    lock.props(f'unchecked-icon=lock_open aria-label="lock {said}"')
-                    lock.tooltip("Keep this number and plan for the rest")
-                    lock.set_visibility(self.visit.state.adjust == "give")
-                slider.on("update:model-value", lambda e, a=agent: self._move(a, e.args))
-                slider.on("change", lambda e, a=agent: self._set(a, e.args))
-                number.on("change", lambda e, a=agent: self._set(a, e.args))
-                lock.on("update:model-value", lambda e, a=agent: self._lock(a, bool(e.args)))
-                self._sliders.append(slider)
-                self._fields.append(number)
-                self._locks.append(lock)
-        self._ends = [0.0] * len(values)
-        _ = tops
+    def _build(self, answer: Proposal) -> None:
+        self._place.clear()
+        self._tops = {}
+        with self._place:
+            self._rows = [
+                self._build_row(agent, name)
+                for agent, name in zip(answer.changed.numbers, answer.changed.names, strict=True)
+            ]
 
-    def _put(self, place: int, value: float, top: float, *, moving: bool) -> None:
-        slider, field = self._sliders[place], self._fields[place]
-        top = max(float(top), 1e-3)
-        if top != self._ends[place] and not moving:
-            self._ends[place] = top
+    def _build_row(self, agent: int, name: str) -> tuple[ui.slider, ui.number, ui.checkbox]:
+        what = f"{self.visit.say(WHAT[self.visit.state.adjust]).lower()} of {quote(name)}"
+        with ui.element("div").classes("agent").props(f"data-agent={agent}"):
+            ui.label(name).classes("name").props(f'title="{quote(name)}"')
+            slider = ui.slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
+            field = ui.number(value=0, min=0).props("dense outlined hide-bottom-space")
+            field.props(f'aria-label="{what}, as a number"')
+            lock = ui.checkbox(value=False).props("dense checked-icon=lock")
+            lock.props(f'unchecked-icon=lock_open aria-label="lock {quote(name)}"')
+            lock.set_visibility(self.visit.state.adjust == "give")
+        slider.on("update:model-value", lambda event: self._move(agent, event.args))
+        slider.on("change", lambda event: self._set(agent, event.args))
+        field.on("change", lambda event: self._set(agent, event.args))
+        lock.on("update:model-value", lambda event: self._lock(agent, bool(event.args)))
+        return slider, field, lock
+
+    def _put(self, place: int, value: float, top: float, agent: int) -> None:
+        slider, field, _ = self._rows[place]
+        field.value = None if math.isinf(value) else round(value, 4)
+        if agent == self._moving:
+            return
+        top = max(top, 1e-3)
+        if top != self._tops.get(place):
+            self._tops[place] = top
             slider.props(f"max={top:.10g} step={_choose_step(top):.10g}")
-        if not moving:
-            slider.value = min(float(value), top)
-        field.value = None if math.isinf(value) else round(float(value), 4)
+        slider.value = min(value, top)
 
     # What a visitor does.
 
     def _move(self, agent: int, value: float) -> None:
         self._moving = agent
-        self.visit.move(self._change(agent, value), moving=True)
+        self.visit.glide(self._change(agent, value))
 
-    def _set(self, agent: int, value: float | str | None) -> None:
+    def _set(self, agent: int, value: Any) -> None:
         self._moving = None
-        number = None if value in (None, "") else float(value)  # type: ignore[arg-type]
-        self.visit.step(self._change(agent, number))
+        self.visit.step(self._change(agent, _read_field(value)))
 
     def _change(self, agent: int, value: float | None) -> State:
         state = self.visit.state
-        name = state.adjust
-        if name == "give" and agent in dict(state.lock):
-            name = "lock"
-        return state.put(name, agent, value)
+        locked = state.adjust == "give" and agent in dict(state.lock)
+        return state.put_number("lock" if locked else state.adjust, agent, value)
 
     def _lock(self, agent: int, locked: bool) -> None:
         state, answer = self.visit.state, self.visit.answer
-        if answer is None:
-            return
-        now = float(answer.propose(state)[answer.problem.numbers.index(agent)])
-        number = round(now, 6) if locked else None
-        self.visit.step(state.put("lock", agent, number).put("give", agent, None))
+        if answer is not None:
+            now = float(answer.put(state.give, state.cut)[answer.changed.numbers.index(agent)])
+            free = state.put_number("give", agent, None)
+            self.visit.step(free.put_number("lock", agent, round(now, 6) if locked else None))
+
+
+def quote(name: str) -> str:
+    """Return a name that can stand in the property of an element."""
+    return name.replace('"', "'").replace("\\", "/")
+
+
+def _read_field(value: Any) -> float | None:
+    """Return a number of 0 or more; None where the field is empty or holds no such number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 <= number < 1e15 else None
 
 
 def _choose_step(top: float) -> float:
-    """Return the step of a slider: 1, 2 or 5 times a power of ten; at most about 400 places."""
+    """Return the step of a slider: 1, 2 or 5 times a power of ten, at most about 400 places."""
     rough = top / PLACES
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * n for n in (1, 2, 5, 10) if power * n >= rough)

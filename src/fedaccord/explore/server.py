@@ -10,15 +10,11 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from fedaccord.errors import InputError
-
 Message: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-# The port unless the user names another; a free one if it is taken.
-PORT = 8470
 LOCAL = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 # The page's own code is inline, and the framework compiles templates in the browser; nothing may
@@ -123,32 +119,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def choose_port(host: str, port: int | None) -> int:
-    """Return a port to listen on, or raise an InputError.
-
-    host: where to listen.
-    port: the user's choice, which must be free; None for the usual port, or a free one.
-    """
-    for wanted in (PORT, 0) if port is None else (port,):
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind((host, wanted))
-            except OSError as error:
-                if wanted and port is None:
-                    continue
-                raise InputError(
-                    f"cannot listen on {host}, port {wanted} ({error.strerror}); give another "
-                    "--port or --host"
-                ) from None
-            return int(trial.getsockname()[1])
-    raise AssertionError
-
-
-def write_address(host: str, port: int, token: str) -> str:
-    """Return the address to open."""
-    name = "127.0.0.1" if host in EVERYWHERE else host
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={token}"

@@ -13,10 +13,7 @@ from fedaccord.errors import InputError
 from fedaccord.planning.what_if import Numbers, Scenario
 
 PLANS = ("stable", "optimal", "envy-free", "payments")
-VIEWS = (
-    *("agents", "plans", "choice", "certainty", "members", "payments", "coalitions"),
-    *("compare", "audit"),
-)
+VIEWS = ("agents", "plans", "choice", "certainty", "members", "payments", "coalitions", "compare")
 ADJUSTED = ("give", "goal", "limit", "cost")
 THEMES = ("auto", "light", "dark")
 # What only changes how a state is shown, and not the plan.
@@ -61,6 +58,11 @@ class State(Scenario):
     def stable(self) -> State:
         """The same problem, to be solved by the stable plan."""
         return replace(self.problem, plan="stable")
+
+    @property
+    def concept(self) -> str:
+        """What the plan is: payments are for the optimal one, and equilibria are stable."""
+        return {"payments": "optimal"}.get(self.plan, self.plan if self.plan in PLANS else "stable")
 
     @property
     def equilibrium(self) -> int | None:
@@ -109,7 +111,9 @@ class State(Scenario):
             raise InputError(f"this address has {len(query):,} letters; use at most {LONGEST:,}")
         given = dict(parse_qsl(query.lstrip("?"), keep_blank_values=True))
         try:
-            return cls(**{name: read(given[name]) for name, read in READERS.items() if name in given})
+            return cls(
+                **{name: read(given[name]) for name, read in READERS.items() if name in given}
+            )
         except ValueError as error:
             raise InputError(f"this address cannot be read: {error}") from None
 

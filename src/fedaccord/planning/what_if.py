@@ -127,7 +127,9 @@ def _change_measurement(measurement: Measurement, scenario: Scenario) -> Changed
     # An agent that wants nothing and has nothing to give takes no part.
     gone: Numbers = tuple((agent, 0.0) for agent in scenario.left)
     limits, minimums = _lock(changed, table.limits, table.minimums, scenario)
-    names = [f"{name} (left)" if n in scenario.left else name for n, name in enumerate(table.agents)]
+    names = [
+        f"{name} (left)" if n in scenario.left else name for n, name in enumerate(table.agents)
+    ]
     other = replace(
         table,
         agents=tuple(names),

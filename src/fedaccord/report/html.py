@@ -409,7 +409,9 @@ def _template(*, alone: bool = False) -> Any:
     environment.filters["said"] = _write_text
     text = _packaged("page.html")
     if alone:
-        text = text.partition("<!doctype html>")[0] + "{% for p in parts %}{{ part(p) }}{% endfor %}"
+        text = (
+            text.partition("<!doctype html>")[0] + "{% for p in parts %}{{ part(p) }}{% endfor %}"
+        )
     return environment.from_string(text)
 
 

@@ -16,7 +16,10 @@ def federation():
         features = torch.randn(count, 2)
         return features, (features.sum(dim=1) > 0).long()
 
-    clients = [Client(n, patients(k), patients(60), requirement=0.9) for n, k in zip("ABC", (40, 31, 26), strict=True)]
+    clients = [
+        Client(n, patients(k), patients(60), requirement=0.9)
+        for n, k in zip("ABC", (40, 31, 26), strict=True)
+    ]
     return Federation(clients, model=lambda: torch.nn.Linear(2, 2))
 
 

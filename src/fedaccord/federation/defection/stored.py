@@ -72,19 +72,34 @@ def read_audits(path: str | Path) -> tuple[StoredAudit, ...]:
 def _sum_up(rows: Sequence[Mapping[str, Any]]) -> StoredAudit | None:
     """Return the audit of one federation and seed; None where no algorithm has a full run yet."""
     ordered = sorted(rows, key=lambda row: (row["algorithm"], row["trial"], row["id"]))
-    curves: dict[str, DefectionCurve] = {}
-    for text, some in groupby(ordered, key=lambda row: row["algorithm"]):
-        for curve in _make_curves(json.loads(text), list(some)):
-            again = sum(name.partition(", ")[0] == curve.algorithm for name in curves)
-            name = f"{curve.algorithm}, {again + 1}" if again else curve.algorithm
-            curves[name] = DefectionCurve(**{**vars(curve), "algorithm": name})
-    if not curves:
+    found = [
+        (json.loads(text), full, cells)
+        for text, some in groupby(ordered, key=lambda row: row["algorithm"])
+        for full, cells in _find_cells(list(some)).items()
+        if 1.0 in cells
+    ]
+    if not found:
         return None
-    levels = {point.level for curve in curves.values() for point in curve.levels}
-    trials = max(row["trial"] for row in rows) + 1
+    levels = sorted({level for *_, cells in found for level in cells}, reverse=True)
+    curves: dict[str, DefectionCurve] = {}
+    for settings, full, cells in found:
+        kind = str(settings.get("kind", "algorithm"))
+        name = ALGORITHMS[kind][0] if kind in ALGORITHMS else kind
+        again = sum(other.partition(", ")[0] == name for other in curves)
+        name = f"{name}, {again + 1}" if again else name
+        # A level of which no run is finished yet has no trials.
+        trials = {level: cells.get(level, []) for level in levels}
+        curves[name] = sum_up(
+            *(name, settings, full),
+            clients=_number(len(full)),
+            levels=levels,
+            trials=trials,
+            drawn=len(full),
+        )
+    most = max(row["trial"] for row in rows) + 1
     size = len(rows[0]["contributions"])
     audit = DefectionAudit(
-        options=AuditOptions(levels=tuple(sorted(levels, reverse=True)), trials=trials),
+        options=AuditOptions(levels=tuple(levels), trials=most),
         clients=_number(size),
         curves=tuple(curves.values()),
         versions=tuple(sorted({row["versions"] for row in rows})),
@@ -95,24 +110,6 @@ def _sum_up(rows: Sequence[Mapping[str, Any]]) -> StoredAudit | None:
         seconds=0.0,
     )
     return StoredAudit(audit, len(rows), max(row["finished"] for row in rows))
-
-
-def _make_curves(
-    settings: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
-) -> Iterable[DefectionCurve]:
-    """Return the curve of each full contribution that an algorithm was audited with."""
-    kind = str(settings.get("kind", "algorithm"))
-    for full, cells in _find_cells(rows).items():
-        if 1.0 in cells:
-            yield sum_up(
-                ALGORITHMS[kind][0] if kind in ALGORITHMS else kind,
-                settings,
-                full,
-                clients=_number(len(full)),
-                levels=sorted(cells, reverse=True),
-                trials=cells,
-                drawn=len(full),
-            )
 
 
 def _find_cells(
