@@ -18,7 +18,7 @@ from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
-from fedaccord.federation.defection.audit import cut
+from fedaccord.federation.defection.curves import cut
 from fedaccord.federation.training.rng import derive_seed
 from fedaccord.planning.reserve import hold_reserve
 from fedaccord.report.frontier import frontier_page, list_costs, list_goals

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 
-from nicegui import app, ui
+from nicegui import app, background_tasks, ui
+from nicegui.server import Server
 from starlette.requests import Request
 
 from fedaccord.errors import InputError
@@ -39,8 +41,15 @@ def serve(
     tell: is called when the app can be opened.
     """
     app.add_middleware(Guard, host=host, port=port, token=token)
-    app.on_startup(tell)
     build = _watch(subject) if isinstance(subject, Auditor) else _discuss(subject, token)
+
+    async def announce() -> None:
+        # The framework starts a moment before the server listens.
+        while not Server.instance.started:
+            await asyncio.sleep(0.02)
+        tell()
+
+    app.on_startup(lambda: background_tasks.create(announce()))
 
     @ui.page("/", title="fedaccord", response_timeout=30)
     def index(request: Request) -> None:
@@ -59,6 +68,7 @@ def serve(
         binding_refresh_interval=None,
         reconnect_timeout=10,
         show_welcome_message=False,
+        timeout_graceful_shutdown=1,
     )
 
 

@@ -121,6 +121,7 @@ class Visit:
                 _icon("print", "Print", lambda: ui.run_javascript("window.print()"))
                 _icon("balance", "Compare with this", self._keep_other)
                 take = ui.button("Take away", icon="download").props("dense outline no-caps")
+                take.props('aria-label="Take away"')
                 with take, ui.menu():
                     for kind, label in TAKEN.items():
                         ui.menu_item(label, partial(self._take, kind))

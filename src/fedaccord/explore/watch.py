@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import escape
-from nicegui import run, ui
+from nicegui import ui
 
 from fedaccord.errors import FedaccordError
-from fedaccord.explore.page import dress
+from fedaccord.explore.page import dress, work
 from fedaccord.explore.state import State
 from fedaccord.explore.view import say_fault
 from fedaccord.federation.defection.chart import defection_chart
@@ -102,7 +102,8 @@ class Watch:
         self.stop.set_enabled(running)
         self.go.set_enabled(not running)
         try:
-            audits = await run.io_bound(read_audits, self.auditor.results) or ()
+            there = Path(self.auditor.results).is_file()
+            audits = await work(read_audits, self.auditor.results) if there else ()
         except FedaccordError as error:
             self.said.text = ""
             self.body.content = parts_html([say_fault(error)])

@@ -59,11 +59,11 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         price = found.game.total(found.contributions) / proposal.optimal
         yield "times the optimal cost", f"{price:.2f}"
     if found.prospects is not None:
-        everyone = found.prospects.everyone
-        yield "P(all reach their goals)", format_short_probability(everyone.value)
+        everyone, name = found.prospects.everyone, "P(all reach their goals)"
         if everyone.low is not None and everyone.high is not None:
             low, high = map(format_probability, (everyone.low, everyone.high))
-            yield "95 % interval", f"{low} to {high}"
+            name += f", 95 % interval {low} to {high}"
+        yield name, format_short_probability(everyone.value)
 
 
 def show_agents(found: Check) -> Iterator[Part]:
