@@ -58,7 +58,7 @@ class App:
         command = [sys.executable, "-m", "fedaccord", "explore", *map(str, arguments)]
         command += ["--no-browser", "--port", str(self.port), "--token", TOKEN]
         # No network but this machine's own; and NiceGUI is to run as it does for users.
-        nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy")}
+        nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
         own = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
         self.process = subprocess.Popen(
             command, env={**own, **nowhere}, stderr=subprocess.PIPE, text=True
@@ -143,7 +143,8 @@ class Tab:
         """Press what has a text or a name."""
         named = f"[aria-label='{label}']"
         script = f"""return [...document.querySelectorAll("button,.q-item,.q-tab,{named}")]
-            .find(e => e.matches("{named}") || e.innerText.trim() === arguments[0])"""
+            .find(e => e.matches("{named}") ||
+                e.innerText.trim().split("\\n").pop() === arguments[0])"""
         element = self.until(lambda: self.browser.run(script, label), f"press {label}")
         self.browser.run("arguments[0].click()", element)
 

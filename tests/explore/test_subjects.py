@@ -89,7 +89,8 @@ def test_choose_an_equilibrium(browser, apps, tmp_path_factory):
     click = """const id = +document.querySelector('.chart').id.slice(1), c = getElement(id).chart;
         const [x, y] = c.convertToPixel({seriesIndex: 0}, c.getOption().series[0].data[1].value);
         const zr = c.getZr(), event = {zrX: x, zrY: y, offsetX: x, offsetY: y};
-        for (const kind of ['mousemove', 'mousedown', 'mouseup', 'click']) zr.handler.dispatch(kind, event);
+        const kinds = ['mousemove', 'mousedown', 'mouseup', 'click'];
+        for (const kind of kinds) zr.handler.dispatch(kind, event);
         return true"""
     tab.until(lambda: tab.browser.run(click))
     tab.until(lambda: "plan=2" in tab.query)
@@ -118,7 +119,7 @@ def crowd(browser, apps, fifty):
 
 def test_fifty_agents(crowd):
     tab = crowd.open()
-    assert len(tab.numbers()) == 50
+    tab.until(lambda: len(tab.numbers()) == 50)
     tab.see("Clinic 49")
     tab.write(49, 1)
     assert "Clinic 49" in tab.verdict

@@ -14,6 +14,7 @@ from fedaccord._checks import Vector
 from fedaccord.explore.state import ADJUSTED, State
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances, list_frame
+from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
     from fedaccord.explore.page import Visit
@@ -113,7 +114,7 @@ class Adjuster:
     def _build_row(self, agent: int, name: str) -> tuple[ui.slider, ui.number, ui.checkbox]:
         what = f"{self.visit.say(WHAT[self.visit.state.adjust]).lower()} of {quote(name)}"
         with ui.element("div").classes("agent").props(f"data-agent={agent}"):
-            ui.label(name).classes("name").props(f'title="{quote(name)}"')
+            ui.label(plain(name)).classes("name").props(f'title="{quote(name)}"')
             slider = ui.slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
             field = ui.number(value=0, min=0).props("dense outlined hide-bottom-space")
             field.props(f'aria-label="{what}, as a number"')
@@ -162,7 +163,7 @@ class Adjuster:
 
 def quote(name: str) -> str:
     """Return a name that can stand in the property of an element."""
-    return name.replace('"', "'").replace("\\", "/")
+    return plain(name).replace('"', "'").replace("\\", "/")
 
 
 def _read_field(value: Any) -> float | None:

@@ -26,6 +26,7 @@ from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
+from fedaccord.report.terminal import plain
 
 Result = TypeVar("Result")
 LABELS = {
@@ -112,7 +113,7 @@ class Visit:
 
     def _build_bar(self) -> None:
         with ui.element("header").classes("bar"):
-            ui.html(str(escape(self.desk.subject.title)), tag="h1")
+            ui.html(str(escape(plain(self.desk.subject.title))), tag="h1")
             with ui.element("div").classes("bar tools"):
                 self.undo = _icon("undo", "Undo", lambda: ui.run_javascript("history.back()"))
                 self.redo = _icon("redo", "Redo", lambda: ui.run_javascript("history.forward()"))
@@ -287,7 +288,7 @@ class Visit:
         with ui.element("div").classes("members"):
             for agent, name in enumerate(name_joined(subject.names, state.like)):
                 with ui.element("div").classes("member").props(f"data-agent={agent}"):
-                    ui.label(name).classes("name")
+                    ui.label(plain(name)).classes("name")
                     if agent in state.left:
                         _text("Comes back", partial(self.step, state.toggle_left(agent)))
                         continue
