@@ -24,6 +24,12 @@ WHAT = {"give": "Contributions", "goal": "Goals", "limit": "Limits", "cost": "Co
 PLACES = 400
 
 
+class Slider(ui.slider):
+    """A slider that keeps its place while the server works: it is not told where it is."""
+
+    LOOPBACK = False
+
+
 class Adjuster:
     """A slider and a field for each agent; a lock keeps a contribution.
 
@@ -53,7 +59,7 @@ class Adjuster:
     def _build_probability(self) -> None:
         with ui.element("div"):
             self._asks = ui.label().classes("hint")
-            self._asked = ui.slider(min=0.5, max=0.99, step=0.01, value=0.95)
+            self._asked = Slider(min=0.5, max=0.99, step=0.01, value=0.95)
             self._asked.props(
                 'aria-label="probability that all reach their goals" data-probability'
             )
@@ -115,7 +121,7 @@ class Adjuster:
         what = f"{self.visit.say(WHAT[self.visit.state.adjust]).lower()} of {quote(name)}"
         with ui.element("div").classes("agent").props(f"data-agent={agent}"):
             ui.label(plain(name)).classes("name").props(f'title="{quote(name)}"')
-            slider = ui.slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
+            slider = Slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
             field = ui.number(value=0, min=0).props("dense outlined hide-bottom-space")
             field.props(f'aria-label="{what}, as a number"')
             lock = ui.checkbox(value=False).props("dense checked-icon=lock")

@@ -83,6 +83,8 @@ class Visit:
         # lead to, and the number of the last of these.
         self.kept, self.depth, self.last = state, 0, 0
         self._turn = 0
+        # The settings on the screen: what has not changed is not sent again.
+        self._shown: tuple[Any, ...] = ()
         self._solving = asyncio.Lock()
         self.renaming = Renaming(desk.subject.words, desk.subject.names)
         self.say = self.renaming.text
@@ -230,6 +232,11 @@ class Visit:
             self.figures.content = self.body.content = self.busy.text = ""
 
     def _show_settings(self) -> None:
+        state = self.state
+        shown = (state.theme, state.large, state.plan, state.view, self.depth, self.last)
+        if shown == self._shown:
+            return
+        self._shown = shown
         self.dark.value = DARK[self.state.theme]
         self.frame.classes(add="large") if self.state.large else self.frame.classes(remove="large")
         for plan, button in self.buttons.items():
@@ -246,7 +253,8 @@ class Visit:
         self.busy.text = self.say(found.note) if answer.settled else "looking for the best plan …"
         self.adjuster.show(answer)
         if self.state.view == "agents":
-            self.extra.clear()
+            if self.extra.default_slot.children:
+                self.extra.clear()
             self.body.content = self._draw(found.parts)
 
     async def _show_view(self, turn: int, answer: Proposal) -> None:
