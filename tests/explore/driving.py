@@ -143,7 +143,7 @@ class Tab:
         """Press what has a text or a name."""
         named = f"[aria-label='{label}']"
         script = f"""return [...document.querySelectorAll("button,.q-item,.q-tab,{named}")]
-            .find(e => e.matches("{named}") ||
+            .filter(e => !e.disabled).find(e => e.matches("{named}") ||
                 e.innerText.trim().split("\\n").pop() === arguments[0])"""
         element = self.until(lambda: self.browser.run(script, label), f"press {label}")
         self.browser.run("arguments[0].click()", element)

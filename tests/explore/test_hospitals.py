@@ -60,7 +60,7 @@ def test_goals_limits_and_costs(hospitals):
     tab.until(lambda: tab.numbers() == [1775, 375, 0])
     tab.press("Limits")
     tab.write(0, 400)
-    tab.see("City", "no allocation of this kind exists")
+    tab.see("no allocation of this kind exists", "Single changes that would make a plan possible")
     tab.open("adjust=cost&plan=optimal")
     tab.write(0, 9)
     tab.press("Contributions")
@@ -114,7 +114,7 @@ def test_two_tabs_have_their_own_states(hospitals):
 def test_members_leave_join_and_defect_together(hospitals):
     tab = hospitals.open("view=members")
     tab.press("Leaves")
-    tab.until(lambda: tab.numbers() == [1347.4747, 795.2525] or len(tab.numbers()) == 2)
+    tab.until(lambda: len(tab.numbers()) == 2)
     tab.press("Comes back")
     tab.until(lambda: len(tab.numbers()) == 3)
     tab.press("Another like it joins")

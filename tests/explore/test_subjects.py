@@ -68,7 +68,8 @@ def test_limits_of_pilots(pilots):
     tab = pilots.open("limit=0%3A400")
     assert tab.numbers()[0] <= 400
     tab.open("left=1")
-    tab.see("Hill (left)")
+    tab.see("Hill (left)", "All agents reach their goals with probability 0.95")
+    assert tab.numbers()[1] == 0 and min(tab.numbers()[0], tab.numbers()[2]) > 0
     tab.open("like=1")
     tab.see("Hill 2")
     assert len(tab.numbers()) == 4

@@ -116,7 +116,10 @@ class Desk:
         changed, number = self.change(problem), problem.equilibrium
         basis = changed.basis
         if isinstance(basis, Game) and not has_chances(basis) and number is None:
-            return propose(changed, basis, problem.concept, time_limit=TIME_LIMIT)
+            found = propose(changed, basis, problem.concept, time_limit=TIME_LIMIT)
+            lacks = found.contributions is None and isinstance(basis, LinearGame)
+            # Planning says what would make a plan possible.
+            return replace(found, plan=self.plan(problem.stable)) if lacks else found
         plan = self.plan(problem.stable)
         if plan.contributions is None or number is not None or problem.concept == "stable":
             return propose_planned(changed, plan, equilibrium=number, time_limit=TIME_LIMIT)

@@ -107,6 +107,8 @@ class Visit:
                     with ui.element("div").classes("bar"):
                         self.buttons = {plan: self._build_button(plan) for plan in PLANS}
                     self.adjuster = Adjuster(self)
+                with ui.element("section").classes("answers").props('aria-label="Verdict"'):
+                    self._build_answers()
                 with ui.element("section").classes("seen").props('aria-label="The proposal"'):
                     self._build_seen()
         if fault:
@@ -117,11 +119,11 @@ class Visit:
         with ui.element("header").classes("bar"):
             ui.html(str(escape(plain(self.desk.subject.title))), tag="h1")
             with ui.element("div").classes("bar tools"):
-                self.undo = _icon("undo", "Undo", lambda: ui.run_javascript("history.back()"))
-                self.redo = _icon("redo", "Redo", lambda: ui.run_javascript("history.forward()"))
+                self.undo = _icon("undo", "Undo", "() => history.back()")
+                self.redo = _icon("redo", "Redo", "() => history.forward()")
                 _icon("dark_mode", "Light or dark", self._switch_theme)
                 _icon("format_size", "Large type", self._switch_size)
-                _icon("print", "Print", lambda: ui.run_javascript("window.print()"))
+                _icon("print", "Print", "() => window.print()")
                 _icon("balance", "Compare with this", self._keep_other)
                 take = ui.button("Take away", icon="download").props("dense outline no-caps")
                 take.props('aria-label="Take away"')
@@ -133,11 +135,13 @@ class Visit:
         button = ui.button(BUTTONS[plan], on_click=partial(self._choose, plan))
         return button.props("dense no-caps unelevated padding='2px 10px'")
 
-    def _build_seen(self) -> None:
+    def _build_answers(self) -> None:
         with ui.element("div").props('aria-live="polite"'):
             self.verdict = ui.html("").classes("report answer")
             self.figures = ui.html("").classes("figures")
         self.busy = ui.label("planning …").classes("busy").props("role=status")
+
+    def _build_seen(self) -> None:
         self.tabs = ui.tabs(value=self.state.view)  # type: ignore[arg-type]
         self.tabs.props("dense no-caps align=left outside-arrows mobile-arrows")
         with self.tabs:
@@ -327,8 +331,10 @@ async def work(task: Callable[..., Result], *arguments: Any) -> Result:
     return cast("Result", await run.io_bound(task, *arguments))
 
 
-def _icon(icon: str, label: str, act: Callable[[], Any]) -> ui.button:
-    button = ui.button(icon=icon, on_click=act).props("flat dense round")
+def _icon(icon: str, label: str, act: Callable[[], Any] | str) -> ui.button:
+    """Return a button that calls a function, or runs JavaScript where that is enough."""
+    button = ui.button(icon=icon).props("flat dense round")
+    button.on("click", js_handler=act) if isinstance(act, str) else button.on_click(act)
     return button.props(f'aria-label="{label}"').tooltip(label)
 
 

@@ -21,6 +21,8 @@ from fedaccord.planning.selection import continue_equilibria, round_box
 Basis: TypeAlias = Measurement | Game
 # Numbers of some agents, by the agent's place in the file.
 Numbers: TypeAlias = tuple[tuple[int, float], ...]
+# An accuracy that every model has.
+NOTHING = 1e-6
 # Returns the game, with safety margins, that a plan from pilots is made for.
 Margins: TypeAlias = Callable[[Measurement], LinearGame]
 
@@ -137,7 +139,8 @@ def _change_measurement(measurement: Measurement, scenario: Scenario) -> Changed
         minimums=changed.place(minimums, gone),
         costs=changed.place(table.costs, scenario.cost),
     )
-    goals = changed.place(changed.place(table.goals, scenario.goal), gone)
+    wants: Numbers = tuple((agent, NOTHING) for agent in scenario.left)
+    goals = changed.place(changed.place(table.goals, scenario.goal), wants)
     return replace(changed, basis=replace(measurement, table=other).with_goals(goals))
 
 
