@@ -54,7 +54,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 $(DEMO_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing what the demo needs into $(DEMO_VENV), a few minutes the first time"
 	$(call new_venv,$(DEMO_VENV))
-	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,report]'
+	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,explore]'
 	@touch $@
 
 install: $(VENV)/.installed
@@ -84,9 +84,10 @@ check: $(VENV)/.installed
 	$(VENV)/bin/python -m ruff check --quiet .
 	$(VENV)/bin/python -m mypy
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed browser
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/money.py
+	$(ONE_THREAD) $(VENV)/bin/python benchmarks/explorer.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python benchmarks/engines.py
 

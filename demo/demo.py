@@ -176,6 +176,8 @@ def main(folder=HERE, *, pilots=None, trials=None):
     ).save(folder / "report.html")
     emit(list_goals(found).table("terminal"), list_costs(found).table("terminal"), line(verdict))
     emit(line(f"The whole story is in {folder / 'report.html'}"))
+    emit(line("To move the plan's numbers in a meeting, open it in the browser:"))
+    emit(line(f"{sys.executable} -m fedaccord explore {folder / 'game.json'}"))
 
 
 if __name__ == "__main__":

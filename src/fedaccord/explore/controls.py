@@ -12,8 +12,9 @@ from nicegui import ui
 
 from fedaccord._checks import Vector
 from fedaccord.explore.state import ADJUSTED, State
+from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances, list_frame
+from fedaccord.planning.what_if import can_change_goals, has_accuracies, list_frame
 from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Adjuster:
         self._moving: int | None = None
         self._asked: ui.slider | None = None
         basis = visit.desk.subject.basis
-        if has_chances(basis):
+        if isinstance(basis, Measurement):
             self._build_probability()
         known = [n for n in ADJUSTED if n != "goal" or can_change_goals(basis)]
         options = {name: visit.say(WHAT[name]) for name in known}

@@ -74,6 +74,7 @@ class Desk:
         # By what decides them: a slider that moves a contribution solves nothing again.
         self.change = lru_cache(KEPT)(self._change)
         self.plan = lru_cache(KEPT)(self._plan)
+        self.share = lru_cache(KEPT)(self._share)
         self._answers: dict[State, Proposal] = {}
         self._busy = Lock()
 
@@ -88,6 +89,8 @@ class Desk:
             if len(self._answers) >= KEPT:
                 self._answers.clear()
             self._answers[state.problem] = found
+        if state.plan == "payments" and found.contributions is not None:
+            self.share(state.problem)
         return found
 
     def warm_up(self) -> None:
@@ -145,11 +148,11 @@ class Desk:
         """Return the optimal, the stable and the envy-free plan."""
         return solve_all(self.need_game(state), time_limit=TIME_LIMIT)
 
-    def share(self, state: State) -> CostShares:
+    def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
         from fedaccord.sharing.share import share_costs
 
-        return share_costs(_need_linear(self.need_game(state)), time_limit=TIME_LIMIT)
+        return share_costs(_need_linear(self.need_game(problem)), time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

@@ -38,7 +38,7 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
         elif kind == "game.json":
             _write_game(answer, path)
         else:
-            shares = desk.share(state) if state.plan == "payments" else None
+            shares = desk.share(state.problem) if state.plan == "payments" else None
             page = proposal_page(
                 desk.check(answer, state),
                 shares,

@@ -24,13 +24,14 @@ from fedaccord.report.plan_figures import chart_certainty
 from fedaccord.report.proposals import (
     compare_proposals,
     explain_no_plan,
+    judge_no_plan,
     judge_proposal,
     list_figures,
     list_parts,
     show_agents,
 )
 from fedaccord.report.renaming import Renaming
-from fedaccord.report.sharing import share_page
+from fedaccord.report.sharing import judge_shares, share_page
 from fedaccord.wording import capitalize_first
 
 # The most members of a group that are looked for.
@@ -68,7 +69,14 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> View:
     except FedaccordError as error:
         return View(say_fault(answer.said or error), "", (), lacks)
     figures = tuple(list_figures(found, answer))
-    return View(judge_proposal(found), answer.said, figures, (*lacks, *show_agents(found)))
+    verdict, note, parts = judge_proposal(found), answer.said, (*lacks, *show_agents(found))
+    as_planned = not state.give and not state.cut
+    if answer.contributions is None and as_planned and answer.settled:
+        return View(judge_no_plan(answer, state.concept), "", figures, (verdict, *parts))
+    if state.plan == "payments" and as_planned and answer.settled:
+        shares = desk.share(state.problem)
+        return View(Mark(shares.verdict, judge_shares(shares)), note, figures, parts)
+    return View(verdict, note, figures, parts)
 
 
 def say_fault(error: FedaccordError | str) -> Mark:
@@ -126,7 +134,7 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    yield from list_parts(share_page(desk.share(state)))
+    yield from list_parts(share_page(desk.share(state.problem)))
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

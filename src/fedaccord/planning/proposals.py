@@ -43,6 +43,7 @@ class Proposal:
         high for any.
     contributions: what each agent gives; None where there is no plan.
     said: why there is none, or what is not proved, in a sentence; else nothing.
+    instead: contributions to start from where there is no plan: those of the optimal plan.
     plan: if it was made by planning, as plans from pilots are.
     optimal: the least total that satisfies all agents; None where it was not looked for.
     settled: whether this is the plan that was asked for, and not one on the way to it.
@@ -52,15 +53,18 @@ class Proposal:
     game: Game | None
     contributions: Vector | None
     said: str = ""
+    instead: Vector | None = None
     plan: Plan | None = None
     optimal: float | None = None
     settled: bool = True
 
     @cached_property
     def start(self) -> Vector:
-        """The plan; where there is none, what each would give alone and can."""
+        """The plan, or what is proposed instead; or else what each would give alone and can."""
         if self.contributions is not None:
             return self.contributions
+        if self.instead is not None:
+            return self.instead
         limits = list_frame(self.changed.basis)["limit"]
         alone = np.zeros(len(limits)) if self.game is None else self.game.alone
         return np.minimum(np.where(np.isfinite(alone), alone, 0.0), limits)
@@ -104,7 +108,8 @@ def propose(changed: Changed, game: Game, concept: str, *, time_limit: float) ->
     given = found.contributions
     if given is not None and isinstance(game, LinearGame) and has_whole_samples(game):
         given = round_to_samples(game, given)
-    return Proposal(changed, game, given, _explain(found), optimal=optimal.total)
+    instead = optimal.contributions if given is None else None
+    return Proposal(changed, game, given, _explain(found), instead, optimal=optimal.total)
 
 
 def _explain(found: Solution) -> str:
@@ -125,7 +130,7 @@ def propose_planned(
     time_limit: seconds for the optimal plan.
     """
     if plan.contributions is None:
-        return Proposal(changed, plan.bare, None, plan.verdict, plan)
+        return Proposal(changed, plan.bare, None, plan.verdict, plan=plan)
     given = plan.contributions
     if equilibrium is not None:
         if equilibrium >= len(plan.tradeoffs):

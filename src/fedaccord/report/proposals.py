@@ -44,6 +44,19 @@ def judge_proposal(found: Check) -> Mark:
     return Mark(describe_success(found, found.prospects), judge_tone(found))
 
 
+def judge_no_plan(proposal: Proposal, concept: str) -> Mark:
+    """Return that there is no plan of a kind, why, and what the numbers then are.
+
+    proposal: without a plan.
+    concept: stable, optimal or envy-free.
+    """
+    if proposal.plan is not None and proposal.instead is None:
+        return Mark(proposal.said, "bad")
+    reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
+    shown = " The numbers are those of the optimal plan." if proposal.instead is not None else ""
+    return Mark(f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}", "bad")
+
+
 def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """Return the numbers that matter, each with its name.
 
@@ -82,7 +95,6 @@ def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
     """Return what stands in the way of a plan, and what would make one possible."""
     if plan is None or plan.contributions is not None:
         return
-    yield Mark(plan.reason, "bad")
     if plan.unreachable:
         yield list_reach(plan).table("page")
     if plan.changes:
