@@ -136,7 +136,7 @@ class Adjuster:
 
     def _put(self, place: int, value: float, top: float, agent: int) -> None:
         slider, field, _ = self._rows[place]
-        field.value = None if math.isinf(value) else round(value, 4)
+        field.value = None if math.isinf(value) else round(value, 2 if value >= 10 else 4)
         if agent == self._moving:
             return
         top = max(top, 1e-3)

@@ -175,7 +175,7 @@ class Desk:
 
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
-        answer = self.answer(state)
+        answer = self.known(state) or self.answer(state)
         if answer.game is None or (answer.plan is not None and answer.plan.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
         return answer.game

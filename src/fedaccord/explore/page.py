@@ -99,6 +99,7 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(SCRIPT)
         ui.on("address", self._go)
+        ui.on_exception(lambda error: ui.notify(f"This failed: {error}", type="negative"))
         ui.keyboard(self._press)
         with self.frame:
             self._build_bar()

@@ -134,7 +134,8 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    yield from list_parts(share_page(desk.share(state.problem)))
+    verdict, *parts = list_parts(share_page(desk.share(state.problem)))
+    yield from parts if state.plan == "payments" else (verdict, *parts)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
