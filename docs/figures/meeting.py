@@ -1,6 +1,6 @@
 """Take the pictures of the app on the how-to page; they need Chromium.
 
-    python docs/figures/meeting.py
+python docs/figures/meeting.py
 """
 
 import base64

@@ -87,12 +87,9 @@ def explore(
     this machine can reach the app, and only with the token in its address. Every state is an
     address of its own. Ctrl-C ends the app.
     """
-    imported("nicegui")
-    imported("fedaccord.report.html")
+    serve = imported("fedaccord.explore.app").serve
     if token is not None and (len(token) < SHORTEST or not token.isalnum() or not token.isascii()):
         raise InputError(f"--token must have {SHORTEST} or more letters and digits")
-    from fedaccord.explore.app import serve
-
     wanted = Wanted.read(goal, "--goal")
     subject = _read_audit(file, results, config) or _read(file, wanted, sheet, wording)
     port = _choose_port(host, port)

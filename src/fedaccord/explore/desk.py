@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TIME_LIMIT = 10.0
 # How many answers are kept, since visitors go back and forth.
 KEPT = 256
-# The probability that is asked for unless the state or the game has another.
+# The probability that plans must have unless the state or the game has another.
 PROBABILITY = 0.95
 
 
@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def probability(self) -> float:
-        """The probability that is asked for unless the state has another."""
+        """The probability that plans must have unless the state has another."""
         chances = getattr(self.basis, "chances", None)
         return getattr(chances, "probability", None) or PROBABILITY
 

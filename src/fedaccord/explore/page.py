@@ -54,7 +54,7 @@ window.addEventListener("popstate", (event) =>
 
 
 def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
-    """Give the page the colours of the reports; return the switch to dark, and the frame.
+    """Dress the page in the colours of the reports; return the switch to dark, and the frame.
 
     state: whether it is light, dark, and large.
     """

@@ -46,7 +46,7 @@ class Proposal:
     instead: contributions to start from where there is no plan: those of the optimal plan.
     plan: if it was made by planning, as plans from pilots are.
     optimal: the least total that satisfies all agents; None where it was not looked for.
-    settled: whether this is the plan that was asked for, and not one on the way to it.
+    settled: whether this is the final plan, and not one on the way to it.
     """
 
     changed: Changed
