@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 TOKEN = "abcdefgh12345678"
-PATIENCE = 60
+PATIENCE = 40
 
 
 def free_port():
@@ -142,11 +142,12 @@ class Tab:
     def press(self, label):
         """Press what has a text or a name."""
         named = f"[aria-label='{label}']"
-        script = f"""return [...document.querySelectorAll("button,.q-item,.q-tab,{named}")]
+        # Found and pressed at once: what is drawn again meanwhile is another element.
+        script = f"""const found = [...document.querySelectorAll("button,.q-item,.q-tab,{named}")]
             .filter(e => !e.disabled).find(e => e.matches("{named}") ||
-                e.innerText.trim().split("\\n").pop() === arguments[0])"""
-        element = self.until(lambda: self.browser.run(script, label), f"press {label}")
-        self.browser.run("arguments[0].click()", element)
+                e.innerText.trim().split("\\n").pop() === arguments[0]);
+            found?.click(); return Boolean(found)"""
+        self.until(lambda: self.browser.run(script, label), f"press {label}")
 
     def numbers(self):
         """Return what the fields of all agents show."""
@@ -157,8 +158,10 @@ class Tab:
         """Write a number into the field of an agent, as on a keyboard."""
         field = self.find(f".rows [data-agent='{agent}'] input[type=number]")
         self.browser.run("arguments[0].scrollIntoView({block: 'center'})", field)
+        before = self.query
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(str(number), Keys.ENTER, Keys.TAB)
+        self.until(lambda: self.query != before, f"write {number}")
         self.settle()
 
     def slide(self, agent, key=Keys.ARROW_RIGHT, times=1):
@@ -169,7 +172,9 @@ class Tab:
             self.driver.switch_to.active_element.send_keys(key)
 
     def lock(self, agent):
+        before = self.query
         self.find(f".rows [data-agent='{agent}'] .q-checkbox").click()
+        self.until(lambda: self.query != before, f"lock {agent}")
         self.settle()
 
     def download(self, label, folder):

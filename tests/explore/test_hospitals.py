@@ -31,10 +31,9 @@ def test_lock_and_solve_for_the_rest(hospitals):
     # By hand: City and Rural have exactly what they need when University gives 500,
     #   0.6 * 500 + c + 0.1 r = 1440  and  0.7 * 500 + 0.1 c + r = 930.
     city, rural = (1140 - 0.1 * 580) / 0.99, (580 - 0.1 * 1140) / 0.99
-    first, *rest = tab.numbers()
-    assert first == 500
-    assert [abs(a - b) < 0.01 for a, b in zip(rest, (city, rural), strict=True)] == [True, True]
-    assert "holds" in tab.verdict
+    wanted = [500, round(city, 2), round(rural, 2)]
+    tab.until(lambda: tab.numbers() == wanted)
+    tab.see("The plan holds")
 
 
 def test_plans_at_one_click(hospitals):
@@ -60,7 +59,7 @@ def test_goals_limits_and_costs(hospitals):
     tab.until(lambda: tab.numbers() == [1775, 375, 0])
     tab.press("Limits")
     tab.write(0, 400)
-    tab.see("no allocation of this kind exists", "Single changes that would make a plan possible")
+    tab.see("There is no stable plan", "Single changes that would make a plan possible")
     tab.open("adjust=cost&plan=optimal")
     tab.write(0, 9)
     tab.press("Contributions")
