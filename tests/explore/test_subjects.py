@@ -129,7 +129,7 @@ def test_fifty_agents(crowd):
 
 
 def test_hostile_names_are_harmless(crowd):
-    for query in ("", "view=members", "view=payments", "view=choice&adjust=goal"):
+    for query in ("", "view=members", "adjust=goal"):
         tab = crowd.open(query)
         tab.see("<script>alert(1)</script>", "<img src=x onerror=alert(3)>")
         assert tab.browser.errors() == []

@@ -96,6 +96,7 @@ def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
     if plan is None or plan.contributions is not None:
         return
     if plan.unreachable:
+        yield Mark(plan.reason, "bad")
         yield list_reach(plan).table("page")
     if plan.changes:
         yield introduce_changes(plan)
