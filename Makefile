@@ -57,7 +57,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 $(DEMO_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing what the demo needs into $(DEMO_VENV), a few minutes the first time"
 	$(call new_venv,$(DEMO_VENV))
-	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,report]'
+	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) -e '.[train,explore]'
 	@touch $@
 
 $(DOCS_VENV)/.installed: pyproject.toml constraints.txt $(NATIVE)
@@ -99,9 +99,10 @@ docs: $(DOCS)/.installed
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	@echo "built the site: open build/site/index.html"
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed browser
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/games.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/money.py
+	$(ONE_THREAD) $(VENV)/bin/python benchmarks/explorer.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python benchmarks/engines.py
 

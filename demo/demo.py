@@ -18,7 +18,7 @@ from fedaccord._machine import cores
 from fedaccord.errors import FedaccordError
 from fedaccord.federation import Config, RunStore, train
 from fedaccord.federation.config.build import Building
-from fedaccord.federation.defection.audit import cut
+from fedaccord.federation.defection.curves import cut
 from fedaccord.federation.training.rng import derive_seed
 from fedaccord.planning.reserve import hold_reserve
 from fedaccord.report.frontier import frontier_page, list_costs, list_goals
@@ -176,6 +176,8 @@ def main(folder=HERE, *, pilots=None, trials=None):
     ).save(folder / "report.html")
     emit(list_goals(found).table("terminal"), list_costs(found).table("terminal"), line(verdict))
     emit(line(f"The whole story is in {folder / 'report.html'}"))
+    emit(line("To move the plan's numbers in a meeting, open it in the browser:"))
+    emit(line(f"{sys.executable} -m fedaccord explore {folder / 'game.json'}"))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ PACKAGE = SOURCE / "fedaccord"
 #     equilibria < {sharing, coalitions};
 #     games < measurement;   {equilibria, measurement} < planning;
 #     {allocation, measurement} < federation;
-#     {planning, federation} < frontier < reproduce < report < cli
+#     {planning, federation} < frontier < reproduce < report < explore < cli
 FOUNDATION = {
     "errors",
     "_checks",
@@ -50,7 +50,8 @@ MAY_IMPORT = {
     "frontier": COMPARED,
     "reproduce": COMPARED,
     "report": COMPARED | {"reproduce"},
-    "cli": COMPARED | {"reproduce", "report"},
+    "explore": COMPARED | {"report"},
+    "cli": COMPARED | {"reproduce", "report", "explore"},
     "__main__": {"cli"},
     # The package itself, whose names are public: what prints and draws is asked for by name.
     "__init__": COMPARED,
@@ -66,6 +67,8 @@ OTHERS = {
     "matplotlib": {"report"},
     "jinja2": {"report"},
     "pandas": {"report"},
+    "nicegui": {"explore"},
+    "starlette": {"explore"},
     "rich": {"report", "cli"},
     "typer": {"cli"},
     "click": {"cli"},
@@ -90,7 +93,8 @@ IMPORTERS = {
 NAMED = re.compile(r"fedaccord((?:\.\w+)+)\.?(?::\w+)?")
 HEAVY = (
     "torch", "numba", "cvxpy", "ortools", "pyscipopt", "highspy", "sklearn", "matplotlib",
-    "pandas", "ray", "flwr", "nvflare", "typer", "rich", "scipy.optimize", "scipy.stats",
+    "pandas", "ray", "flwr", "nvflare", "nicegui", "typer", "rich", "scipy.optimize",
+    "scipy.stats",
 )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ EXTRAS = {
     "jinja2": "report",
     "openpyxl": "excel",
     "pandas": "pandas",
+    "nicegui": "explore",
 }
 
 

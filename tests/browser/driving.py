@@ -26,15 +26,16 @@ class Browser:
     """A browser with one window.
 
     folder: where it keeps what belongs to it.
+    flags: further ones than FLAGS.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, flags=()):
         # Never to look for a driver elsewhere.
         os.environ["SE_OFFLINE"] = "true"
         os.environ["SE_AVOID_STATS"] = "true"
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
-        for flag in (*FLAGS, f"--user-data-dir={tempfile.mkdtemp(dir=folder)}"):
+        for flag in (*FLAGS, *flags, f"--user-data-dir={tempfile.mkdtemp(dir=folder)}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         options.set_capability("unhandledPromptBehavior", "ignore")

@@ -7,6 +7,7 @@ from fedaccord.cli import audit as audit
 from fedaccord.cli import catalog as catalog
 from fedaccord.cli import check as check
 from fedaccord.cli import coalitions as coalitions
+from fedaccord.cli import explore as explore
 from fedaccord.cli import flower as flower
 from fedaccord.cli import frontier as frontier
 from fedaccord.cli import merge as merge

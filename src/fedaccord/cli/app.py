@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # The order in the help: games, plans, training, Flower, the paper.
 ORDER = (
     *("solve", "check", "share", "coalitions", "catalog"),
-    *("template", "pilots", "plan"),
+    *("template", "pilots", "plan", "explore"),
     *("audit", "frontier", "train", "difficulty", "pretrain", "search", "merge"),
     "flower",
     "reproduce",

@@ -353,6 +353,20 @@ def page_html(page: Page) -> str:
     return text
 
 
+def parts_html(parts: Sequence[Part]) -> str:
+    """Return parts of a page as HTML, for a page of somebody else's that has this one's CSS."""
+    builder = _Builder()
+    text: str = _template(alone=True).render(
+        parts=[builder.part(part, 2) for part in parts], most_printed=MOST_PRINTED
+    )
+    return text
+
+
+def page_css() -> str:
+    """Return the CSS of pages, without colours."""
+    return _packaged("page.css")
+
+
 def _outline(
     sections: Sequence[Section], shown: Sequence[dict[str, Any]]
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -383,7 +397,8 @@ def _packaged(name: str) -> str:
 
 
 @cache
-def _template() -> Any:
+def _template(*, alone: bool = False) -> Any:
+    """Return the template of a page, or of its parts alone."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_show_hidden,
@@ -392,7 +407,12 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["said"] = _write_text
-    return environment.from_string(_packaged("page.html"))
+    text = _packaged("page.html")
+    if alone:
+        text = (
+            text.partition("<!doctype html>")[0] + "{% for p in parts %}{{ part(p) }}{% endfor %}"
+        )
+    return environment.from_string(text)
 
 
 def _show_hidden(value: Any) -> Any:

@@ -49,7 +49,7 @@ class Audited:
 
     def read_outcomes(self, algorithm: str, level: float) -> list[list[tuple[int, Outcome]]]:
         """Read per trial, per defector: who defected to a level, and the outcome."""
-        from fedaccord.federation.defection.audit import cut
+        from fedaccord.federation.defection.curves import cut
         from fedaccord.federation.runs.store import RunStore
 
         def find(client: int, trial: int) -> Outcome:

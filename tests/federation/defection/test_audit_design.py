@@ -11,7 +11,8 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.earned import Earned
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.config.sections import AuditOptions
-from fedaccord.federation.defection.audit import Design, cut, defection_curves
+from fedaccord.federation.defection.audit import Design, defection_curves
+from fedaccord.federation.defection.curves import cut
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from fedaccord._checks import simplest_fraction
 from fedaccord._display import show_progress
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
@@ -36,6 +34,7 @@ from fedaccord.federation.defection.curves import (
     at_end,
     count_all_satisfied,
     count_defectors_satisfied,
+    cut,
     on_scored,
     sum_up,
 )
@@ -552,19 +551,6 @@ class _Work:
 def _is_defection(run: Run, full: Contributions) -> bool:
     """Return whether somebody gives less than is asked, openly or not."""
     return run.contributions != full or run.tactic is not None
-
-
-def cut(full: Contributions, client: int, level: float) -> Contributions:
-    """Return contributions with one client's cut to a level, half up and at least one point.
-
-    full: everybody's contributions.
-    client: whose is cut; nothing is left of nothing.
-    level: what part of it stays.
-    """
-    # A level such as 0.29 is taken as 29/100: of 50 points that is 14.5, and no float says so.
-    part = simplest_fraction(level) * full[client]
-    whole = min(full[client], max(1, math.floor(part + Fraction(1, 2))))
-    return (*full[:client], whole, *full[client + 1 :])
 
 
 def check_group(group: int, clients: int) -> None:

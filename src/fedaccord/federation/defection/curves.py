@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from fedaccord._checks import simplest_fraction
 from fedaccord._display import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import AuditOptions
@@ -482,6 +485,19 @@ def count_defectors_satisfied(
 def all_of(satisfied: Sequence[bool], group: Group) -> bool:
     """Return whether all of a group are satisfied."""
     return all(satisfied[i] for i in group)
+
+
+def cut(full: Contributions, client: int, level: float) -> Contributions:
+    """Return contributions with one client's cut to a level, half up and at least one point.
+
+    full: everybody's contributions.
+    client: whose is cut; nothing is left of nothing.
+    level: what part of it stays.
+    """
+    # A level such as 0.29 is taken as 29/100: of 50 points that is 14.5, and no float says so.
+    part = simplest_fraction(level) * full[client]
+    whole = min(full[client], max(1, math.floor(part + Fraction(1, 2))))
+    return (*full[:client], whole, *full[client + 1 :])
 
 
 def _satisfaction(

@@ -11,8 +11,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.federation.algorithms.base import Algorithm, Counts
-from fedaccord.federation.defection.audit import cut
-from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.defection.curves import Contributions, cut
 from fedaccord.federation.runs.engines import Source
 from fedaccord.federation.runs.execute import Count, open_executor
 from fedaccord.federation.runs.store import Run, RunStore

@@ -11,8 +11,7 @@ import numpy as np
 from fedaccord._checks import Matrix
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.mw_fed import exact_counts
-from fedaccord.federation.defection.audit import cut
-from fedaccord.federation.defection.curves import Contributions
+from fedaccord.federation.defection.curves import Contributions, cut
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Step
 from fedaccord.federation.eqfed.search import Bench, SpentError, describe_step

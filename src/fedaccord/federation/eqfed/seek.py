@@ -23,8 +23,8 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.algorithms.pledged import Pledging
 from fedaccord.federation.config.sections import AuditOptions, takes
-from fedaccord.federation.defection.audit import Design, cut, run_audit
-from fedaccord.federation.defection.curves import Contributions, DefectionCurve
+from fedaccord.federation.defection.audit import Design, run_audit
+from fedaccord.federation.defection.curves import Contributions, DefectionCurve, cut
 from fedaccord.federation.defection.intervals import Proportion, wilson
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.reserve import ReserveSearch

@@ -496,6 +496,24 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             ).fetchall()
         return [(_read_list(brought), int(seed), trial) for brought, seed, trial in rows]
 
+    def counted(self, trials: range) -> list[dict[str, Any]]:
+        """List what is kept of runs without their histories, as columns by name, by trial.
+
+        Runs with a tactic are left out, since they tell nothing of agents that merely give less.
+
+        trials: which to return.
+        """
+        with self._explain("read"):
+            cursor = self._connection.execute(
+                "SELECT * FROM runs WHERE trial >= ? AND trial < ? AND contributions LIKE '[%'"
+                " ORDER BY trial, id",
+                (trials.start, trials.stop),
+            )
+            names = [column for column, *_ in cursor.description]
+            found = [dict(zip(names, row, strict=True)) for row in cursor]
+        lists = ("contributions", *RESULT[:-1])
+        return [{**row, **{name: _read_list(row[name]) for name in lists}} for row in found]
+
     def rows(self, run: Run) -> list[tuple[int, str, int, int, float, float]]:
         """Return a finished run's history by round and client, with the columns of History.rows."""
         with self._explain("read"):

@@ -1,0 +1,343 @@
+"""The page: what a visitor touches becomes a state, and a state becomes what is on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.resources import files
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode
+
+from markupsafe import escape
+from nicegui import background_tasks, run, ui
+
+from fedaccord.charts import Chart
+from fedaccord.errors import FedaccordError, InputError
+from fedaccord.explore import view as views
+from fedaccord.explore.controls import Adjuster, quote
+from fedaccord.explore.desk import Desk
+from fedaccord.explore.state import PLANS, State
+from fedaccord.explore.take import TAKEN, take_away
+from fedaccord.planning.proposals import Proposal
+from fedaccord.planning.what_if import name_joined
+from fedaccord.report.html import page_css
+from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
+from fedaccord.report.renaming import Renaming
+from fedaccord.report.style import FONTS, declare_colours
+from fedaccord.report.terminal import plain
+
+Result = TypeVar("Result")
+LABELS = {
+    "agents": "Agents",
+    "plans": "Plans and prices",
+    "choice": "Other stable plans",
+    "certainty": "Price of certainty",
+    "members": "Members",
+    "payments": "Payments",
+    "coalitions": "Coalitions",
+    "compare": "Compare",
+}
+BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
+DARK = {"auto": None, "light": False, "dark": True}
+CUTS = {1.0: "gives all of it", 0.75: "gives 75 %", 0.5: "gives 50 %", 0.25: "gives 25 %"}
+MEMBERS = (
+    "Who takes part? What an agent gives counts in the verdict above; let several give 25 % to see "
+    "what comes of it if they defect together."
+)
+# Tells the server when the visitor goes back or forward; the steps of a visit are numbered.
+SCRIPT = """<script>
+window.addEventListener("popstate", (event) =>
+  emitEvent("address", { query: location.search, depth: (event.state || {}).depth || 0 }));
+</script>"""
+
+
+def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
+    """Dress the page in the colours of the reports; return the switch to dark, and the frame.
+
+    state: whether it is light, dark, and large.
+    """
+    ui.add_css(
+        f":root{{{declare_colours(0)}}}body.body--dark{{{declare_colours(1)}}}"
+        f"body{{font-family:{FONTS}}}.report{{{page_css()}}}"
+        + files("fedaccord.explore").joinpath("look.css").read_text(encoding="utf-8")
+    )
+    ui.colors(primary="#2f7f92")
+    frame = ui.element("main").classes("app" + " large" * state.large)
+    return ui.dark_mode(DARK[state.theme]), frame
+
+
+class Visit:
+    """A browser tab: its state, and the elements that show it.
+
+    desk: answers.
+    state: what the address says.
+    token: which addresses have.
+    """
+
+    def __init__(self, desk: Desk, state: State, token: str) -> None:
+        self.desk, self.state, self.token = desk, state, token
+        self.answer: Proposal | None = None
+        # The state that the browser's address has, its number among those that back and forward
+        # lead to, and the number of the last of these.
+        self.kept, self.depth, self.last = state, 0, 0
+        self._turn = 0
+        # The settings on the screen: what has not changed is not sent again.
+        self._shown: tuple[Any, ...] = ()
+        self._solving = asyncio.Lock()
+        self.renaming = Renaming(desk.subject.words, desk.subject.names)
+        self.say = self.renaming.text
+
+    # What is on the page.
+
+    def build(self, fault: str = "") -> None:
+        """Lay out the page; numbers come as soon as there is a plan.
+
+        fault: what is wrong with the address, if anything is.
+        """
+        self.dark, self.frame = dress(self.state)
+        ui.add_head_html(SCRIPT)
+        ui.on("address", self._go)
+        ui.on_exception(lambda error: ui.notify(f"This failed: {error}", type="negative"))
+        ui.keyboard(self._press)
+        with self.frame:
+            self._build_bar()
+            with ui.element("div").classes("desk"):
+                with ui.element("section").classes("panel").props('aria-label="What if"'):
+                    with ui.element("div").classes("bar"):
+                        self.buttons = {plan: self._build_button(plan) for plan in PLANS}
+                    self.adjuster = Adjuster(self)
+                with ui.element("section").classes("answers").props('aria-label="Verdict"'):
+                    self._build_answers()
+                with ui.element("section").classes("seen").props('aria-label="The proposal"'):
+                    self._build_seen()
+        if fault:
+            ui.notify(fault, type="negative", timeout=0, close_button="Close")
+        ui.timer(0, self._start, once=True)
+
+    def _build_bar(self) -> None:
+        with ui.element("header").classes("bar"):
+            ui.html(str(escape(plain(self.desk.subject.title))), tag="h1")
+            with ui.element("div").classes("bar tools"):
+                self.undo = _icon("undo", "Undo", "() => history.back()")
+                self.redo = _icon("redo", "Redo", "() => history.forward()")
+                _icon("dark_mode", "Light or dark", self._switch_theme)
+                _icon("format_size", "Large type", self._switch_size)
+                _icon("print", "Print", "() => window.print()")
+                _icon("balance", "Compare with this", self._keep_other)
+                take = ui.button("Take away", icon="download").props("dense outline no-caps")
+                take.props('aria-label="Take away"')
+                with take, ui.menu():
+                    for kind, label in TAKEN.items():
+                        ui.menu_item(label, partial(self._take, kind))
+
+    def _build_button(self, plan: str) -> ui.button:
+        button = ui.button(BUTTONS[plan], on_click=partial(self._choose, plan))
+        return button.props("dense no-caps unelevated padding='2px 10px'")
+
+    def _build_answers(self) -> None:
+        with ui.element("div").props('aria-live="polite"'):
+            self.verdict = ui.html("").classes("report answer")
+            self.figures = ui.html("").classes("figures")
+        self.busy = ui.label("planning …").classes("busy").props("role=status")
+
+    def _build_seen(self) -> None:
+        self.tabs = ui.tabs(value=self.state.view)  # type: ignore[arg-type]
+        self.tabs.props("dense no-caps align=left outside-arrows mobile-arrows")
+        with self.tabs:
+            for name, label in LABELS.items():
+                ui.tab(name, self.say(label))
+        self.tabs.on("update:model-value", lambda e: self.step(self.state.put(view=e.args)))
+        self.extra = ui.element("div")
+        self.body = ui.html("").classes("report")
+
+    # Steps: each makes a state, and an address.
+
+    def step(self, state: State) -> None:
+        """Go to another state, so that back leads to this one."""
+        if state != self.kept:
+            self.kept = state
+            self.last = self.depth = self.depth + 1
+            url = "/?" + "&".join(filter(None, (urlencode({"token": self.token}), state.query)))
+            ui.run_javascript(f"history.pushState({{depth: {self.depth}}}, '', {json.dumps(url)})")
+        self._move(state)
+
+    def glide(self, state: State) -> None:
+        """Show another state while a slider moves: only where it comes to rest has an address."""
+        self._move(state, gliding=True)
+
+    def _move(self, state: State, *, gliding: bool = False) -> None:
+        self.state = state
+        self._turn += 1
+        background_tasks.create(self._show(self._turn, gliding=gliding), context=self.frame)
+
+    def _go(self, event: Any) -> None:
+        self.depth = int(event.args["depth"])
+        try:
+            self.kept = State.read(str(event.args["query"]))
+        except InputError as error:
+            ui.notify(f"{error}", type="negative")
+        self._move(self.kept)
+
+    def _press(self, event: Any) -> None:
+        if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
+            ui.run_javascript(f"history.{'back' if event.key == 'z' else 'forward'}()")
+
+    def _choose(self, plan: str) -> None:
+        view = "payments" if plan == "payments" else self.state.view
+        self.step(self.state.choose(plan).put(view=view))
+
+    async def _switch_theme(self) -> None:
+        dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
+        self.step(self.state.put(theme="light" if dark else "dark"))
+
+    def _switch_size(self) -> None:
+        self.step(self.state.put(large=not self.state.large))
+
+    def _keep_other(self) -> None:
+        other = self.state.put(other="", view="agents").query or "plan=stable"
+        self.step(self.state.put(other=other, view="compare"))
+        ui.notify("This state is kept to compare with; now change something.")
+
+    async def _take(self, kind: str) -> None:
+        if self.answer is not None:
+            make = partial(take_away, self.desk, self.answer, self.state, self.renaming)
+            try:
+                ui.download.content(await work(make, kind), kind)
+            except FedaccordError as error:
+                ui.notify(f"{error}", type="negative")
+
+    # From a state to the screen.
+
+    async def _start(self) -> None:
+        await ui.context.client.connected()
+        self.depth = self.last = int(await ui.run_javascript("(history.state || {}).depth || 0"))
+        self._move(self.state)
+
+    async def _show(self, turn: int, *, gliding: bool) -> None:
+        """Show the state: at once what is known, and the plan when it is found."""
+        self._show_settings()
+        try:
+            answer = self.desk.known(self.state)
+            if answer is None:
+                if self.answer is not None:
+                    self._show_answer(self.desk.follow(self.state, self.answer))
+                async with self._solving:
+                    if turn != self._turn:
+                        return
+                    answer = await work(self.desk.answer, self.state)
+            if turn == self._turn:
+                self.answer = answer
+                self._show_answer(answer)
+                if not gliding:
+                    await self._show_view(turn, answer)
+        except FedaccordError as error:
+            self.verdict.content = self._draw([views.say_fault(error)])
+            self.figures.content = self.body.content = self.busy.text = ""
+
+    def _show_settings(self) -> None:
+        state = self.state
+        shown = (state.theme, state.large, state.plan, state.view, self.depth, self.last)
+        if shown == self._shown:
+            return
+        self._shown = shown
+        self.dark.value = DARK[self.state.theme]
+        self.frame.classes(add="large") if self.state.large else self.frame.classes(remove="large")
+        for plan, button in self.buttons.items():
+            chosen = plan == self.state.plan
+            button.props(f"color={'primary' if chosen else 'blue-grey-6'} aria-pressed={chosen}")
+        self.undo.set_enabled(self.depth > 0)
+        self.redo.set_enabled(self.depth < self.last)
+        self.tabs.value = self.state.view
+
+    def _show_answer(self, answer: Proposal) -> None:
+        found = views.make_view(self.desk, answer, self.state)
+        self.verdict.content = self._draw([found.verdict])
+        self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
+        self.busy.text = self.say(found.note) if answer.settled else "looking for the best plan …"
+        self.adjuster.show(answer)
+        if self.state.view == "agents":
+            if self.extra.default_slot.children:
+                self.extra.clear()
+            self.body.content = self._draw(found.parts)
+
+    async def _show_view(self, turn: int, answer: Proposal) -> None:
+        """Show what takes its time, when the numbers are on the screen."""
+        name = self.state.view
+        if name == "agents":
+            return
+        self.busy.text = "working …"
+        parts: list[views.Shown]
+        try:
+            parts = await work(lambda: list(views.VIEWS[name](self.desk, self.state)))
+        except FedaccordError as error:
+            parts = [views.say_fault(error)]
+        if turn != self._turn:
+            return
+        self.busy.text = self.say(answer.said)
+        dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
+        self.extra.clear()
+        with self.extra:
+            if name == "members":
+                self._build_members(answer)
+            if name == "choice" and (plan := self.desk.plan(self.state.stable)).tradeoffs:
+                options = tradeoff_options(plan, self.state.equilibrium, dark=dark)
+                chart = ui.echart(options).classes("chart")
+                chart.on_point_click(lambda e: self.step(self.state.choose(str(e.data_index + 1))))
+            for part in parts:
+                if isinstance(part, Chart):
+                    ui.echart(chart_options(part, self.say, dark=dark)).classes("chart")
+        self.body.content = self._draw(parts)
+
+    def _draw(self, parts: Iterable[views.Shown]) -> str:
+        return views.draw(parts, self.renaming)
+
+    # Members.
+
+    def _build_members(self, answer: Proposal) -> None:
+        subject, state = self.desk.subject, self.state
+        ui.label(self.say(MEMBERS)).classes("hint")
+        with ui.element("div").classes("members"):
+            for agent, name in enumerate(name_joined(subject.names, state.like)):
+                with ui.element("div").classes("member").props(f"data-agent={agent}"):
+                    ui.label(plain(name)).classes("name")
+                    if agent in state.left:
+                        _text("Comes back", partial(self.step, state.toggle_left(agent)))
+                        continue
+                    self._build_member(agent, name)
+                    _text("Leaves", partial(self.step, state.toggle_left(agent)))
+                    if agent < len(subject.names):
+                        joins = state.put(like=(*state.like, agent))
+                        _text("Another like it joins", partial(self.step, joins))
+
+    def _build_member(self, agent: int, name: str) -> None:
+        level = dict(self.state.cut).get(agent, 1.0)
+        levels = {level: f"gives {100 * level:g} %", **CUTS}
+        chosen = ui.select(levels, value=level).props("dense options-dense outlined")
+        chosen.props(f'aria-label="what {quote(name)} gives"')
+        chosen.on_value_change(
+            lambda e: self.step(
+                self.state.put_number("cut", agent, None if e.value == 1 else e.value)
+            )
+        )
+        keeps = ui.checkbox("keeps its data", value=agent in dict(self.state.keep)).props("dense")
+        keeps.on_value_change(
+            lambda e: self.step(self.state.put_number("keep", agent, 1.0 if e.value else None))
+        )
+
+
+async def work(task: Callable[..., Result], *arguments: Any) -> Result:
+    """Return what a task returns that would keep other visitors waiting."""
+    return cast("Result", await run.io_bound(task, *arguments))
+
+
+def _icon(icon: str, label: str, act: Callable[[], Any] | str) -> ui.button:
+    """Return a button that calls a function, or runs JavaScript where that is enough."""
+    button = ui.button(icon=icon).props("flat dense round")
+    button.on("click", js_handler=act) if isinstance(act, str) else button.on_click(act)
+    return button.props(f'aria-label="{label}"').tooltip(label)
+
+
+def _text(label: str, act: Callable[[], Any]) -> ui.button:
+    return ui.button(label, on_click=act).props("flat dense no-caps")

@@ -1,0 +1,58 @@
+"""What a visitor takes away of exactly this state: the plan, the game, the page to print."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from fedaccord.allocation import Allocation
+from fedaccord.errors import InputError
+from fedaccord.explore.desk import Desk
+from fedaccord.explore.state import State
+from fedaccord.games.files import write_game
+from fedaccord.planning.proposals import Proposal
+from fedaccord.report.proposals import proposal_page
+from fedaccord.report.renaming import Renaming
+
+TAKEN = {
+    "plan.csv": "The contributions, plan.csv",
+    "plan.xlsx": "The contributions, plan.xlsx",
+    "game.json": "The game, game.json",
+    "report.html": "The page of this state, report.html",
+}
+
+
+def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, kind: str) -> bytes:
+    """Return the content of a file about exactly this state.
+
+    desk: checks the proposal.
+    answer: the plan.
+    state: what the visitor has set.
+    renaming: puts the page into the user's words.
+    kind: one of TAKEN.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / kind
+        if kind.startswith("plan."):
+            Allocation(answer.put(state.give, state.cut), answer.changed.names).save(path)
+        elif kind == "game.json":
+            _write_game(answer, path)
+        else:
+            shares = desk.share(state.problem) if state.plan == "payments" else None
+            page = proposal_page(
+                desk.check(answer, state),
+                shares,
+                command=f"fedaccord explore, at the address /?{state.query}",
+                files=desk.subject.files,
+            )
+            renaming.page(page).save(path)
+        return path.read_bytes()
+
+
+def _write_game(answer: Proposal, path: Path) -> None:
+    if answer.plan is not None:
+        answer.plan.save_game(path)
+    elif answer.game is None:
+        raise InputError("there is no game to write: a goal is out of reach")
+    else:
+        write_game(answer.game, path)

@@ -1,0 +1,233 @@
+"""What if: a game, or what pilots measured, with other numbers and other members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.equilibria.whole import has_whole_samples, round_up
+from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.base import Game
+from fedaccord.games.goals import GoalsGame
+from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame
+from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.selection import continue_equilibria, round_box
+
+Basis: TypeAlias = Measurement | Game
+# Numbers of some agents, by the agent's place in the file.
+Numbers: TypeAlias = tuple[tuple[int, float], ...]
+# An accuracy that every model has.
+NOTHING = 1e-6
+# Returns the game, with safety margins, that a plan from pilots is made for.
+Margins: TypeAlias = Callable[[Measurement], LinearGame]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Changes to a game, or to what pilots measured.
+
+    goal, limit, cost: in place of the file's. A limit that is infinite is none. Of a game without
+        accuracies, goals are its requirements.
+    lock: contributions that a plan must keep: these agents give neither more nor less.
+    left: agents that left.
+    like: agents that joined, each with data like those of an agent; they are numbered after the
+        agents of the file.
+    """
+
+    goal: Numbers = ()
+    limit: Numbers = ()
+    cost: Numbers = ()
+    lock: Numbers = ()
+    left: tuple[int, ...] = ()
+    like: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """A game, or what pilots measured, with the changes of a scenario.
+
+    basis: with all changes.
+    numbers: of its agents, in order, as the scenario has them.
+    """
+
+    basis: Basis
+    numbers: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the agents are called."""
+        return name_agents(self.basis)
+
+    def place(self, values: Vector, numbers: Numbers) -> Vector:
+        """Return values, one per agent, with some of them replaced.
+
+        values: as they are.
+        numbers: the new ones; those of agents that are not there are passed over.
+        """
+        found = np.array(values, dtype=float)
+        for agent, number in numbers:
+            if agent in self.numbers:
+                found[self.numbers.index(agent)] = number
+        return found
+
+
+def apply_scenario(basis: Basis, scenario: Scenario, margins: Margins) -> Changed:
+    """Return a game, or what pilots measured, with changes; or raise an InputError.
+
+    Pilots say nothing of an agent that joins. It gets the learning curve of the agent that it is
+    like, and all agents keep the safety margins that a plan without it has.
+
+    basis: as it is.
+    scenario: the changes.
+    margins: makes the game of a plan; it is called only if an agent joins and there are pilots.
+    """
+    names = name_agents(basis)
+    size = len(names)
+    if unknown := [agent for agent in scenario.like if agent >= size]:
+        raise InputError(f"there is no agent {unknown[0]} to be like; there are {size} agents")
+    if isinstance(basis, Measurement) and not scenario.like:
+        return _change_measurement(basis, scenario)
+    game = margins(basis) if isinstance(basis, Measurement) else basis
+    present = [n for n in range(size + len(scenario.like)) if n not in scenario.left]
+    if not present:
+        raise InputError("every agent has left; let one of them come back")
+    if scenario.like or scenario.left:
+        every = name_joined(names, scenario.like)
+        order = [n if n < size else scenario.like[n - size] for n in present]
+        # An agent that is like another has its rows and columns; only names must differ.
+        unnamed = game.replace(agents=None).restrict(order)
+        game = unnamed.replace(agents=[every[n] for n in present])
+    return _change_game(Changed(game, tuple(present)), game, scenario)
+
+
+def name_agents(basis: Basis) -> tuple[str, ...]:
+    """Return what the agents are called."""
+    if isinstance(basis, Measurement):
+        return basis.agents
+    return tuple(basis.name(agent) for agent in range(basis.size))
+
+
+def name_joined(names: Sequence[str], like: Sequence[int]) -> list[str]:
+    """Return the names of all agents, those that joined after the others."""
+    found = list(names)
+    for agent in like:
+        number = 2
+        while f"{names[agent]} {number}" in found:
+            number += 1
+        found.append(f"{names[agent]} {number}")
+    return found
+
+
+def _change_measurement(measurement: Measurement, scenario: Scenario) -> Changed:
+    table = measurement.table
+    changed = Changed(measurement, tuple(range(table.size)))
+    # An agent that wants nothing and has nothing to give takes no part.
+    gone: Numbers = tuple((agent, 0.0) for agent in scenario.left)
+    limits, minimums = _lock(changed, table.limits, table.minimums, scenario)
+    names = [
+        f"{name} (left)" if n in scenario.left else name for n, name in enumerate(table.agents)
+    ]
+    other = replace(
+        table,
+        agents=tuple(names),
+        limits=changed.place(limits, gone),
+        minimums=changed.place(minimums, gone),
+        costs=changed.place(table.costs, scenario.cost),
+    )
+    wants: Numbers = tuple((agent, NOTHING) for agent in scenario.left)
+    goals = changed.place(changed.place(table.goals, scenario.goal), wants)
+    return replace(changed, basis=replace(measurement, table=other).with_goals(goals))
+
+
+def _change_game(changed: Changed, game: Game, scenario: Scenario) -> Changed:
+    limits, minimums = _lock(changed, game.limits, game.minimums, scenario)
+    wanted: dict[str, Vector] = {}
+    if isinstance(game, MeasuredGame):
+        wanted["goals"] = changed.place(game.goals, scenario.goal)
+    elif scenario.goal and can_change_goals(game):
+        wanted["requirements"] = changed.place(game.requirements, scenario.goal)
+    costs = changed.place(game.costs, scenario.cost)
+    other = game.replace(limits=limits, minimums=minimums, costs=costs, **wanted)
+    return replace(changed, basis=other)
+
+
+def _lock(
+    changed: Changed, limits: Vector, minimums: Vector, scenario: Scenario
+) -> tuple[Vector, Vector]:
+    """Return limits and minimums; those of a locked agent are its number."""
+    limits = changed.place(limits, scenario.limit)
+    minimums = np.minimum(minimums, limits)
+    return changed.place(limits, scenario.lock), changed.place(minimums, scenario.lock)
+
+
+# What can be asked of either kind of basis.
+
+
+def can_change_goals(basis: Basis) -> bool:
+    """Return whether each agent has one goal, which a scenario can change."""
+    return not isinstance(basis, GoalsGame)
+
+
+def has_accuracies(basis: Basis) -> bool:
+    """Return whether goals are accuracies."""
+    return isinstance(basis, Measurement | MeasuredGame)
+
+
+def has_chances(basis: Basis) -> bool:
+    """Return whether it is known how likely agents reach their goals."""
+    return isinstance(basis, Measurement) or getattr(basis, "chances", None) is not None
+
+
+def counts_whole(basis: Basis) -> bool:
+    """Return whether agents give whole samples."""
+    return isinstance(basis, Measurement) or has_whole_samples(basis)
+
+
+def list_frame(basis: Basis) -> dict[str, Vector]:
+    """Return the goals, limits and costs of the agents, by a scenario's names for them."""
+    if isinstance(basis, Measurement):
+        table = basis.table
+        return {"goal": table.goals, "limit": table.limits, "cost": table.costs}
+    goals = basis.goals if isinstance(basis, MeasuredGame) else basis.requirements
+    return {"goal": goals, "limit": basis.limits, "cost": basis.costs}
+
+
+# A plan at once, while a better one is looked for.
+
+
+def adopt_margins(basis: Basis, other: Game | None) -> Game | None:
+    """Return the game of a basis, with the safety margins of another; None if a goal is too high.
+
+    basis: to be planned for.
+    other: a game of as many agents, with margins if there are pilots.
+    """
+    margins = getattr(other, "margins", None)
+    try:
+        game = basis.game if isinstance(basis, Measurement) else basis
+        if isinstance(game, MeasuredGame) and margins is not None and len(margins) == game.size:
+            return game.replace(margins=margins)
+    except UnreachableError:
+        return None
+    return game
+
+
+def follow_plan(game: Game | None, given: Vector) -> Vector:
+    """Return a stable plan like an earlier one, within milliseconds; the earlier one if none is.
+
+    It need not be the cheapest.
+
+    game: which differs a little from that of the earlier plan.
+    given: the earlier plan.
+    """
+    if not isinstance(game, LinearGame):
+        return given
+    found = continue_equilibria(round_box(game), given[None])
+    if found is None:
+        return given
+    near: Vector = found.contributions[0]
+    return round_up(near) if has_whole_samples(game) else near

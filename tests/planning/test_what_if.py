@@ -1,0 +1,144 @@
+"""Scenarios: what a changed game must be, and that leaving and joining are what they say."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fedaccord import LinearGame, check, fit_curves, make_plan, solve_stable
+from fedaccord.errors import InputError
+from fedaccord.measurement.pilots import PilotTable
+from fedaccord.planning.what_if import (
+    Changed,
+    Scenario,
+    adopt_margins,
+    apply_scenario,
+    follow_plan,
+    list_frame,
+    name_joined,
+)
+
+NAMES = ("University", "City", "Rural")
+BENEFITS = np.array([[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]])
+GAME = LinearGame(BENEFITS, [1440, 1440, 930], agents=NAMES)
+STABLE = (300, 1200, 600)
+
+
+def never(_):
+    raise AssertionError("no margins are needed")
+
+
+def change(scenario, basis=GAME):
+    return apply_scenario(basis, scenario, never)
+
+
+@pytest.fixture(scope="module")
+def measurement(request):
+    return fit_curves(PilotTable.load(request.config.rootpath / "docs/how-to/network/pilots.csv"))
+
+
+def test_numbers_replace_those_of_the_file():
+    scenario = Scenario(goal=((0, 1000.0),), limit=((1, 500.0), (2, np.inf)), cost=((2, 3.0),))
+    game = change(scenario).basis
+    assert game.requirements.tolist() == [1000, 1440, 930]
+    assert game.limits.tolist() == [np.inf, 500, np.inf]
+    assert game.costs.tolist() == [1, 1, 3]
+
+
+@given(st.integers(0, 2), st.integers(0, 1440))
+def test_a_locked_agent_gives_its_number(agent, number):
+    changed = change(Scenario(lock=((agent, float(number)),)))
+    plan = solve_stable(changed.basis)
+    # With too low a number the agent itself is short, and no other has a reason to give more.
+    assert plan.contributions is not None or number < STABLE[agent]
+    assume(plan.contributions is not None)
+    assert plan.contributions[agent] == pytest.approx(number, abs=1e-6)
+    # The others do what is best for them: nobody among them could give less.
+    found = check(GAME, plan.allocation)
+    others = np.arange(3) != agent
+    assert (found.short[others] < 1e-6).all() and (found.spare[others] < 1e-6).all()
+
+
+def test_a_lock_above_the_limit_holds():
+    game = change(Scenario(limit=((0, 100.0),), lock=((0, 400.0),))).basis
+    assert game.limits[0] == game.minimums[0] == 400
+
+
+def test_who_leaves_is_gone_with_its_data():
+    changed = change(Scenario(left=(1,), goal=((1, 5.0), (2, 800.0))))
+    assert changed.names == ("University", "Rural") and changed.numbers == (0, 2)
+    assert changed.basis.requirements.tolist() == [1440, 800]
+    assert changed.basis.dense_benefits.tolist() == [[1, 0.7], [0.7, 1]]
+
+
+def test_who_joins_has_the_data_of_the_agent_that_it_is_like():
+    changed = change(Scenario(like=(2,), limit=((3, 7.0),)))
+    assert changed.names == (*NAMES, "Rural 2")
+    benefits = changed.basis.dense_benefits
+    assert (benefits[3] == benefits[2]).all() and (benefits[:, 3] == benefits[:, 2]).all()
+    assert changed.basis.limits[3] == 7
+    # Two agents with the same data can share what one of them gave alone.
+    both = solve_stable(change(Scenario(like=(2,))).basis)
+    assert both.total == pytest.approx(solve_stable(GAME).total)
+
+
+def test_names_of_those_who_join_are_new():
+    assert name_joined(["A", "A 2"], [0, 0, 1]) == ["A", "A 2", "A 3", "A 4", "A 2 2"]
+
+
+@pytest.mark.parametrize("scenario", [Scenario(like=(3,)), Scenario(left=(0, 1, 2))])
+def test_what_cannot_be_is_refused(scenario):
+    with pytest.raises(InputError, match="agent"):
+        change(scenario)
+
+
+def test_an_agent_that_left_counts_for_nothing_in_pilots(measurement):
+    changed = change(Scenario(left=(1,)), measurement)
+    plan = make_plan(changed.basis)
+    assert plan.contributions[1] == 0
+    # The same as in the game without it, at the same margins.
+    rest = np.array([0, 2])
+    game = plan.game.restrict(rest)
+    assert check(game.replace(strategies="integer"), plan.contributions[rest]).stable.json is True
+    chances = measurement.game.chances.restrict(rest)
+    assert plan.everyone.value == pytest.approx(
+        float(chances.everyone(plan.contributions[rest]).mean()), abs=1e-9
+    )
+
+
+def test_an_agent_joins_pilots_with_the_margins_of_the_plan(measurement):
+    plan = make_plan(measurement)
+    changed = apply_scenario(measurement, Scenario(like=(1,)), lambda _: plan.game)
+    assert changed.basis.margins.tolist() == [*plan.game.margins, plan.game.margins[1]]
+    assert changed.basis.chances.benefits.shape[1:] == (4, 4)
+
+
+def test_limits_and_goals_of_pilots(measurement):
+    changed = change(Scenario(goal=((0, 0.8),), limit=((2, 300.0),)), measurement)
+    frame = list_frame(changed.basis)
+    assert frame["goal"][0] == 0.8 and frame["limit"][2] == 300
+    assert change(Scenario(goal=((0, 0.999),)), measurement).basis.unreachable
+    assert adopt_margins(change(Scenario(goal=((0, 0.999),)), measurement).basis, None) is None
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2), st.floats(0.7, 1.3))
+def test_a_plan_that_is_followed_is_stable(agent, factor):
+    goals = np.array(GAME.requirements)
+    goals[agent] *= factor
+    game = GAME.replace(requirements=goals)
+    followed = follow_plan(game, solve_stable(GAME).contributions)
+    assert check(game, followed).stable.json is True
+
+
+def test_what_cannot_be_followed_stays_as_it_is():
+    # City cannot reach its goal: no plan is near, and the numbers stay.
+    game = GAME.replace(limits=[0, 400, np.inf])
+    given = np.array([300.0, 1200.0, 600.0])
+    assert (follow_plan(game, given) == given).all()
+    assert (follow_plan(None, given) == given).all()
+
+
+def test_numbers_of_agents_that_are_gone_are_passed_over():
+    changed = Changed(GAME.without(1), (0, 2))
+    assert changed.place(np.zeros(2), ((1, 5.0), (2, 7.0))).tolist() == [0, 7]
