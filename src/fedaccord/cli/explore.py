@@ -11,8 +11,8 @@ import typer
 
 from fedaccord._lazy import imported
 from fedaccord.cli.app import Wording, app, check_folder, complain_of, describe_files
-from fedaccord.cli.options import RESULTS, SheetName, add_wording
-from fedaccord.cli.plan import Goals, fit_pilots
+from fedaccord.cli.options import RESULTS, Goals, SheetName, add_wording
+from fedaccord.cli.plan import fit_pilots
 from fedaccord.errors import InputError
 from fedaccord.planning.basis import Source, Wanted, read_histograms, read_linear_game
 from fedaccord.report.terminal import complain

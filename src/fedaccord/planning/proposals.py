@@ -12,7 +12,7 @@ from fedaccord._checks import Vector
 from fedaccord.check import Check, check
 from fedaccord.check.decide import count_whole
 from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
-from fedaccord.equilibria.whole import has_whole_samples, round_to_samples
+from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -107,7 +107,7 @@ def propose(changed: Changed, game: Game, concept: str, *, time_limit: float) ->
     optimal = found if concept == "optimal" else solve_optimal(game, time_limit=time_limit)
     given = found.contributions
     if given is not None and isinstance(game, LinearGame) and has_whole_samples(game):
-        given = round_to_samples(game, given)
+        given = round_plan(game, given)
     instead = optimal.contributions if given is None else None
     return Proposal(changed, game, given, _explain(found), instead, optimal=optimal.total)
 
@@ -136,7 +136,7 @@ def propose_planned(
         if equilibrium >= len(plan.tradeoffs):
             raise InputError(f"there is no stable plan {equilibrium + 1}; choose another")
         given = plan.tradeoffs[equilibrium].contributions
-        given = round_to_samples(plan.game, given) if counts_whole(changed.basis) else given
+        given = round_plan(plan.game, given) if counts_whole(changed.basis) else given
     optimal = solve_optimal(plan.game, time_limit=time_limit).total
     return Proposal(changed, plan.game, given, plan=plan, optimal=optimal)
 
