@@ -422,3 +422,8 @@ def test_a_workbook_goes_through_plan_and_check(tmp_path):
     game, plan = tmp_path / "game.json", tmp_path / "plan.xlsx"
     assert run("plan", tmp_path / "h.xlsx", "--save", plan, "--save-game", game).code == 0
     assert run("check", game, plan).code == 0
+
+
+@pytest.mark.parametrize(("text", "remedy"), [("95%", "0.95"), ("95 %", "0.95"), ("0,95", "0.95")])
+def test_a_probability_in_per_cent_gets_a_remedy(text, remedy):
+    assert_refused(run("plan", "--probability", text), "--probability", f"write {remedy}.")

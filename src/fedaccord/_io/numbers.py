@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from fedaccord._checks import as_numbers
 from fedaccord._io.columns import Type
@@ -148,6 +149,33 @@ def read_number(
     if math.isnan(value):
         raise InputError(f'{what} reads "{shorten(text)}": {_find_remedy(text, column)}')
     return value
+
+
+def read_share(text: str, what: str, marks: Marks) -> float:
+    """Read a share of one, or one in per cent with its sign, or raise an InputError.
+
+    text: the cell.
+    what: what it is and where it stands, for messages.
+    marks: what points and commas mean in the file.
+    """
+    plainer = text.translate(PLAINER)
+    value = read_number(plainer.rstrip("% "), what, marks, kind="share")
+    if not plainer.endswith("%"):
+        return value
+    if 0 < value < 1:
+        raise InputError(
+            f'{what} reads "{text}", less than one in a hundred: write {to_share(1e4 * value):g} % '
+            f"or {value:g}"
+        )
+    return to_share(value)
+
+
+def to_share(percent: float) -> float:
+    """Return a share that is in per cent, as the decimal number that it is.
+
+    87.4 / 100 would be off in the last place.
+    """
+    return float(Decimal(repr(percent)).scaleb(-2))
 
 
 ERROR = "an error of the spreadsheet; correct its formula"

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +32,9 @@ from fedaccord._io.numbers import (
     Marks,
     find_middle,
     read_number,
+    read_share,
     shorten,
+    to_share,
 )
 from fedaccord.errors import InputError
 
@@ -295,16 +296,14 @@ class Sheet:
         text, what = self.cells[name][row], self.describe(name, row)
         if name == "accuracy" and text.casefold() in FAILED:
             return math.nan
-        signed = text.endswith("%")
-        value = read_number(text.rstrip("% "), what, self.marks, kind="share")
-        if signed or name in self.percents:
-            if not signed and 0 < value <= 1:
+        value = read_share(text, what, self.marks)
+        if name in self.percents and not text.translate(PLAINER).endswith("%"):
+            if 0 < value <= 1:
                 raise InputError(
                     f"{what} is {value:g} below a heading with %: write it in per cent, or take "
                     "the sign out of the heading"
                 )
-            # As the decimal number that it is: 87.4 / 100 would be off in the last place.
-            value = float(Decimal(repr(value)).scaleb(-2))
+            value = to_share(value)
         if not 0 <= value <= 1:
             remedy = "it must lie between 0 and 1"
             if LEAST_PERCENT <= value <= 100:

@@ -6,10 +6,12 @@ Ctrl-C. Each fault is one sentence on standard error.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from typer.core import TyperGroup
 from typer.models import ArgumentInfo
 
 from fedaccord._io.files import json_text
+from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord._lazy import EXTRAS, imported
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError, OnlyPart
 from fedaccord.report.model import Mark, Table
@@ -115,7 +118,7 @@ def _run(command: Callable[[], Any]) -> int:
         complain(str(error))
     except click.UsageError as error:
         sentence = error.format_message().rstrip(".?").replace(". D", "; d")
-        complain(f"{sentence}; see 'fedaccord --help'")
+        complain(f"{sentence}; {_find_remedy(sentence)}")
     except (click.Abort, Interrupted) as error:
         complain(str(error) or "interrupted")
         return INTERRUPTED
@@ -134,6 +137,19 @@ def _run(command: Callable[[], Any]) -> int:
         where = "" if error.filename is None else f" {error.filename}"
         complain(f"cannot write{where}: {error.strerror or error}")
     return FAULT
+
+
+def _find_remedy(sentence: str) -> str:
+    """Return how to write a number that an option does not take, as 0.95 for 95 %."""
+    found = re.search(r": '(.*)' is not a valid (float|int)", sentence)
+    with contextlib.suppress(InputError):
+        if found is not None:
+            is_share = found[1].endswith(("%", "％"))
+            read = read_share if is_share else read_number
+            value = read(found[1], "", Marks())
+            if found[2] == "float" or value.is_integer():
+                return f"write {value:.15g}"
+    return "see 'fedaccord --help'"
 
 
 app = typer.Typer(
