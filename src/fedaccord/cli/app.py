@@ -27,6 +27,7 @@ from typer.models import ArgumentInfo
 from fedaccord._io.files import json_text
 from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord._lazy import EXTRAS, imported
+from fedaccord.cli.replaced import Written, check_replaced
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError, OnlyPart
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.terminal import (
@@ -334,6 +335,7 @@ def check_destination(
     keep: str | Path | None = None,
     what: str = "file",
     option: str = "--save",
+    written: Written | None = None,
 ) -> None:
     """Refuse a file that cannot be written before any time goes into its content.
 
@@ -342,6 +344,7 @@ def check_destination(
     keep: a file that must not be overwritten.
     what: what is written there, for the message.
     option: that named the file, for the message.
+    written: the table that is written there; only a table of the same kind is replaced.
     """
     path = Path(save)
     if path.suffix not in suffixes:
@@ -356,6 +359,8 @@ def check_destination(
         raise InputError(
             f"{option} would overwrite {save}, which this command reads; choose another name"
         )
+    if written is not None and path.suffix != ".json" and path.exists():
+        check_replaced(path, written, option)
     # Through a link to where the file will be.
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -40,6 +40,7 @@ from fedaccord.cli.plan import (
     fit_pilots,
     prepare_pilots,
 )
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import Wanted, set_limits
@@ -119,8 +120,9 @@ def pilots(
     them: accuracies, or the values of the goals that the config has.
     """
     if save is not None:
+        written = Written.PILOTS if subject.endswith(".toml") else Written.PILOTS_TO_RUN
         for read in (subject, histograms):
-            check_destination(save, (".csv", ".xlsx"), keep=read)
+            check_destination(save, (".csv", ".xlsx"), keep=read, written=written)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
     training = Training(algorithm, budget, results, workers, engine, address, cache)

@@ -44,6 +44,7 @@ from fedaccord.cli.options import (
     explain_interrupt,
     read_config,
 )
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import (
@@ -77,6 +78,7 @@ SUFFIXES = {
     "--save-game": (".json",),
     "--save-pilots": (".csv", ".xlsx"),
 }
+WRITTEN = {"--save": Written.PLAN, "--save-pilots": Written.PILOTS}
 Subject = Annotated[
     str | None,
     typer.Argument(
@@ -326,7 +328,9 @@ def _check_files(
     for read in keep:
         for option, path in saved.items():
             if path is not None:
-                check_destination(path, SUFFIXES[option], keep=read, option=option)
+                check_destination(
+                    path, SUFFIXES[option], keep=read, option=option, written=WRITTEN.get(option)
+                )
         check_report(report, keep=read)
     files = [str(Path(path).resolve()) for path in (*saved.values(), report) if path is not None]
     if len(set(files)) < len(files):
