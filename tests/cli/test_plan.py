@@ -133,12 +133,13 @@ def test_a_game_is_planned_for_as_it_is(tmp_path):
 
 
 def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
-    plan = write(tmp_path / "plan.csv", "the plan of last year")
+    before = "agent,contribution\nlast year,1\n"
+    plan = write(tmp_path / "plan.csv", before)
     result = run("plan", table, "--goal", "University=0.97", "--save", plan)
     assert result.code == 1
     assert result.stdout.startswith("There is no plan. University cannot reach its goal of 0.97")
     assert "out of reach" in result.stdout
-    assert plan.read_text() == "the plan of last year"
+    assert plan.read_text() == before
     assert result.stdout.count("University cannot reach its goal of 0.97") == 1
     assert f"there is no plan, so {plan} was not written" in result.stderr
 
@@ -151,9 +152,10 @@ def test_a_probability_that_cannot_be_had_ends_with_one(tmp_path):
 
 def test_a_plan_that_misses_the_requested_probability_is_saved_only_when_asked_for(tmp_path):
     path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
-    plan = write(tmp_path / "plan.csv", "the plan of last year")
+    before = "agent,contribution\nlast year,1\n"
+    plan = write(tmp_path / "plan.csv", before)
     result = run("plan", path, "--probability", "0.999", "--save", plan)
-    assert result.code == 1 and plan.read_text() == "the plan of last year"
+    assert result.code == 1 and plan.read_text() == before
     assert f"the plan misses the requested probability of 0.999, so {plan}" in result.stderr
     had = result.stderr.split("ask for --probability ")[1].split()[0]
     again = run("plan", path, "--probability", had, "--save", plan)

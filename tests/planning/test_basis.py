@@ -32,6 +32,10 @@ def test_one_number_is_for_all_and_names_come_before_it():
     assert Wanted.read(None, "--goal") is None
 
 
+def test_names_of_options_are_composed_and_have_plain_spaces():
+    assert Wanted.read(["Sankt\u00a0Ko\u0308ln=5"], "--limit").named == {"Sankt Köln": 5}
+
+
 def test_names_may_have_the_sign_in_them():
     assert Wanted.read(["a=b=0.5"], "--goal").named == {"a=b": 0.5}
 

@@ -332,7 +332,7 @@ def check_destination(
     save: str,
     suffixes: Sequence[str],
     *,
-    keep: str | Path | None = None,
+    keep: str | Path | Sequence[str | None] | None = None,
     what: str = "file",
     option: str = "--save",
     written: Written | None = None,
@@ -341,7 +341,7 @@ def check_destination(
 
     save: the file's name, as it was given.
     suffixes: what its name may end in.
-    keep: a file that must not be overwritten.
+    keep: a file that must not be overwritten, or several.
     what: what is written there, for the message.
     option: that named the file, for the message.
     written: the table that is written there; only a table of the same kind is replaced.
@@ -355,7 +355,9 @@ def check_destination(
         raise InputError(
             f"{option} would overwrite {save}, which is not a {what}; choose another name"
         )
-    if path.exists() and keep is not None and os.path.exists(keep) and os.path.samefile(path, keep):
+    kept = [keep] if isinstance(keep, str | Path | None) else keep
+    there = [name for name in kept if name is not None and os.path.exists(name)]
+    if path.exists() and any(os.path.samefile(path, name) for name in there):
         raise InputError(
             f"{option} would overwrite {save}, which this command reads; choose another name"
         )

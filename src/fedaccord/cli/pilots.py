@@ -121,8 +121,8 @@ def pilots(
     """
     if save is not None:
         written = Written.PILOTS if subject.endswith(".toml") else Written.PILOTS_TO_RUN
-        for read in (subject, histograms):
-            check_destination(save, (".csv", ".xlsx"), keep=read, written=written)
+        kept = (subject, histograms)
+        check_destination(save, (".csv", ".xlsx"), keep=kept, written=written)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
     training = Training(algorithm, budget, results, workers, engine, address, cache)

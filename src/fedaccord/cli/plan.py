@@ -325,12 +325,11 @@ def _check_files(
     saved: dict[str, str | None], report: str | None, *, keep: tuple[str | None, ...]
 ) -> None:
     """Refuse files that cannot be written before any time goes into their content."""
+    for option, path in saved.items():
+        if path is not None:
+            written = WRITTEN.get(option)
+            check_destination(path, SUFFIXES[option], keep=keep, option=option, written=written)
     for read in keep:
-        for option, path in saved.items():
-            if path is not None:
-                check_destination(
-                    path, SUFFIXES[option], keep=read, option=option, written=WRITTEN.get(option)
-                )
         check_report(report, keep=read)
     files = [str(Path(path).resolve()) for path in (*saved.values(), report) if path is not None]
     if len(set(files)) < len(files):

@@ -21,8 +21,10 @@ class Written(Enum):
 
     PILOTS_TO_RUN = ()
     PILOTS = (
-        ("pilot", "agent", "contribution", "accuracy")
-        + ("goal", "validation", "limit", "minimum", "cost"),
+        (
+            *("pilot", "agent", "contribution", "accuracy"),
+            *("goal", "validation", "limit", "minimum", "cost"),
+        ),
         ("pilot", "agent", "contribution", "measure", "value", "sd", "goal", "limit"),
     )
     PLAN = (("agent", "contribution", "reserve"),)

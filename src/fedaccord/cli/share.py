@@ -62,10 +62,11 @@ def share(
     check_whole("--orders", orders, least=20)
     for read in (source.subject, source.histograms):
         check_report(report, keep=read)
-        if save is not None:
-            check_destination(
-                save, (".csv", ".xlsx"), keep=read, what="table", written=Written.PAYMENTS
-            )
+    if save is not None:
+        kept = (source.subject, source.histograms)
+        check_destination(
+            save, (".csv", ".xlsx"), keep=kept, what="table", written=Written.PAYMENTS
+        )
     try:
         game = read_benefits(source)
         with progress("sharing the cost"), interruptible():

@@ -173,9 +173,7 @@ def _check_files(
         if "stable" not in concepts and len(concepts) > 1:
             raise InputError("--save writes one plan; give one --concept, or include stable")
         suffixes = (".json", ".csv", ".xlsx")
-        check_destination(
-            save, suffixes, keep=game_file, what="allocation", written=Written.PLAN
-        )
+        check_destination(save, suffixes, keep=game_file, what="allocation", written=Written.PLAN)
     check_report(report, keep=game_file)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from fedaccord._checks import fill_in
+from fedaccord._checks import clean_name, fill_in
 from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord.errors import InputError, UnreachableError
 
@@ -58,6 +58,7 @@ class Wanted:
                     f'{option} "{text}" has no number for {name}: write it after the equals sign, '
                     f"or leave {name} out"
                 )
+            name = clean_name(name)
             number = _read_number(value if name or not sign else "", text, option)
             if not sign and everyone is not None:
                 raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
