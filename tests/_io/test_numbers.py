@@ -86,5 +86,5 @@ def test_an_accuracy_that_is_a_word_may_be_a_run_that_failed():
 def test_a_share_below_one_per_cent_is_refused():
     assert read_share("87.4 %", "the cell", NONE) == 0.874
     assert read_share("0 %", "the cell", NONE) == 0
-    with pytest.raises(InputError, match="less than one in a hundred: write 85 % or 0.85$"):
+    with pytest.raises(InputError, match=r"less than one in a hundred: write 85 % or 0\.85$"):
         read_share("0.85 %", "the cell", NONE)
