@@ -182,7 +182,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
         ("pilot,agent,contribution,accuracy\n1,A,5,0.5\n", "has no goals: add a column goal"),
-        ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A is 1"),
+        ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A in line 2 of"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,,0.5\n", "has an accuracy yet"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,failed,0.5\n", "no accuracy in any pilot"),
     ],

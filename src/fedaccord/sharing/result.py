@@ -307,7 +307,7 @@ def choose_writer(largest: float) -> Callable[[float], str]:
     """
     if largest >= 100:
         return format_samples
-    places = 2 if largest >= 10 else max(4, 4 - math.floor(math.log10(max(largest, SMALLEST))))
+    places = max(2, 3 - math.floor(math.log10(max(largest, SMALLEST))))
 
     def write(value: float) -> str:
         if not math.isfinite(value):
