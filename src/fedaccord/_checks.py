@@ -12,6 +12,7 @@ import os
 import re
 import reprlib
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -36,6 +37,8 @@ LONGEST = 100_000
 # Comparing spellings takes time: more names than this are not looked through, nor longer ones.
 CLOSEST_AMONG = 1_000
 CLOSEST_LENGTH = 100
+# Spaces that do not break or are thin, as programs put them into names.
+SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
 
 
 def is_whole(value: object) -> bool:
@@ -187,6 +190,11 @@ def fill_in(
             raise InputError(f"{name} is not among {whom}{meant}")
     pairs = zip(agents, otherwise, strict=True)
     return np.array([named.get(name, own) for name, own in pairs], dtype=float)
+
+
+def clean_name(text: str) -> str:
+    """Return a name with its letters composed and plain spaces, as most keyboards write it."""
+    return unicodedata.normalize("NFC", text).translate(SPACES)
 
 
 def frozen(array: AnyArray) -> AnyArray:

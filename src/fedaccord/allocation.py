@@ -155,7 +155,9 @@ class Allocation(Displayed):
         for row, value in enumerate(values):
             if value != value:
                 what = read.describe("contribution", row)
-                raise InputError(f"{what} is empty: write 0 if it gives nothing")
+                raise InputError(
+                    f"{what} is empty: write 0 if it gives nothing, or delete the {read.unit}"
+                )
         reserve = None
         if "reserve" in read.columns:
             # An empty cell is no reserve.

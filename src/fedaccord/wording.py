@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 
@@ -73,6 +74,10 @@ class Words:
         if article:
             return f"{article[0]}{'n' * takes_an(own)} {own}"
         return capitalize_first(own) if word[0].isupper() else own
+
+
+# The words of the user who reads messages now.
+SPOKEN: ContextVar[Words] = ContextVar("words", default=Words())  # noqa: B039
 
 
 def takes_an(word: str) -> bool:

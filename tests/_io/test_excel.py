@@ -59,7 +59,7 @@ def test_a_number_in_a_cell_is_that_number(tmp_path):
     ("cell", "said"),
     [
         ("#DIV/0!", r"row 3 of .* \(cell B3\) reads \"#DIV/0!\": an error of the spreadsheet"),
-        ("=B2*2", r"cell B3 of .* has a formula without a value: open the file"),
+        ("=B2*2", r"cell B3 of .* has a formula without a value: type the value in its place"),
         (datetime.date(2026, 3, 1), r"\(cell B3\) is a date, 2026-03-01: format the cell"),
         (True, r"\(cell B3\) reads \"TRUE\""),
         (2.5, r"\(cell B3\) is 2.5: write a whole number"),

@@ -1,8 +1,10 @@
 """Numbers in tables: read where they can mean one thing, refused with a remedy where not."""
 
+import re
+
 import pytest
 
-from fedaccord._io.numbers import Marks, read_number
+from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord.errors import InputError
 
 NONE = Marks()
@@ -53,6 +55,13 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
         ("1 50", NONE, "count", "a point for decimals and no separators"),
         ("many", NONE, "count", "or leave the cell empty"),
         ("ca. 90", NONE, "count", "write the number alone, as 90$"),
+        ("0.872 (by mail)", NONE, "share", "write the number alone, as 0.872$"),
+        ("<0,9", NONE, "share", "write the number alone, as 0.9$"),
+        ("03.04.2026", NONE, "count", "it is a date; format the cell as a number"),
+        ("3/4/26", NONE, "count", "it is a date"),
+        ("2026-04-03", NONE, "count", "it is a date"),
+        ("Apr 03", NONE, "count", "it is a date"),
+        ("3. Mai", NONE, "amount", "it is a date"),
         ("inf", NONE, "amount", "write a number"),
         ("nan", NONE, "amount", "write a number"),
         ("#DIV/0!", NONE, "count", "an error of the spreadsheet; correct its formula"),
@@ -60,10 +69,22 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
     ],
 )
 def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, said):
-    with pytest.raises(InputError, match=rf'^the cell reads "{text}".*{said}'):
+    with pytest.raises(InputError, match=rf'^the cell reads "{re.escape(text)}".*{said}'):
         read_number(text, "the cell", marks, kind=kind, column="here")
 
 
 def test_a_contribution_is_never_to_be_left_empty():
     with pytest.raises(InputError, match=r"write a number, 0 if there is none$"):
         read_number("many", "the cell", NONE, kind="count", column="contribution")
+
+
+def test_an_accuracy_that_is_a_word_may_be_a_run_that_failed():
+    with pytest.raises(InputError, match='or "failed" where training failed'):
+        read_share("fehlgeschlagen", "the cell", NONE, column="accuracy")
+
+
+def test_a_share_below_one_per_cent_is_refused():
+    assert read_share("87.4 %", "the cell", NONE) == 0.874
+    assert read_share("0 %", "the cell", NONE) == 0
+    with pytest.raises(InputError, match=r"less than one in a hundred: write 85 % or 0\.85$"):
+        read_share("0.85 %", "the cell", NONE)

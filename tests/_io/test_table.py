@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedaccord._io.table import name_cell, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.wording import SPOKEN, Words
 
 
 def written(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
@@ -433,3 +435,67 @@ def test_a_title_above_the_headings_is_left_out_and_noted(tmp_path):
 def test_what_is_no_title_stays(tmp_path, text):
     rows = read_rows(written(tmp_path, text))
     assert rows.lines[0] == 1 and rows.notes == ()
+
+
+# Lines that are not of the table, and names as programs write them.
+
+HEADS = "pilot,agent,contribution,accuracy\n"
+CITY = HEADS + "1,City,90,0.8\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "said"),
+    [
+        (CITY + "Note: by mail,,,\n", PILOTS, "line 3 of .* looks like a note: delete it"),
+        (CITY + ",* by mail,,\n", PILOTS, "line 3 of .* looks like a note: delete it"),
+        (CITY + "* by mail, and by hand\n", PILOTS, "it looks like a note; delete it"),
+        (CITY + HEADS.upper() + "2,City,9,0.5\n", PILOTS, "line 3 of .* the headings again: del"),
+        ("agent,contribution\nA,1\nNote: x,\n", PROPOSAL, "line 3 of .* looks like a note"),
+        ("agent,ill,well\nA,1,2\n,source: x,\n", HISTOGRAMS, "line 3 of .* looks like a note"),
+    ],
+)
+def test_notes_and_repeated_headings_are_named(tmp_path, content, kind, said):
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, content, kind)
+
+
+def test_an_agent_alone_in_its_line_is_no_note(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well\nA,1,2\nSt. Mary,,\n", HISTOGRAMS)
+    assert sheet.names("agent") == ("A", "St. Mary")
+
+
+def test_groups_of_headings_above_the_headings_are_skipped(tmp_path):
+    for above in ("Pilot,,Result,\n", "Training,,Result,\n", "Pilots\nPilot,,Result,\n"):
+        rows = read_rows(written(tmp_path, above + CITY))
+        assert rows.cells[0] == ["pilot", "agent", "contribution", "accuracy"]
+        assert f"found in line {above.count(chr(10)) + 1}" in rows.notes[0]
+
+
+def test_headings_with_line_breaks_are_shown_in_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"is it the column 'accuracy \(test\)'"):
+        sheet_of(tmp_path, 'pilot,agent,contribution,"accuracy\n(test)"\n1,City,90,0.8\n')
+
+
+def test_composed_letters_and_plain_spaces_make_names_equal(tmp_path):
+    odd = unicodedata.normalize("NFD", "Sankt\u00a0Köln")
+    assert odd != "Sankt Köln"
+    sheet = sheet_of(tmp_path, HEADS + f"1,Sankt Köln,90,0.8\n2,{odd},80,0.7\n")
+    assert sheet.names("agent") == ("Sankt Köln",)
+
+
+@pytest.mark.parametrize("other", ["2.0", "02"])
+def test_a_pilot_has_one_spelling(tmp_path, other):
+    sheet = sheet_of(tmp_path, CITY + f"2,City,90,0.8\n{other},Spa,90,0.8\n10,City,9,0.8\n")
+    with pytest.raises(InputError, match=f"pilot '{other}' and line 3 '2': use the same spelling"):
+        sheet.names("pilot")
+
+
+def test_a_heading_in_the_words_of_the_user_is_not_translated(tmp_path):
+    text = "pilot,Hospital,contribution,acc\n1,City,90,0.8\n"
+    assert "the column 'Hospital' is read as agent" in sheet_of(tmp_path, text).notes[0]
+    token = SPOKEN.set(Words(agent="hospital"))
+    try:
+        (note,) = sheet_of(tmp_path, text).notes
+    finally:
+        SPOKEN.reset(token)
+    assert "Hospital" not in note and "'acc' is read as accuracy" in note

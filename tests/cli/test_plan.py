@@ -133,12 +133,13 @@ def test_a_game_is_planned_for_as_it_is(tmp_path):
 
 
 def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
-    plan = write(tmp_path / "plan.csv", "the plan of last year")
+    before = "agent,contribution\nlast year,1\n"
+    plan = write(tmp_path / "plan.csv", before)
     result = run("plan", table, "--goal", "University=0.97", "--save", plan)
     assert result.code == 1
     assert result.stdout.startswith("There is no plan. University cannot reach its goal of 0.97")
     assert "out of reach" in result.stdout
-    assert plan.read_text() == "the plan of last year"
+    assert plan.read_text() == before
     assert result.stdout.count("University cannot reach its goal of 0.97") == 1
     assert f"there is no plan, so {plan} was not written" in result.stderr
 
@@ -151,9 +152,10 @@ def test_a_probability_that_cannot_be_had_ends_with_one(tmp_path):
 
 def test_a_plan_that_misses_the_requested_probability_is_saved_only_when_asked_for(tmp_path):
     path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
-    plan = write(tmp_path / "plan.csv", "the plan of last year")
+    before = "agent,contribution\nlast year,1\n"
+    plan = write(tmp_path / "plan.csv", before)
     result = run("plan", path, "--probability", "0.999", "--save", plan)
-    assert result.code == 1 and plan.read_text() == "the plan of last year"
+    assert result.code == 1 and plan.read_text() == before
     assert f"the plan misses the requested probability of 0.999, so {plan}" in result.stderr
     had = result.stderr.split("ask for --probability ")[1].split()[0]
     again = run("plan", path, "--probability", had, "--save", plan)
@@ -180,7 +182,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
         ("pilot,agent,contribution,accuracy\n1,A,5,0.5\n", "has no goals: add a column goal"),
-        ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A is 1"),
+        ("pilot,agent,contribution,accuracy,goal\n1,A,5,0.5,1.0\n", "the goal of A in line 2 of"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,,0.5\n", "has an accuracy yet"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,failed,0.5\n", "no accuracy in any pilot"),
     ],
@@ -422,3 +424,8 @@ def test_a_workbook_goes_through_plan_and_check(tmp_path):
     game, plan = tmp_path / "game.json", tmp_path / "plan.xlsx"
     assert run("plan", tmp_path / "h.xlsx", "--save", plan, "--save-game", game).code == 0
     assert run("check", game, plan).code == 0
+
+
+@pytest.mark.parametrize(("text", "remedy"), [("95%", "0.95"), ("95 %", "0.95"), ("0,95", "0.95")])
+def test_a_probability_in_per_cent_gets_a_remedy(text, remedy):
+    assert_refused(run("plan", "--probability", text), "--probability", f"write {remedy}.")

@@ -105,8 +105,10 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ("1,City,100", "1,City,1,700", "line 2 of .* has 9 cells"),
         ("2,City,0,,", "2,City,0,,0.9", "goal of City is 0.8 .* 0.9 in line 4"),
         ("0.8,400", "80,400", "did you mean 0.8"),
-        ("0.8,400", "1,400", "above 0 and below 1"),
-        ("0.8,400", "0.8,0", "City has a validation size below one"),
+        ("0.8,400", "1,400", "goal of City in line 2 of .* is 1: .* above 0 and below 1"),
+        ("0.8,400", "100 %,400", "goal of City in line 2 of .* is 1: .* above 0 and below 1"),
+        ("0.8,400", "0.8,0", "validation of City in line 2 of .* is 0: leave it empty"),
+        ("0.71", "0.71 %", "City in line 2 of .* write 71 % or 0.71"),
         ("900,2", "900,0", "City has a cost of zero"),
         ("2,City,0,,,,,\n", "", "pilot 2 .* no line for City.*contribution 0"),
         (
@@ -135,6 +137,12 @@ def test_every_fault_is_named_with_its_remedy(
     assert old in TEXT
     with pytest.raises(InputError, match=said):
         PilotTable.load(written(tmp_path, TEXT.replace(old, new, 1)))
+
+
+def test_an_accuracy_without_any_error_is_read_with_a_note(tmp_path: Path) -> None:
+    table = PilotTable.load(written(tmp_path, TEXT.replace("0.71", "1", 1)))
+    assert table.accuracies[0, 0] == 1
+    assert any("accuracy of City in line 2" in note and " is 1: " in note for note in table.notes)
 
 
 def test_parts_of_what_agents_have_are_not_taken_for_numbers_of_samples(tmp_path: Path) -> None:

@@ -26,6 +26,12 @@ def test_agents_are_named_with_what_they_have():
     assert np.isnan(found.goals).all()
 
 
+def test_agents_are_split_at_semicolons_too():
+    found = Members.from_text("Küstenklinik=1200;Köln=900")
+    assert found.agents == ("Küstenklinik", "Köln")
+    assert found.limits.tolist() == [1200, 900]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

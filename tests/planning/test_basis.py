@@ -32,6 +32,10 @@ def test_one_number_is_for_all_and_names_come_before_it():
     assert Wanted.read(None, "--goal") is None
 
 
+def test_names_of_options_are_composed_and_have_plain_spaces():
+    assert Wanted.read(["Sankt\u00a0Ko\u0308ln=5"], "--limit").named == {"Sankt Köln": 5}
+
+
 def test_names_may_have_the_sign_in_them():
     assert Wanted.read(["a=b=0.5"], "--goal").named == {"a=b": 0.5}
 
@@ -49,6 +53,39 @@ def test_names_may_have_the_sign_in_them():
 def test_what_is_no_number_is_refused(given, words):
     with pytest.raises(InputError, match=words):
         Wanted.read(given, "--goal")
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("A=1200", "--limit", 1200),
+        ("A=1 000", "--limit", 1000),
+        ("A=1'000", "--need", 1000),
+        ("A=1.250,5", "--need", 1250.5),
+        ("A=0,85", "--goal", 0.85),
+        ("A=85 %", "--goal", 0.85),
+        ("A=0.850", "--goal", 0.85),
+        ("A=50%", "--kept-worth", 0.5),
+    ],
+)
+def test_options_follow_the_rules_for_numbers_in_tables(text, option, value):
+    assert Wanted.read([text], option).named == {"A": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "words"),
+    [
+        ("A=1.200", "--limit", "can be 1200 or 1.2: write 1200 or 1.2"),
+        ("A=1.000", "--limit", "can be 1000 or 1: write 1000 or 1$"),
+        ("1,000", "--need", "can be 1000 or 1: write 1000 or 1$"),
+        ("A=1 00", "--limit", "no separators, as 1700"),
+        ("A=50%", "--limit", "write a number of samples"),
+        ("A=0.85 %", "--goal", "write 85 % or 0.85"),
+    ],
+)
+def test_a_number_that_can_mean_two_things_is_refused_with_a_remedy(text, option, words):
+    with pytest.raises(InputError, match=rf'^{option} "{text}".*{words}'):
+        Wanted.read([text], option)
 
 
 # Files.

@@ -86,8 +86,8 @@ def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
         if formulas.cell(cell.row, cell.column).data_type == "f":
             name = name_cell(cell.column - 1, cell.row)
             raise InputError(
-                f"cell {name} of {path} has a formula without a value: open the file in a "
-                "spreadsheet, save it there, and try again"
+                f"cell {name} of {path} has a formula without a value: type the value in its "
+                "place, or open the file in a spreadsheet and save it there"
             )
         return ""
     if isinstance(value, bool):

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from fedaccord._checks import as_numbers
 from fedaccord._io.columns import Type
@@ -26,6 +27,13 @@ DECIMAL = re.compile(
 )
 # A count that was withheld because it is small, as <11.
 SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+# A date that a spreadsheet made of a number, as 03.04.2026, Apr 03 or 3. Mai.
+MONTH = "(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\\W0-9]*"
+DATE = re.compile(
+    r"[0-9]{1,2}([./-])[0-9]{1,2}\1(?:[0-9]{4}|[0-9]{2})?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    rf"|{MONTH}[. -]*[0-9]{{1,4}}|[0-9]{{1,4}}[. -]*{MONTH}\.?",
+    re.IGNORECASE,
+)
 MARKS = {".": "a point", ",": "a comma"}
 
 
@@ -150,6 +158,34 @@ def read_number(
     return value
 
 
+def read_share(text: str, what: str, marks: Marks, *, column: str = "") -> float:
+    """Read a share of one, or one in per cent with its sign, or raise an InputError.
+
+    text: the cell.
+    what: what it is and where it stands, for messages.
+    marks: what points and commas mean in the file.
+    column: its name.
+    """
+    plainer = text.translate(PLAINER)
+    value = read_number(plainer.rstrip("% "), what, marks, kind="share", column=column)
+    if not plainer.endswith("%"):
+        return value
+    if 0 < value < 1:
+        raise InputError(
+            f'{what} reads "{text}", less than one in a hundred: write {to_share(1e4 * value):g} % '
+            f"or {value:g}"
+        )
+    return to_share(value)
+
+
+def to_share(percent: float) -> float:
+    """Return a share that is in per cent, as the decimal number that it is.
+
+    87.4 / 100 would be off in the last place.
+    """
+    return float(Decimal(repr(percent)).scaleb(-2))
+
+
 ERROR = "an error of the spreadsheet; correct its formula"
 
 
@@ -158,10 +194,15 @@ def _find_remedy(text: str, column: str) -> str:
         return ERROR
     if SUPPRESSED.fullmatch(text):
         return "a count that is withheld cannot be used here; write the number itself"
-    if re.search(r"[0-9][,'. ][0-9]", text):
+    if DATE.fullmatch(text):
+        return "it is a date; format the cell as a number and type the number again"
+    numbers = re.findall(r"[0-9]+(?:[.,][0-9]+)?", text)
+    if len(numbers) == 1:
+        return f"write the number alone, as {numbers[0].replace(',', '.')}"
+    if numbers:
         return "write it with a point for decimals and no separators, as 1700 or 0.85"
-    if found := re.search(r"[0-9]+", text):
-        return f"write the number alone, as {found[0]}"
+    if column == "accuracy":
+        return 'write a number, or "failed" where training failed; leave it empty if not measured'
     if column == "contribution":
         return "write a number, 0 if there is none"
     return "write a number, or leave the cell empty where there is none"

@@ -11,15 +11,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fedaccord._checks import find_closest
+from fedaccord._checks import clean_name, find_closest
 from fedaccord._io.columns import FAILED, OWN, TOTALS, TYPES
 from fedaccord._io.files import TABLES, read_bytes, read_json, replace_file
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TableKind, simplify
@@ -33,9 +32,12 @@ from fedaccord._io.numbers import (
     Marks,
     find_middle,
     read_number,
+    read_share,
     shorten,
+    to_share,
 )
 from fedaccord.errors import InputError
+from fedaccord.wording import SPOKEN
 
 # A text that a spreadsheet would run, or one that was kept from it by an apostrophe.
 FORMULA = re.compile(r" *'*[=+\-@\t\r\n＝＋－＠]")
@@ -43,6 +45,9 @@ FORMULA = re.compile(r" *'*[=+\-@\t\r\n＝＋－＠]")
 MOST_ABOVE = 10
 # A share above 1 and below this is a slip of the pen, not one in per cent without its sign.
 LEAST_PERCENT = 10
+# A number as a pilot's name, and how a text begins that is a note and no agent.
+NUMBERED = re.compile(r"[0-9]+(?:[.,]0+)?")
+NOTE = re.compile(r"\*|[^:]{2,30}: |(?:note|notes|hinweis|anmerkung)\b", re.IGNORECASE)
 MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
 # How files begin that are saved or sent in place of a table, and what they are.
 FOREIGN = {b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture"}
@@ -88,8 +93,10 @@ class Rows:
         return {"pilot", "measure", "value"} <= heads
 
     def without_title(self) -> Rows:
-        """Return the rows from the headings on, where lines of one cell stand above them."""
+        """Return the rows from the headings on, where a title or groups of headings stand above."""
         for place, row in enumerate(self.cells[:MOST_ABOVE]):
+            if _is_above_headings(row, *self.cells[place + 1 : place + 2]):
+                continue
             if sum(map(bool, row)) > 1:
                 below = replace(self, lines=self.lines[place:], cells=self.cells[place:])
                 if place == 0 or below.kind is None:
@@ -112,6 +119,7 @@ class Rows:
         self._check_kind(kind)
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
+        self._check_strays(kind, places)
         notes = list(self.notes)
         if renamed:
             notes.append(f"in {self.path} {_join(renamed)}")
@@ -121,6 +129,8 @@ class Rows:
             # A workbook needs no apostrophe to keep a text from being run.
             if TYPES.get(name) == "name" and self.unit == "line":
                 cells[name] = [_unescape(cell) for cell in cells[name]]
+            if TYPES.get(name) == "name":
+                cells[name] = list(map(clean_name, cells[name]))
         return Sheet(
             path=self.path,
             lines=self.lines[1:],
@@ -186,10 +196,30 @@ class Rows:
                     f"{self.unit} {line} of {self.path} has {cells}, the headings {width}: {remedy}"
                 )
 
+    def _check_strays(self, kind: TableKind, places: Mapping[str, int]) -> None:
+        """Refuse lines that are not of the table: the headings once more, or a note.
+
+        kind: of table.
+        places: where each column stands.
+        """
+        agent = places.get("agent")
+        heads = [head.casefold() for head in self.cells[0]]
+        for line, row in zip(self.lines[1:], self.cells[1:], strict=True):
+            where = f"{self.unit} {line} of {self.path}"
+            if [clean_heading(cell).casefold() for cell in row[: len(heads)]] == heads:
+                raise InputError(f"{where} has the headings again: delete it")
+            said = [(place, cell) for place, cell in enumerate(row) if cell]
+            place, text = said[0]
+            # An agent may stand alone in its line, and then it has no samples.
+            stray = place != agent or kind is PILOTS or NOTE.match(text)
+            is_text = re.search(r"[^\W0-9]", text) and _fold(text) not in TOTALS
+            if len(said) == 1 < len(places) and stray and is_text and not text.startswith("#"):
+                raise InputError(f"{where} looks like a note: delete it")
+
     def _find_width_remedy(self, row: list[str], width: int) -> str:
         """Return what to do about a line with more or fewer cells than the headings."""
         if len(row) <= width:
-            note = len(row) == 1 and not row[0][:1].isdigit() and width > 2
+            note = not any(cell[:1].isdigit() for cell in row) and width > 2
             return "it looks like a note; delete it" if note else "fill in the missing cells"
         for one, other in pairwise(row):
             if one and other and not re.search(r"[0-9]", one + other):
@@ -245,7 +275,13 @@ class Sheet:
                 raise InputError(f"{self.where(row)} names no {column}; fill it in")
             if name.startswith("#") and name.endswith(("!", "?", "/A")):
                 raise InputError(f'{self.where(row)} has "{name}" for the {column}: {ERROR}')
-            first = seen.setdefault(_fold(name), row)
+            key = _fold(name)
+            if column == "pilot":
+                # A spreadsheet turns 2 into 2.0, or 02.
+                key = (
+                    re.sub(r"0*([0-9]+)(?:[.,]0+)?", r"\1", key) if NUMBERED.fullmatch(key) else key
+                )
+            first = seen.setdefault(key, row)
             if cells[first] != name:
                 raise InputError(
                     f"{self.where(row)} names the {column} {name!r} and {self.unit} "
@@ -295,16 +331,14 @@ class Sheet:
         text, what = self.cells[name][row], self.describe(name, row)
         if name == "accuracy" and text.casefold() in FAILED:
             return math.nan
-        signed = text.endswith("%")
-        value = read_number(text.rstrip("% "), what, self.marks, kind="share")
-        if signed or name in self.percents:
-            if not signed and 0 < value <= 1:
+        value = read_share(text, what, self.marks, column=name)
+        if name in self.percents and not text.translate(PLAINER).endswith("%"):
+            if 0 < value <= 1:
                 raise InputError(
                     f"{what} is {value:g} below a heading with %: write it in per cent, or take "
                     "the sign out of the heading"
                 )
-            # As the decimal number that it is: 87.4 / 100 would be off in the last place.
-            value = float(Decimal(repr(value)).scaleb(-2))
+            value = to_share(value)
         if not 0 <= value <= 1:
             remedy = "it must lie between 0 and 1"
             if LEAST_PERCENT <= value <= 100:
@@ -456,7 +490,7 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
         places[column] = place
         if column in TYPES and "%" in heading:
             percents.append(column)
-        if column in TYPES and simplify(heading) != column:
+        if column in TYPES and simplify(heading) not in (column, SPOKEN.get().rename(column)):
             renamed.append(f"the column {heading!r} is read as {column}")
     return places, percents, renamed
 
@@ -497,7 +531,9 @@ def read_rows(
         return found
     if not found.cells:
         raise InputError(f"{path} is empty; save the table again, with its headings and numbers")
-    return found.without_title()
+    table = found.without_title()
+    heads = [clean_heading(head) for head in table.cells[0]]
+    return replace(table, cells=[heads, *table.cells[1:]])
 
 
 def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | None) -> Rows:
@@ -547,6 +583,22 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
     except csv.Error as error:
         raise InputError(f"{path} is not CSV ({error}); save it again") from None
     return Rows(str(path), lines, cells, notes=notes, separator=separator)
+
+
+def clean_heading(text: str) -> str:
+    """Return a heading in one line, with single spaces."""
+    return " ".join(clean_name(text).split())
+
+
+def _count_known(heads: Sequence[str]) -> int:
+    """Return how many columns of our tables some headings name."""
+    return sum(any(kind.find_column(head) for kind in (PILOTS, HISTOGRAMS)) for head in heads)
+
+
+def _is_above_headings(row: list[str], below: Sequence[str] = ()) -> bool:
+    """Return whether a line has groups of headings, with gaps, and the next the headings."""
+    has_gaps = not all(row) or len(row) < len(below)
+    return has_gaps and _count_known(below) > max(_count_known(row), 1)
 
 
 def _has_headings(cells: list[list[str]]) -> bool:
@@ -599,7 +651,7 @@ def _find_separator(first: Sequence[str], expected: str | None) -> str:
     def count_known(heads: list[str]) -> int:
         if expected is not None:
             return sum(head.strip().lower() == expected.lower() for head in heads)
-        return sum(any(kind.find_column(head) for kind in (PILOTS, HISTOGRAMS)) for head in heads)
+        return _count_known(heads)
 
     def rate(separator: str) -> tuple[int, int]:
         rows = [split(line, separator) for line in first]

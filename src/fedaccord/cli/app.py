@@ -6,10 +6,12 @@ Ctrl-C. Each fault is one sentence on standard error.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -23,7 +25,9 @@ from typer.core import TyperGroup
 from typer.models import ArgumentInfo
 
 from fedaccord._io.files import json_text
+from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord._lazy import EXTRAS, imported
+from fedaccord.cli.replaced import Written, check_replaced
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError, OnlyPart
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.terminal import (
@@ -115,7 +119,7 @@ def _run(command: Callable[[], Any]) -> int:
         complain(str(error))
     except click.UsageError as error:
         sentence = error.format_message().rstrip(".?").replace(". D", "; d")
-        complain(f"{sentence}; see 'fedaccord --help'")
+        complain(f"{sentence}; {_find_remedy(sentence)}")
     except (click.Abort, Interrupted) as error:
         complain(str(error) or "interrupted")
         return INTERRUPTED
@@ -134,6 +138,19 @@ def _run(command: Callable[[], Any]) -> int:
         where = "" if error.filename is None else f" {error.filename}"
         complain(f"cannot write{where}: {error.strerror or error}")
     return FAULT
+
+
+def _find_remedy(sentence: str) -> str:
+    """Return how to write a number that an option does not take, as 0.95 for 95 %."""
+    found = re.search(r": '(.*)' is not a valid (float|int)", sentence)
+    with contextlib.suppress(InputError):
+        if found is not None:
+            is_share = found[1].endswith(("%", "％"))
+            read = read_share if is_share else read_number
+            value = read(found[1], "", Marks())
+            if found[2] == "float" or value.is_integer():
+                return f"write {value:.15g}"
+    return "see 'fedaccord --help'"
 
 
 app = typer.Typer(
@@ -315,17 +332,19 @@ def check_destination(
     save: str,
     suffixes: Sequence[str],
     *,
-    keep: str | Path | None = None,
+    keep: str | Path | Sequence[str | None] | None = None,
     what: str = "file",
     option: str = "--save",
+    written: Written | None = None,
 ) -> None:
     """Refuse a file that cannot be written before any time goes into its content.
 
     save: the file's name, as it was given.
     suffixes: what its name may end in.
-    keep: a file that must not be overwritten.
+    keep: a file that must not be overwritten, or several.
     what: what is written there, for the message.
     option: that named the file, for the message.
+    written: the table that is written there; only a table of the same kind is replaced.
     """
     path = Path(save)
     if path.suffix not in suffixes:
@@ -336,10 +355,14 @@ def check_destination(
         raise InputError(
             f"{option} would overwrite {save}, which is not a {what}; choose another name"
         )
-    if path.exists() and keep is not None and os.path.exists(keep) and os.path.samefile(path, keep):
+    kept = [keep] if isinstance(keep, str | Path | None) else keep
+    there = [name for name in kept if name is not None and os.path.exists(name)]
+    if path.exists() and any(os.path.samefile(path, name) for name in there):
         raise InputError(
             f"{option} would overwrite {save}, which this command reads; choose another name"
         )
+    if written is not None and path.suffix != ".json" and path.exists():
+        check_replaced(path, written, option)
     # Through a link to where the file will be.
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +33,8 @@ Holdings = Annotated[
         help="With --kept-worth: the samples that each agent has. Default: the limits.",
     ),
 ]
+# A number as people write it, and not the name of a file.
+NUMBER = r"[+-]?[0-9.,][0-9.,' \u00a0\u202f’]*(?:[eE][+-]?[0-9]+)?%?"
 
 
 def read_kept(
@@ -62,7 +65,7 @@ def _read_holdings(
     held: Vector | list[float] = game.limits
     numbers = []
     for text in given or ():
-        if "=" in text or _is_number(text):
+        if "=" in text or re.fullmatch(NUMBER, text):
             numbers.append(text)
             continue
         read = Allocation.load(text).ordered_for(game.agents)
@@ -73,14 +76,6 @@ def _read_holdings(
         held = read.contributions
     wanted = Wanted.read(numbers, "--holdings")
     return held if wanted is None else wanted.among(names, list(held))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def describe_option(game: Game, kept: KeptData) -> list[tuple[str, str]]:

@@ -40,6 +40,7 @@ from fedaccord.cli.plan import (
     fit_pilots,
     prepare_pilots,
 )
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import Wanted, set_limits
@@ -127,8 +128,10 @@ def pilots(
     them: accuracies, or the values of the goals that the config has.
     """
     if save is not None:
-        for read in (subject, histograms, nvflare):
-            check_destination(save, (".csv", ".xlsx"), keep=read)
+        finished = nvflare is not None or subject.endswith(".toml")
+        written = Written.PILOTS if finished else Written.PILOTS_TO_RUN
+        kept = (subject, histograms, nvflare)
+        check_destination(save, (".csv", ".xlsx"), keep=kept, written=written)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
     training = Training(algorithm, budget, results, workers, engine, address, cache)

@@ -44,6 +44,7 @@ from fedaccord.cli.options import (
     explain_interrupt,
     read_config,
 )
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import (
@@ -77,6 +78,7 @@ SUFFIXES = {
     "--save-game": (".json",),
     "--save-pilots": (".csv", ".xlsx"),
 }
+WRITTEN = {"--save": Written.PLAN, "--save-pilots": Written.PILOTS}
 Subject = Annotated[
     str | None,
     typer.Argument(
@@ -348,10 +350,11 @@ def _check_files(
     saved: dict[str, str | None], report: str | None, *, keep: tuple[str | None, ...]
 ) -> None:
     """Refuse files that cannot be written before any time goes into their content."""
+    for option, path in saved.items():
+        if path is not None:
+            written = WRITTEN.get(option)
+            check_destination(path, SUFFIXES[option], keep=keep, option=option, written=written)
     for read in keep:
-        for option, path in saved.items():
-            if path is not None:
-                check_destination(path, SUFFIXES[option], keep=read, option=option)
         check_report(report, keep=read)
     files = [str(Path(path).resolve()) for path in (*saved.values(), report) if path is not None]
     if len(set(files)) < len(files):

@@ -18,6 +18,7 @@ from fedaccord.cli.app import (
 )
 from fedaccord.cli.linear import Input, add_input, read_benefits
 from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
 
@@ -61,8 +62,11 @@ def share(
     check_whole("--orders", orders, least=20)
     for read in (source.subject, source.histograms):
         check_report(report, keep=read)
-        if save is not None:
-            check_destination(save, (".csv", ".xlsx"), keep=read, what="table")
+    if save is not None:
+        kept = (source.subject, source.histograms)
+        check_destination(
+            save, (".csv", ".xlsx"), keep=kept, what="table", written=Written.PAYMENTS
+        )
     try:
         game = read_benefits(source)
         with progress("sharing the cost"), interruptible():

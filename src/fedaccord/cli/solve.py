@@ -29,6 +29,7 @@ from fedaccord.cli.options import (
     add_wording,
 )
 from fedaccord.cli.plan import Harm, check_wanted
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.model import Mark
@@ -228,7 +229,8 @@ def _check_files(
     if save is not None:
         if "stable" not in concepts and len(concepts) > 1:
             raise InputError("--save writes one plan; give one --concept, or include stable")
-        check_destination(save, (".json", ".csv", ".xlsx"), keep=game_file, what="allocation")
+        suffixes = (".json", ".csv", ".xlsx")
+        check_destination(save, suffixes, keep=game_file, what="allocation", written=Written.PLAN)
     check_report(report, keep=game_file)
 
 

@@ -32,6 +32,7 @@ from fedaccord.cli.options import (
     read_config,
     read_part,
 )
+from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
 from fedaccord.report.terminal import progress, show_count
@@ -83,7 +84,9 @@ def train(
     check_whole("--trial", trial, least=0)
     brought = None if contributions is None else _load_contributions(contributions)
     if save is not None:
-        check_destination(save, (".csv",), keep=contributions, what="history")
+        check_destination(
+            save, (".csv",), keep=contributions, what="history", written=Written.HISTORY
+        )
     check_report(report, keep=config_file)
     source = prepare_building(config, cache or CACHE).source(start)
 

@@ -233,6 +233,7 @@ class PilotTable:
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not which part of what it has"
             )
+        _check_cells(sheet)
         done = _find_done(sheet, pilots)
         own = sheet.own_fields(agents)
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
@@ -348,6 +349,26 @@ def _read_runs(
         lambda n: f"{agents[n % len(agents)]} in {places_in_file[n]}",
     )
     return contributions, accuracies
+
+
+def _check_cells(sheet: Sheet) -> None:
+    """Refuse goals and validation sizes that cannot be; note an accuracy without any error."""
+    cells = [name for name in ("goal", "validation") if name in sheet.columns]
+    for name in cells:
+        for row, value in enumerate(sheet.numbers(name)):
+            if name == "goal" and value in (0, 1):
+                why = "give an accuracy above 0 and below 1"
+                raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
+            if name == "validation" and value < 1:
+                why = "leave it empty where it is not known"
+                raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
+    perfect = [row for row, value in enumerate(sheet.numbers("accuracy")) if value == 1]
+    if perfect:
+        more = f", and {len(perfect) - 1} more are" if len(perfect) > 1 else ""
+        sheet.notes.append(
+            f"{sheet.describe('accuracy', perfect[0])} is 1{more}: look whether the model made no "
+            "error at all"
+        )
 
 
 def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, clean_name
 from fedaccord._io.columns import OWN
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS
 from fedaccord._io.numbers import Marks, read_number
@@ -81,8 +81,8 @@ class Members:
     def from_text(cls, text: str) -> Members:
         """Read agents and how many samples each has, as City=1200,Rural=800."""
         limits: dict[str, float] = {}
-        for part in text.split(","):
-            name, sign, number = (piece.strip() for piece in part.rpartition("="))
+        for part in re.split("[,;]", text):
+            name, sign, number = (clean_name(piece).strip() for piece in part.rpartition("="))
             if not sign or not name:
                 shown = part.strip().replace('"', "")
                 raise InputError(

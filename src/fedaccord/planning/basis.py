@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from fedaccord._checks import fill_in
+from fedaccord._checks import clean_name, fill_in
+from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord.errors import InputError, UnreachableError
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["config", "pilots", "measures", "histograms", "game"]
 # Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
+# The options whose numbers are shares of one, which people also write in per cent.
+SHARES = ("--goal", "--kept-worth")
 Basis = TypeVar("Basis", bound="Measurement | GoalsMeasurement | Game")
 
 
@@ -56,6 +60,7 @@ class Wanted:
                     f'{option} "{text}" has no number for {name}: write it after the equals sign, '
                     f"or leave {name} out"
                 )
+            name = clean_name(name)
             number = _read_number(value if name or not sign else "", text, option)
             if not sign and everyone is not None:
                 raise InputError(f"{option} has two numbers for all; give one, or NAME=X for some")
@@ -78,12 +83,16 @@ class Wanted:
 
 
 def _read_number(value: str, text: str, option: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
+    """Read the number of an option by the rules for numbers in tables, or raise an InputError."""
+    what = f'{option} "{text}"'
+    if not re.search(r"[0-9]", value):
+        raise InputError(f"{what} must be a number, or read NAME=X, as in City=1")
+    if option not in SHARES and value.endswith("%"):
+        raise InputError(f"{what} is in per cent: write a number of samples")
+    read = read_share if option in SHARES else read_number
+    number = read(value, what, Marks())
     if not math.isfinite(number):
-        raise InputError(f'{option} "{text}" must be a number, or read NAME=X, as in City=1')
+        raise InputError(f"{what} must be a number, or read NAME=X, as in City=1")
     return number
 
 

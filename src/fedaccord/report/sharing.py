@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from fedaccord.report.model import (
     list_run_facts,
     name_rows,
 )
-from fedaccord.sharing.result import ROUNDING, Contract, CostShares, Group, write_money
+from fedaccord.sharing.result import ROUNDING, Contract, CostShares, Group, choose_writer
 from fedaccord.wording import count, format_accuracy, join_with_and
 
 HONESTY = (
@@ -90,8 +90,8 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
         names = _name_group(found, contract.leaver)
         verb = "bears" if len(contract.leaver.agents) == 1 else "bear"
         said += (
-            f" It drives a group out: {names} {verb} {write_money(contract.leaver.bears)} and "
-            f"would pay {write_money(contract.leaver.alone)} alone."
+            f" It drives a group out: {names} {verb} {found.write(contract.leaver.bears)} and "
+            f"would pay {found.write(contract.leaver.alone)} alone."
         )
     elif contract.closest is not None:
         said += f" {_describe_saving(found, contract.closest)}"
@@ -100,9 +100,9 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
     if contract.deficit > ROUNDING * found.prices.total:
         said += (
             f" Nobody gains by misstating its costs or its requirement, but a funder has to add "
-            f"{write_money(contract.deficit)} of {write_money(found.prices.total)}."
+            f"{found.write(contract.deficit)} of {found.write(found.prices.total)}."
             if contract.rule == "marginal"
-            else f" {write_money(contract.deficit)} is left to fund."
+            else f" {found.write(contract.deficit)} is left to fund."
         )
     return said
 
@@ -112,7 +112,7 @@ def _describe_saving(found: CostShares, closest: Group) -> str:
     if closest.saving <= ROUNDING * found.prices.total:
         return f"No group saves by leaving, but {names} would pay the same alone."
     verb = "saves" if len(closest.agents) == 1 else "save"
-    return f"Every group saves by staying. {names} {verb} least: {write_money(closest.saving)}."
+    return f"Every group saves by staying. {names} {verb} least: {found.write(closest.saving)}."
 
 
 def _name_group(found: CostShares, group: Group) -> str:
@@ -127,7 +127,7 @@ def describe_splitting(found: CostShares) -> Iterator[str]:
         agent = int(gains.argmax())
         if gains[agent] > ROUNDING * found.prices.total:
             yield (
-                f"Under {rule}, {found.game.name(agent)} would save {write_money(gains[agent])} by "
+                f"Under {rule}, {found.game.name(agent)} would save {found.write(gains[agent])} by "
                 "appearing as two agents."
             )
         else:
@@ -137,7 +137,7 @@ def describe_splitting(found: CostShares) -> Iterator[str]:
 # Tables.
 
 
-def _money(head: str, estimates: Estimates) -> Column:
+def _money(head: str, estimates: Estimates, write: Callable[[float], str]) -> Column:
     def cell(agent: int) -> float | Estimated:
         found = estimates[agent]
         # Adding zero turns a negative zero into zero.
@@ -147,7 +147,7 @@ def _money(head: str, estimates: Estimates) -> Column:
     ends = None if estimates.low is None else (f"{head}, from", f"{head}, to")
     total = float(estimates.values.sum())
     return Column(head, cell, sums=(total if abs(total) > 1e-6 else 0.0,), ends=ends,
-                  write=write_money)  # fmt: skip
+                  write=write)  # fmt: skip
 
 
 def list_payments(found: CostShares) -> Records:
@@ -158,15 +158,20 @@ def list_payments(found: CostShares) -> Records:
     rest = game.size - len(terminal)
     given = found.contributions
     columns = [
-        Column("gives", lambda i: float(given[i]), sums=(float(given.sum()),), write=write_money),
-        _money("pays", contract.payments),
-        _money("bears in all", contract.shares),
+        Column(
+            "gives",
+            lambda i: float(given[i]),
+            sums=(float(given.sum()),),
+            write=choose_writer(float(given.sum())),
+        ),
+        _money("pays", contract.payments, found.write),
+        _money("bears in all", contract.shares, found.write),
     ]
     alone = found.alone
     if alone is not None:
         columns.append(
             Column("alone", lambda i: keep_finite(alone[i]), sums=(keep_finite(alone.sum()),),
-                   write=write_money)
+                   write=found.write)
         )  # fmt: skip
     columns += [
         Column("price of its requirement", lambda i: float(found.prices.requirements[i]),
@@ -190,7 +195,10 @@ def list_contracts(found: CostShares) -> Records:
         "Payments under other contracts",
         (
             *name_rows(found.game.name, terminal=("all",), page=("all",)),
-            *(_money(rule, contract.payments) for rule, contract in found.contracts.items()),
+            *(
+                _money(rule, contract.payments, found.write)
+                for rule, contract in found.contracts.items()
+            ),
         ),
         page,
         terminal,

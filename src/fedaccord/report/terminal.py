@@ -13,7 +13,6 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,7 +25,7 @@ from rich.text import Text
 
 from fedaccord.errors import FedaccordError
 from fedaccord.report.model import Cell, Mark, Table
-from fedaccord.wording import Words, count, format_duration, format_level
+from fedaccord.wording import SPOKEN, Words, count, format_duration, format_level
 
 if TYPE_CHECKING:
     from fedaccord.federation.defection.audit import Known
@@ -54,7 +53,6 @@ News = TypeVar("News")
 
 
 # What the user of the command that runs calls agents and samples.
-_WORDS: ContextVar[Words] = ContextVar("words")
 
 
 class OutputError(Exception):
@@ -99,7 +97,7 @@ def speaking(words: Words) -> Iterator[None]:
 
     words: the user's.
     """
-    token = _WORDS.set(words)
+    token = SPOKEN.set(words)
     try:
         yield
     except Exception as error:
@@ -107,7 +105,7 @@ def speaking(words: Words) -> Iterator[None]:
             error.args = (words.rename(str(error)), *error.args[1:])
         raise
     finally:
-        _WORDS.reset(token)
+        SPOKEN.reset(token)
 
 
 def complain(sentence: str, names: Iterable[str] = ()) -> None:
@@ -116,7 +114,7 @@ def complain(sentence: str, names: Iterable[str] = ()) -> None:
     sentence: what to say.
     names: of agents, which no word changes.
     """
-    sentence = _WORDS.get(Words()).rename(sentence, names)
+    sentence = SPOKEN.get().rename(sentence, names)
     end = "" if sentence.endswith((".", "?", "!")) else "."
     with contextlib.suppress(OSError):
         if sys.stderr is not None:

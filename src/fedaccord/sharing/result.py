@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import SMALLEST, Vector
 from fedaccord._display import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.equilibria.whole import has_whole_samples, round_up
@@ -195,25 +196,32 @@ class CostShares(Displayed):
         names = join_with_and([self.game.name(member) for member in leaver.agents])
         verb = "bears" if len(leaver.agents) == 1 else "bear"
         return (
-            f"The payments add up to zero, but {names} {verb} {write_money(leaver.bears)} and "
-            f"would pay {write_money(leaver.alone)} without the others."
+            f"The payments add up to zero, but {names} {verb} {self.write(leaver.bears)} and "
+            f"would pay {self.write(leaver.alone)} without the others."
         )
+
+    def write(self, amount: float) -> str:
+        """Return an amount of money, rounded like all amounts of this game."""
+        return choose_writer(self.prices.total)(amount)
 
     def explain(self, agent: int) -> str:
         """Explain what an agent gives, pays and bears, and what it would pay otherwise."""
         name = self.game.name(agent)
         paid, given = float(self.payments[agent]), float(self.contributions[agent])
         bears = float(self.contracts["prices"].shares.values[agent])
-        gives = f"{name} gives {write_money(given)}" if given > 0 else f"{name} gives nothing"
+        write_samples = choose_writer(float(self.contributions.sum()))
+        gives = f"{name} gives {write_samples(given) if given > 0 else 'nothing'}"
         small = ROUNDING * max(self.prices.total, 1e-300)
         if abs(paid) <= small:
             said = f"{gives} and pays nothing."
         else:
-            said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {write_money(abs(paid))}."
+            amount = self.write(abs(paid))
+            amount = "less than 1" if amount == "0" else amount
+            said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {amount}."
         in_all = (
-            f"It earns {write_money(-bears)} in all"
+            f"It earns {self.write(-bears)} in all"
             if bears < -small
-            else f"It bears {write_money(bears)} in all"
+            else f"It bears {self.write(bears)} in all"
         )
         return f"{said} {in_all}{self._compare(agent)}."
 
@@ -222,19 +230,35 @@ class CostShares(Displayed):
         if self.alone is None:
             return ""
         alone, group = float(self.alone[agent]), self._find_tightest(agent)
+        bears = self.contracts["prices"].shares.values
         end = (
-            f", and would pay {write_money(alone)} alone"
+            f", and would pay {self._write_apart(alone, float(bears[agent]))} alone"
             if np.isfinite(alone)
             else ". Alone it could not reach its requirement"
         )
         if group is None:
             return end
         names = join_with_and([self.game.name(member) for member in group])
-        bear = float(self.contracts["prices"].shares.values[[*group]].sum())
+        bear = float(bears[[*group]].sum())
+        apart = self._write_apart(self.costs.cost(group), bear)
         return (
-            f"{end}. {names} together bear {write_money(bear)}, and would pay "
-            f"{write_money(self.costs.cost(group))} without the others"
+            f"{end}. {names} together bear {self.write(bear)}, and would pay {apart} without the "
+            "others"
         )
+
+    def _write_apart(self, cost: float, bear: float) -> str:
+        """Return what agents would pay apart; whole samples may make them bear a little more.
+
+        cost: what they would pay.
+        bear: what they bear.
+        """
+        room = ROUNDING * self.prices.total
+        if has_whole_samples(self.game):
+            # Whole samples ask each agent that gives for less than one more.
+            room += float(self.game.costs[self.contributions > 0].sum())
+        written = self.write(cost)
+        is_rounding = 0 < bear - cost <= room and written != self.write(bear)
+        return "the same, up to rounding," if is_rounding else written
 
     def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
         """Return the group of an agent and some others, not all, that saves least by staying."""
@@ -296,9 +320,22 @@ def _to_dict(group: Group | None) -> dict[str, Any] | None:
     return None if group is None else {**vars(group), "agents": list(group.agents)}
 
 
-def write_money(value: float) -> str:
-    """Return an amount of money, whole from a hundred on: 647, or 0.9375."""
-    return format_samples(value) if abs(value) >= 100 else format_amount(value)
+def choose_writer(largest: float) -> Callable[[float], str]:
+    """Return what writes the amounts of a table, all rounded alike: whole if they are large.
+
+    largest: the largest amount.
+    """
+    if largest >= 100:
+        return format_samples
+    places = max(2, 3 - math.floor(math.log10(max(largest, SMALLEST))))
+
+    def write(value: float) -> str:
+        if not math.isfinite(value):
+            return format_amount(value)
+        text = f"{round(value, places) + 0.0:.{places}f}"
+        return text.rstrip("0").rstrip(".")
+
+    return write
 
 
 def find_closest(shares: Vector, costs: GroupCosts) -> Group | None:

@@ -1,0 +1,88 @@
+"""What a command may replace: a table that it could have written itself, and no other."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedaccord.errors import InputError
+from fedaccord.wording import count, join_with_and, pluralize
+
+if TYPE_CHECKING:
+    from fedaccord._io.table import Rows
+
+
+class Written(Enum):
+    """The tables that commands write, by the sets of columns they can have.
+
+    A list of pilots has the columns of the user's own table: its accuracies are empty.
+    """
+
+    PILOTS_TO_RUN = ()
+    PILOTS = (
+        (
+            *("pilot", "agent", "contribution", "accuracy"),
+            *("goal", "validation", "limit", "minimum", "cost"),
+        ),
+        ("pilot", "agent", "contribution", "measure", "value", "sd", "goal", "limit"),
+    )
+    PLAN = (("agent", "contribution", "reserve"),)
+    PAYMENTS = (("agent", "contribution", "share", "payment"),)
+    HISTORY = (("round", "client", "samples", "unique", "loss", "accuracy"),)
+
+
+def check_replaced(path: Path, written: Written, option: str) -> None:
+    """Refuse to replace a table that the command could not have written itself.
+
+    path: a file that is there.
+    written: what the command writes.
+    option: that named the file, for the message.
+    """
+    from fedaccord._io.table import read_rows
+
+    if path.stat().st_size == 0:
+        return
+    remedy = "save under another name"
+    try:
+        rows = read_rows(path)
+    except InputError:
+        raise InputError(
+            f"{option} would overwrite {path}, which is not a table of this command: {remedy}"
+        ) from None
+    if _could_write(written, rows):
+        return
+    if number := _count_accuracies(rows):
+        raise InputError(f"{path} holds {count(number, 'accuracy', 'accuracies')}: {remedy}")
+    heads = [head for head in rows.cells[0] if head]
+    named = f"{pluralize(len(heads), 'column')} {join_with_and(heads[:8])}"
+    raise InputError(
+        f"{option} would overwrite {path}, which is another table, with the {named}: {remedy}"
+    )
+
+
+def _could_write(written: Written, rows: Rows) -> bool:
+    heads = [head for head in rows.cells[0] if head]
+    if written is Written.PILOTS_TO_RUN:
+        return "accuracy" in _find_columns(rows) and not _count_accuracies(rows)
+    # Pilots that are trained count from 0, and those of a list that people fill in from 1.
+    below = rows.cells[1:2]
+    if written is Written.PILOTS and below and below[0][0] != "0":
+        return False
+    return any(set(heads) <= set(columns) for columns in written.value)
+
+
+def _find_columns(rows: Rows) -> list[str | None]:
+    """Return the columns that the headings of a table of pilots mean."""
+    from fedaccord._io.kinds import PILOTS
+
+    is_ours = rows.kind is PILOTS
+    return [PILOTS.find_column(head) if is_ours else None for head in rows.cells[0]]
+
+
+def _count_accuracies(rows: Rows) -> int:
+    columns = _find_columns(rows)
+    if "accuracy" not in columns:
+        return 0
+    place = columns.index("accuracy")
+    return sum(bool(row[place]) for row in rows.cells[1:] if place < len(row))
