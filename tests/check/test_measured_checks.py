@@ -120,6 +120,10 @@ def test_what_an_agent_could_keep_back_is_exactly_its_room_above_the_target(agen
     kept = found.could_give_less[agent]
     assert kept == pytest.approx(200, abs=2)
     assert f"{NAMES[agent]} could give {kept:.0f} fewer samples" in found.verdict
+    spare = np.flatnonzero(found.could_give_less)
+    who = NAMES[spare[0]] if spare.size == 1 else "2 agents"
+    failed = f"The proposal does not hold: {who} could give less. All agents reach their goals"
+    assert found.verdict.startswith(failed) and found.to_dict()["verdict"] == found.verdict
     for less, reached in ((kept, True), (kept + 1, False)):
         left = np.array(given)
         left[agent] -= less

@@ -97,6 +97,22 @@ def test_coalitions_of_the_hospitals():
     assert found["core_count"] == 2 and found["complete"] is True
 
 
+def test_coalitions_have_the_doubts_of_the_pilots_and_are_not_all_well(tmp_path):
+    asked, page = (PILOTS, "--goal", "Mill=0.75"), tmp_path / "page.html"
+    doubts = [one["sentence"] for one in json.loads(run("plan", *asked, "--json").stdout)["doubts"]]
+    assert any("Mill is to need" in one for one in doubts)
+    shown = run("coalitions", *asked, "--report", page)
+    found = json.loads(run("coalitions", *asked, "--json").stdout)
+    text = page.read_text(encoding="utf-8")
+    assert set(found["doubts"]) <= set(doubts) and "Mill is to need" in " ".join(found["doubts"])
+    assert all(f"Doubt: {one}" in shown.stdout for one in found["doubts"])
+    assert "Doubt: Mill is to need" in text
+    assert "Not certain" in text and "All is well" not in text
+    assert run("plan", *asked, "--save-game", game := tmp_path / "game.json").code == 0
+    assert json.loads(run("coalitions", game, "--json").stdout)["doubts"] == found["doubts"]
+    assert json.loads(run("coalitions", HOSPITALS, "--json").stdout)["doubts"] == []
+
+
 def test_an_agent_that_nobody_can_serve_stays_alone(tmp_path):
     game = hospitals(limits=[100, 100, None], agents=["A", "B", "C"])
     path = write(tmp_path / "game.json", game)

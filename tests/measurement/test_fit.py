@@ -363,7 +363,8 @@ def test_a_need_beyond_all_pilots_is_doubted() -> None:
     given = np.repeat(design(3, most=150.0), 3, axis=0)
     found = fit_curves(pilots(given, noise=0.005, validation=np.full(3, 5000)), resamples=20)
     assert "extrapolation" in kinds(found)
-    assert any("no pilot had more than" in d.sentence for d in found.doubts)
+    said = f"to reach its goal of {found.goals[0]:.2f} on average, and no pilot had more than"
+    assert any(said in d.sentence for d in found.doubts)
 
 
 def test_a_need_below_all_pilots_is_doubted() -> None:

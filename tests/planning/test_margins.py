@@ -15,13 +15,13 @@ GAME = MeasuredGame(np.eye(2), [(0.05, 2.0, 10.0, 0.5)] * 2, [0.7, 0.6])
 NOISE = np.array([0.01, 0.02])
 
 
-def found(probability, likely, *, up_to=np.inf, noise=NOISE):
-    """Look for a margin where z has a probability that is known, and plans end at a z."""
+def found(probability, likely, *, since=0.0, up_to=np.inf, noise=NOISE):
+    """Look for a margin where z has a probability that is known, and plans are in an interval."""
     asked = []
 
     def aimed(z, game):
         asked.append((z, game))
-        if z > up_to:
+        if not since <= z <= up_to:
             return None
         row = Equilibria(np.zeros((1, 2)), complete=True)
         return Aim(z, game, row, 0, np.zeros(2), likely(z))
@@ -66,6 +66,18 @@ def test_where_plans_end_just_in_time_the_least_margin_is_found_all_the_same():
 def test_where_no_margin_helps_a_plan_is_given_all_the_same():
     aim, _ = found(0.95, lambda z: 0.4)
     assert aim is not None and aim.everyone == 0.4
+
+
+@pytest.mark.parametrize(("since", "up_to"), [(0.3, np.inf), (1.7, np.inf), (2.8, 3.9), (9, 13)])
+@pytest.mark.parametrize("probability", [0.1, 0.97, 0.9999])
+def test_plans_that_begin_with_a_margin_are_found_and_the_least_that_will_do(
+    since, up_to, probability
+):
+    aim, _ = found(probability, rising, since=since, up_to=up_to)
+    enough = rising(up_to) >= probability
+    assert aim.everyone >= (probability if enough else rising(up_to) - NEAR - 0.005)
+    if enough:
+        assert aim.z <= since + 2 * FINE or rising(aim.z - 2 * FINE) < probability
 
 
 def test_where_there_is_no_plan_at_all_none_is_given():

@@ -8,6 +8,7 @@ from known_hospitals import pilots
 
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
+from fedaccord.planning.remedies import Change
 from fedaccord.planning.restore import Reached, lower_together, restore_changes
 from fedaccord.planning.result import Outcome
 
@@ -72,6 +73,19 @@ def test_a_change_after_which_nothing_is_sure_is_not_restored():
     plan = planned(*too_high(1))
     nothing = restore_changes(plan.changes, fitted(), lambda _: Reached(0.5, 10.0), 0.95)
     assert nothing == () and lower_together(fitted(), lambda _: Reached(0.5, 10.0), 0.95) is None
+
+
+def test_a_change_that_is_more_than_enough_is_made_smaller():
+    goal, limit = float(fitted().goals[1]), 95.0
+    changes = (Change(1, "limit", limit, 141.0, 0.0), Change(1, "goal", goal, goal - 0.0072, 0.0))
+
+    def attempt(measurement):
+        lower = measurement.goals[1] <= goal - 0.0039
+        enough = lower or 100 <= measurement.table.limits[1] <= 141
+        return Reached(0.95 if enough else 0.0, 10.0)
+
+    new = {one.kind: one.new for one in restore_changes(changes, fitted(), attempt, 0.95)}
+    assert new == {"limit": 100.0, "goal": pytest.approx(goal - 0.004)}
 
 
 def test_where_a_change_is_enough_only_on_average_the_verdict_says_so(monkeypatch):

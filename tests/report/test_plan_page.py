@@ -174,6 +174,12 @@ def test_the_plan_is_called_the_cheapest_or_the_one_that_deters_as_it_is():
     assert "--prefer" not in describe_tradeoffs(firm, hint=False)
 
 
+def test_a_plan_with_margins_is_said_to_be_the_cheapest_for_equal_ones():
+    said = "The margins are the same multiple of each agent's noise. Other margins may make a"
+    assert said in describe_tradeoffs(make_plan(measured()))
+    assert said not in describe_tradeoffs(make_plan(TWINS))
+
+
 def test_a_curve_is_drawn_for_each_with_its_pilots_among_the_numbers():
     page = plan_page(planned())
     curves = [p for p in page.pictures() if p.name.startswith("curve-")]

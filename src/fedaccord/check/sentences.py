@@ -15,6 +15,7 @@ from fedaccord.check.result import Answer, Check
 from fedaccord.games.goals import GoalsGame
 from fedaccord.wording import (
     capitalize_first,
+    count,
     count_whole,
     format_amount_with_digits,
     format_probability,
@@ -168,16 +169,25 @@ def describe_prospects(found: Check) -> str:
 
 
 def describe_success(found: Check, prospects: Prospects) -> str:
-    """Return how likely all agents reach their goals, after the verdict if that is too unlikely."""
+    """Return how likely all agents reach their goals, after why a proposal does not hold."""
     sure = format_probability(prospects.everyone.value)
     planned = ""
     if found.plan is not None:
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
     said = f"all agents reach their goals with probability {sure}{planned}."
-    if found.answers["sure"] is Answer.TRUE:
-        return capitalize_first(said)
-    asked = format_probability(found.probability)
-    return f"The proposal does not hold: {said} The required probability is {asked}."
+    if found.answers["sure"] is not Answer.TRUE:
+        asked = format_probability(found.probability)
+        return f"The proposal does not hold: {said} The required probability is {asked}."
+    said = capitalize_first(said)
+    if found.answers["stable"] is not Answer.FALSE:
+        return said
+    spare = np.flatnonzero(found.could_give_less)
+    spare = spare if spare.size else np.flatnonzero(found.judged.spare)
+    reason = "not all agents reach their goals on average"
+    if spare.size:
+        who = found.game.name(int(spare[0])) if spare.size == 1 else count(spare.size, "agent")
+        reason = f"{who} could give less"
+    return f"The proposal does not hold: {reason}. {said}"
 
 
 def describe_rest(found: Check, prospects: Prospects) -> str:

@@ -179,4 +179,4 @@ def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Inpu
         plan = make_plan(measured, probability=options.probability or 0.95, seed=options.seed)
     if plan.contributions is None:
         raise UnreachableError(f"there is no plan: {plan.reason}")
-    return plan.game
+    return plan.doubted_game

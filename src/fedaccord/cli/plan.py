@@ -110,7 +110,8 @@ Judgement = Annotated[
 Preference = Annotated[
     str,
     typer.Option(
-        help="total: the cheapest stable plan. firm: the stable plan in which defectors lose most."
+        help="total: the cheapest stable plan whose safety margins are the same multiple of each "
+        "agent's noise. firm: the one of these plans in which defectors lose most."
     ),
 ]
 AlgorithmName = Annotated[

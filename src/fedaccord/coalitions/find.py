@@ -32,6 +32,7 @@ from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
+from fedaccord.games.measured import MeasuredGame
 from fedaccord.games.rows import RowGame
 
 # Up to this many agents coalitions are merged and split.
@@ -86,7 +87,14 @@ def find_coalitions(
         together=found.together and _round(game, found.together),
         notes=(*found.notes, WHOLE),
         pairs=tuple(Pair(p.agents, _round_costs(game, p.agents, p.costs)) for p in found.pairs),
+        doubts=_list_doubts(subject),
     )
+
+
+def _list_doubts(game: Game) -> tuple[str, ...]:
+    """Return what speaks against trusting a game, where pilots measured it."""
+    chances = game.chances if isinstance(game, MeasuredGame) else None
+    return () if chances is None else chances.doubts
 
 
 def _round(game: LinearGame, grouping: Grouping) -> Grouping:

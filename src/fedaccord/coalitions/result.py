@@ -76,6 +76,7 @@ class Coalitions(Displayed):
     what: what agents do: "gives", "bears".
     notes: what to know, a sentence each.
     pairs: what every two agents would bear as a coalition of their own, for few agents.
+    doubts: what speaks against trusting a game that pilots measured, a sentence each.
     """
 
     agents: tuple[str, ...]
@@ -91,6 +92,7 @@ class Coalitions(Displayed):
     what: str
     notes: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Coalitions({self.verdict.rstrip('.')})"
@@ -195,6 +197,7 @@ class Coalitions(Displayed):
             "pairs": [
                 {"agents": list(pair.agents), "costs": _list(pair.costs)} for pair in self.pairs
             ],
+            "doubts": list(self.doubts),
             "notes": list(self.notes),
         }  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.games.measured import find_needs, nearest_goals
 from fedaccord.measurement.curve_fit import CURVE
-from fedaccord.wording import count
+from fedaccord.wording import count, format_goal
 
 if TYPE_CHECKING:
     from fedaccord.measurement.agents import AgentFit
@@ -198,31 +198,36 @@ def _doubt_extrapolation(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"{name} is to need {need:,.0f} samples or their worth, and every pilot had "
+                f"{name} is to need {need:,.0f} samples or their worth to reach its goal of "
+                f"{format_goal(measurement.table.goals[agent])} on average, and every pilot had "
                 f"{least:,.0f} or more: make pilots with less data.",
             )
     yield from doubt_beyond_pilots(measurement, needs)
 
 
 def doubt_beyond_pilots(
-    measurement: Measurement, needs: Vector, *, toward: str = ""
+    measurement: Measurement, needs: Vector, *, targets: Vector | None = None
 ) -> Iterator[Doubt]:
     """Doubt needs that are beyond what any pilot had.
 
     measurement: the fit.
     needs: effective samples, agent by agent.
-    toward: what they are needed for, where that is not the goal.
+    targets: the accuracies that they are needed for, where these are not the goals.
     """
+    goals = measurement.table.goals
     for agent, fit in enumerate(measurement.fits):
         need = needs[agent]
         most = (fit.model.contributions @ measurement.benefits[agent]).max()
         if np.isfinite(need) and need > most:
+            toward = f"its goal of {format_goal(goals[agent])} on average"
+            if targets is not None and targets[agent] > goals[agent]:
+                toward = f"its target of {targets[agent]:.3f}, its goal plus a safety margin"
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"{measurement.agents[agent]} is to need {need:,.0f} samples or their worth"
-                f"{toward}, and no pilot had more than {most:,.0f}: its curve is drawn out beyond "
-                "what was seen; make pilots with more data.",
+                f"{measurement.agents[agent]} is to need {need:,.0f} samples or their worth to "
+                f"reach {toward}, and no pilot had more than {most:,.0f}: its curve is drawn out "
+                "beyond what was seen; make pilots with more data.",
             )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from fedaccord._checks import Vector
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, find_needs, predict_accuracies
-from fedaccord.planning.selection import Equilibria, settle_within
+from fedaccord.planning.selection import MOST_AGENTS, Equilibria, settle_within
 
-# The first z tried after 0, how far z may go, and how finely it is told.
-FIRST = 0.5
-FARTHEST = 64.0
+# Which z are tried after 0; which of them between these where there is no plan at any of these,
+# since plans may begin and end there; and how finely z is told.
+DOUBLES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+BETWEEN = tuple(part * z for z in DOUBLES for part in (0.625, 0.75, 0.875))
 FINE = 0.005
 # Where the probability asked for cannot be had, a plan that comes this near to the largest will do:
 # the last hundredth may take all that everybody has.
@@ -93,31 +95,48 @@ class MarginSearch:
         """Return the plan with the least z at which all agents are satisfied with a probability.
 
         Where none has it, the least z that comes near the largest probability that any plan has.
-        None where there is no plan even without a margin.
+        None where there is no plan with any margin. Under limits there may be one though there is
+        none without a margin: the others then give more, and an agent at its limit needs less.
         """
-        here = self.at(0.0)
-        if here is None or not self.noise.any():
-            return here
-        found = self._search_up(here, probability)
-        if found.everyone >= probability:
+        if not self.noise.any():
+            return self.at(0.0)
+        found = self._search_up(probability)
+        if found is None or found.everyone >= probability:
             return found
-        return self._search_up(here, found.everyone - NEAR)
+        return self._search_up(found.everyone - NEAR)
 
-    def _search_up(self, here: Aim, probability: float) -> Aim:
+    def _search_up(self, probability: float) -> Aim | None:
         """Return the plan with the least z that has a probability, or the likeliest seen."""
-        if here.everyone >= probability:
-            return here
-        low, z = here, FIRST
-        while z <= FARTHEST:
+        start, best = 0.0, None
+        for z in self._steps:
             there = self.at(z)
-            if there is None or there.everyone >= probability:
-                return self._bisect(low, z, there, probability)
-            low, z = (there if there.everyone > low.everyone else low), 2 * z
-        return low
+            if there is not None and there.everyone >= probability:
+                return self._bisect(start, best, z, there, probability)
+            if there is None:
+                return self._bisect(start, best, z, None, probability)
+            if best is None or there.everyone > best.everyone:
+                start, best = z, there
+        return best
 
-    def _bisect(self, low: Aim, z: float, high: Aim | None, probability: float) -> Aim:
+    @cached_property
+    def _steps(self) -> tuple[float, ...]:
+        """The steps of z, from the first that was found to have a plan; none where none has."""
+        if self.at(0.0) is not None:
+            return (0.0, *DOUBLES)
+        small = self.game.size <= MOST_AGENTS
+        # In a large game it takes long to find that there is no plan: best response has to hint.
+        tried = (
+            z
+            for z in (*DOUBLES, *(BETWEEN if small else ()))
+            if small or lower_to_limits(self.game, z * self.noise) is not None
+        )
+        first = next((z for z in tried if self.at(z) is not None), None)
+        return () if first is None else (first, *(z for z in DOUBLES if z > first))
+
+    def _bisect(
+        self, start: float, best: Aim | None, z: float, high: Aim | None, probability: float
+    ) -> Aim | None:
         """Halve the distance between too little and enough, or too much for there to be a plan."""
-        start, best = low.z, low
         while z - start > FINE:
             middle = (start + z) / 2
             there = self.at(middle)
@@ -127,7 +146,8 @@ class MarginSearch:
                 z = middle
             else:
                 start = middle
-                best = best if there is None or there.everyone < best.everyone else there
+                if there is not None and (best is None or there.everyone >= best.everyone):
+                    best = there
         return best if high is None else high
 
 

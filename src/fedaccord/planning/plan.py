@@ -81,7 +81,8 @@ def make_plan(
 
         P(all agents reach their goals in one run) >= probability
 
-    over what the curves may be, by the resamples of the fit, and over how a run turns out.
+    over what the curves may be, by the resamples of the fit, and over how a run turns out. The plan
+    is the cheapest for these margins: unequal multiples of noise may have a cheaper one.
 
     subject: what pilots measured; or a game as it is, of which no probability is known.
     probability: that all reach their goals in one run.

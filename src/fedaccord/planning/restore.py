@@ -1,7 +1,8 @@
 """Changes that restore a plan at the requested probability, each verified by planning with it.
 
-`remedies` finds the changes after which a plan exists on average. A safety margin takes more, so
+`remedies` finds the changes after which a plan exists on average. A safety margin may take more, so
 each of them is enlarged here, step by step, until a plan with the requested probability is found.
+It may also take less, since the others then give more: a change that is enough is made smaller.
 Where no change of one number is enough, all goals that are too high are lowered together.
 """
 
@@ -99,7 +100,7 @@ def lower_together(measurement: Measurement, attempt: Attempt, probability: floa
 def _enlarge(
     change: Change, measurement: Measurement, attempt: Attempt, probability: float, *, far: bool
 ) -> Change | None:
-    """Return the change, or a larger one, after which a plan has a probability."""
+    """Return the change, or a larger or smaller one, after which a plan has a probability."""
     known: dict[int, Reached] = {}
 
     def is_enough(step: int) -> bool:
@@ -110,7 +111,7 @@ def _enlarge(
         return known[step].probability >= probability
 
     most = THOUSANDTHS if change.kind == "goal" else HUNDREDTHS
-    step = _find_least(is_enough, most if far else 0)
+    step = _find_least(is_enough, most if far else 0, _count_back(change) if far else -1)
     larger = None if step is None else _enlarge_by(change, step)
     if step is None or larger is None:
         return None
@@ -118,13 +119,22 @@ def _enlarge(
 
 
 def _enlarge_by(change: Change, step: int) -> Change | None:
-    """Return a change that goes some steps further; None where there is nothing further."""
+    """Return a change that goes some steps further or back; None where there is nothing further."""
     if step == 0:
         return change
+    if change.kind == "limit" and step < 0:
+        return replace(change, new=change.new + step)
     if change.kind == "limit":
         return replace(change, new=float(math.ceil(change.new * (1 + step / 100))))
     goal = round((math.floor(change.new * 1000) - step) / 1000, 9)
     return replace(change, new=goal) if goal > 0 else None
+
+
+def _count_back(change: Change) -> int:
+    """Return the step back at which nothing is changed: limits go by ones, goals by thousandths."""
+    if change.kind == "limit":
+        return -math.ceil(change.new - change.old)
+    return math.floor(change.new * 1000) - math.ceil(change.old * 1000 - 1e-9)
 
 
 def _apply(measurement: Measurement, change: Change) -> Measurement:
@@ -136,9 +146,12 @@ def _apply(measurement: Measurement, change: Change) -> Measurement:
     return replace(measurement, table=replace(measurement.table, limits=frozen(limits)))
 
 
-def _find_least(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least step that is enough, if larger ones are too; None where none was found."""
-    low, high = -1, 0
+def _find_least(is_enough: Callable[[int], bool], most: int, least: int = -1) -> int | None:
+    """Return the first step that is enough, if later ones are too; None where none was found.
+
+    least: a step that is known not to be enough.
+    """
+    low, high = least, 0
     while not is_enough(high):
         low, high = high, 2 * high + 1
         if high > most:

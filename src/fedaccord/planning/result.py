@@ -296,9 +296,8 @@ class Plan(Displayed):
         if self.contributions is None:
             return known
         named = {doubt.agent for doubt in known if doubt.kind == "extrapolation"}
-        above = doubt_beyond_pilots(
-            self.measurement, self.game.requirements, toward=" with its margin"
-        )
+        needs = self.game.requirements
+        above = doubt_beyond_pilots(self.measurement, needs, targets=self.aims)
         return (*known, *(doubt for doubt in above if doubt.agent not in named))
 
     @property
@@ -352,12 +351,18 @@ class Plan(Displayed):
         from fedaccord.games.files import write_game
 
         # Over whole numbers, so that a check of the plan finds it stable.
-        game = self.game.replace(strategies="integer") if self.whole else self.game
-        if isinstance(game, MeasuredGame) and game.chances is not None:
-            known = {name: self.options[name] for name in ("judged", "probability")}
-            doubts = tuple(doubt.sentence for doubt in self._doubts_of_fit)
-            game = game.replace(chances=game.chances.replace(**known, doubts=doubts))
-        write_game(game, path)
+        game = self.doubted_game
+        write_game(game.replace(strategies="integer") if self.whole else game, path)
+
+    @property
+    def doubted_game(self) -> LinearGame:
+        """The game of the plan, with what was asked of it and what speaks against the fit."""
+        game = self.game
+        if not isinstance(game, MeasuredGame) or game.chances is None:
+            return game
+        known = {name: self.options[name] for name in ("judged", "probability")}
+        doubts = tuple(doubt.sentence for doubt in self._doubts_of_fit)
+        return game.replace(chances=game.chances.replace(**known, doubts=doubts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for machines; the same for the same input and seed."""

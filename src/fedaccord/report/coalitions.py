@@ -40,16 +40,17 @@ PAIRS = "A pair would leave if both of its agents are better off as a pair than 
 
 
 def judge_coalitions(found: Coalitions) -> Tone:
-    """Return whether the verdict is good news."""
+    """Return whether the verdict is good news, and nothing speaks against the game."""
     chosen = found.chosen
     if chosen is None or not found.core:
         return "bad" if found.complete else "unsure"
-    return "good" if chosen.checked == found.size else "unsure"
+    return "good" if chosen.checked == found.size and not found.doubts else "unsure"
 
 
 def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: the grouping that holds, gains, and other groupings."""
     yield Mark(found.verdict, judge_coalitions(found))
+    yield from _mark_doubts(found)
     if found.chosen is not None:
         yield list_gains(found).table("terminal")
         if not found.chosen.everyone_together:
@@ -69,6 +70,10 @@ def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:
         yield PAIRS
     yield from list_cycle(found)
     yield from found.notes
+
+
+def _mark_doubts(found: Coalitions) -> Iterator[Mark]:
+    return (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
 
 
 def describe_search(found: Coalitions) -> Iterator[str]:
@@ -222,6 +227,8 @@ def coalitions_page(
     files: facts about the files that were read.
     """
     sections = []
+    if found.doubts:
+        sections.append(Section("What speaks against the game", tuple(_mark_doubts(found))))
     if found.chosen is not None:
         said = Listing(tuple(map(found.explain, range(found.size))))
         sections.append(Section("What each agent gains", (list_gains(found).table("page"), said)))

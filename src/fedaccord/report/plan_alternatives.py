@@ -24,6 +24,11 @@ from fedaccord.wording import format_goal, format_part, format_samples, shorten
 
 # The most equilibria, or changes, that a table of a terminal lists.
 LISTED = 8
+# What a plan is the cheapest of.
+EQUAL = (
+    "The margins are the same multiple of each agent's noise. Other margins may make a cheaper "
+    "plan."
+)
 
 
 def list_tradeoffs(plan: Plan) -> Records:
@@ -89,6 +94,11 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
     plan: chosen among equilibria.
     hint: whether to name the option that would choose another.
     """
+    said = _describe_choice(plan, hint=hint)
+    return f"{said} {EQUAL}" if plan.z > 0 and plan.size > 1 else said
+
+
+def _describe_choice(plan: Plan, *, hint: bool) -> str:
     number = len(plan.tradeoffs)
     if number == 1 and plan.complete:
         return f"There is no other stable plan{_at_margins(plan)}."
