@@ -92,8 +92,14 @@ def test_a_limit_from_now_on_may_lie_below_what_pilots_used(folder, basis):
     same = run("plan", folder / basis, "--limit", f"North={given[0]:.0f}", "--json")
     assert same.code == 0
     assert json.loads(same.stdout)["contributions"] == pytest.approx(given.tolist(), abs=1)
-    low = run("plan", folder / basis, "--limit", f"North={given[0] / 4:.0f}")
-    assert low.code == 1 and "North cannot give enough" in low.stdout
+    limit = ("--limit", f"North={given[0] / 4:.0f}")
+    low = run("plan", folder / basis, *limit)
+    if basis == "game.json":
+        assert low.code == 1 and "North cannot give enough" in low.stdout
+    else:
+        # With wider safety margins the others give enough for North, and the plan checks out.
+        assert run("plan", folder / basis, *limit, "--save", folder / "low.csv").code == low.code
+        assert run("check", folder / basis, folder / "low.csv", *limit).code == low.code == 0
     above = run("check", folder / basis, folder / "plan.csv", "--limit", "North=9")
     assert_refused(above, "North gives", "and its limit is 9")
 
