@@ -165,12 +165,8 @@ def check(
     required = None if require is None else _read_verdicts(require)
     for file in (subject, proposal, histograms):
         check_report(report, keep=file)
-    check_wanted(
-        PROBABILITY if probability is None else probability,
-        judged or "true",
-        prefer or "total",
-        1.0,
-    )
+    asked = PROBABILITY if probability is None else probability
+    check_wanted(asked, judged or "true", prefer or "total", 1.0)
     rows = None if subject.endswith(".json") else read_rows_or_json(subject, sheet=pilots_sheet)
     if rows is None or isinstance(rows, dict):
         basis: Game | Measurement = _read_game(subject, options, rows)

@@ -14,7 +14,7 @@ from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, gath
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.rows import RowGame
-from fedaccord.planning.basis import Source, Wanted, read_linear_game, set_limits
+from fedaccord.planning.basis import Source, Wanted, read_priced_game, set_limits
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def read_benefits(options: Input) -> LinearGame | RowGame:
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for a table of pilots; leave it out")
         with progress(f"reading {subject}"):
-            game = read_linear_game(subject, goals, source.data, several=True)
+            game = read_priced_game(subject, goals, source.data)
             return set_limits(game, limits)
     if source.rows is None or source.kind != "pilots":
         raise InputError(

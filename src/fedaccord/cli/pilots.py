@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,6 +49,7 @@ from fedaccord.wording import count
 
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
+    from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms
     from fedaccord.measurement.to_run import Members, PilotList
     from fedaccord.planning.next_pilots import NextPilots
@@ -127,11 +128,7 @@ def pilots(
     CONFIG.toml, and the command trains the pilots of its federation itself and writes what came of
     them: accuracies, or the values of the goals that the config has.
     """
-    if save is not None:
-        finished = nvflare is not None or subject.endswith(".toml")
-        written = Written.PILOTS if finished else Written.PILOTS_TO_RUN
-        kept = (subject, histograms, nvflare)
-        check_destination(save, (".csv", ".xlsx"), keep=kept, written=written)
+    _check_save(save, subject, histograms, nvflare)
     check_wanted(probability, judged)
     limits = Wanted.read(limit, "--limit")
     training = Training(algorithm, budget, results, workers, engine, address, cache)
@@ -163,21 +160,34 @@ def pilots(
     seed = seed or 0
     measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
     measured = set_limits(measured, limits)
+    chosen, found = _choose_next(
+        rows, measured, more, probability=probability, judged=judged, seed=seed
+    )
+    return _show(chosen, found, wording, save=save, as_json=as_json)
 
+
+def _check_save(
+    save: str | None, subject: str, histograms: str | None, nvflare: str | None
+) -> None:
+    if save is not None:
+        finished = nvflare is not None or subject.endswith(".toml")
+        written = Written.PILOTS if finished else Written.PILOTS_TO_RUN
+        kept = (subject, histograms, nvflare)
+        check_destination(save, (".csv", ".xlsx"), keep=kept, written=written)
+
+
+def _choose_next(
+    rows: Rows, measured: Measurement, more: int | None, **wanted: Any
+) -> tuple[PilotList, NextPilots]:
+    """Return the pilots to run next, as rows to append and with what they are for."""
     from fedaccord.measurement.design import check_budget, whole_design
     from fedaccord.planning.next_pilots import choose_next_pilots, list_next_pilots
     from fedaccord.planning.plan import make_plan
 
-    wanted = check_budget(whole_design(measured.table.size) if more is None else more)
+    budget = check_budget(whole_design(measured.table.size) if more is None else more)
     with progress("choosing pilots"), interruptible():
-        plan = make_plan(
-            measured,
-            probability=probability,
-            judged=judged,  # type: ignore[arg-type]
-            seed=seed,
-        )
-        found = choose_next_pilots(plan, wanted)
-    return _show(list_next_pilots(found, rows), found, wording, save=save, as_json=as_json)
+        found = choose_next_pilots(make_plan(measured, **wanted), budget)
+    return list_next_pilots(found, rows), found
 
 
 def _train(

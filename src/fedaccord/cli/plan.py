@@ -60,7 +60,7 @@ from fedaccord.report.terminal import complain, interruptible, progress, show_co
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fedaccord._io.table import Rows
     from fedaccord.federation.algorithms.base import Algorithm
@@ -217,64 +217,66 @@ def plan(
     trains pilots. Every finished pilot is stored, so the same command continues after an
     interruption. Exits 1 if no plan reaches the requested probability.
     """
-    goals, needs = Wanted.read(goal, "--goal"), Wanted.read(need, "--need")
-    limits = Wanted.read(limit, "--limit")
+    goals, needs, limits = map(Wanted.read, (goal, need, limit), ("--goal", "--need", "--limit"))
     check_wanted(probability, judged, prefer, time_limit)
     training = Training(algorithm, budget, results, workers, engine, address, cache)
     saved = {"--save": save, "--save-game": save_game, "--save-pilots": save_pilots}
     _check_files(saved, report, keep=(subject, histograms))
-    if limits is not None and save_pilots is not None:
-        raise InputError("--save-pilots writes the limits of the pilots; leave --limit out")
     source = Source.read(subject, sheet)
-    if source.rows is not None and source.kind == "measures":
-        from fedaccord.cli.linear import refuse_for_goals
-        from fedaccord.cli.solve import plan_for_goals
-
-        refuse_for_goals({
-            "--goal": goal, "--need": need, "--histograms": histograms,
-            "--kept-worth": kept_worth, "--reserve": reserve, "--save-pilots": save_pilots,
-            "--judged": judged if judged != "true" else None,
-            "--prefer": prefer if prefer != "total" else None,
-            training.find_stray() or "": training.find_stray(),
-        })  # fmt: skip
-        return plan_for_goals(
-            source.rows, subject or "", wording, limits=limits, probability=probability, harm=harm,
+    if source.kind == "measures":
+        strays = {
+            "--goal": goal, "--need": need, "--histograms": histograms, "--reserve": reserve,
+            "--kept-worth": kept_worth, "--save-pilots": save_pilots, "--judged": judged != "true",
+            "--prefer": prefer != "total",
+        }  # fmt: skip
+        return _plan_for_goals(
+            source, wording, training, strays, limits=limits, probability=probability, harm=harm,
             seed=seed or 0, time_limit=time_limit, saved=saved, report=report, as_json=as_json,
         )  # fmt: skip
-    if harm is not None:
-        raise InputError("--harm is for pilots with several measures; leave it out")
-    _check_fit(source.kind, goals, needs, training, histograms=histograms, save_pilots=save_pilots)
+    _check_fit(source.kind, goals, needs, limits, training, harm, histograms, save_pilots)
     start = _choose_seed(source, seed)
     try:
-        basis, assumed = _find_basis(source, goals, needs, histograms, training, start)
-        basis = set_limits(basis, limits)
+        basis, assumed = _find_basis(source, goals, needs, limits, histograms, training, start)
     except UnreachableError as error:
         complain(f"there is no plan: {error}")
         return 1
     found = _make(
-        basis,
-        probability=probability,
-        judged=judged,
-        prefer=prefer,
-        seed=start,
-        time_limit=time_limit,
-        assumed=assumed,
-    )
-    found = found.with_reserve() if reserve else found
+        basis, probability=probability, judged=judged, prefer=prefer, seed=start,
+        time_limit=time_limit, assumed=assumed, reserve=reserve,
+    )  # fmt: skip
     kept = _plan_for_kept_data(found, kept_worth, time_limit)
     _save(found, saved)
     files = describe_files(report, {"Planned from": subject, "Histograms": histograms})
     return _show(found, kept, files, wording, report=report, as_json=as_json)
 
 
-def _make(basis: Measurement | LinearGame, **wanted: Any) -> Plan:
+def _plan_for_goals(
+    source: Source,
+    wording: Wording,
+    training: Training,
+    strays: Mapping[str, Any],
+    **options: Any,
+) -> int:
+    """Plan from pilots with several measures; refuse options that mean nothing for them."""
+    from fedaccord.cli.linear import refuse_for_goals
+    from fedaccord.cli.solve import plan_for_goals
+
+    assert source.rows is not None
+    refuse_for_goals(strays)
+    if (stray := training.find_stray()) is not None:
+        refuse_for_goals({stray: True})
+    return plan_for_goals(source.rows, source.path or "", wording, **options)
+
+
+def _make(basis: Measurement | LinearGame, *, reserve: bool, **wanted: Any) -> Plan:
     """Return the plan, and say what takes long."""
     from fedaccord.planning.plan import make_plan
 
     # Solvers in machine code would not look at an interrupt until they are done, and nothing that
     # took long is lost.
     with progress("planning"), interruptible():
-        return make_plan(basis, **wanted)
+        found = make_plan(basis, **wanted)
+        return found.with_reserve() if reserve else found
 
 
 def _plan_for_kept_data(
@@ -366,12 +368,17 @@ def _check_fit(
     kind: Kind,
     goals: Wanted | None,
     needs: Wanted | None,
+    limits: Wanted | None,
     training: Training,
-    *,
+    harm: float | None,
     histograms: str | None,
     save_pilots: str | None,
 ) -> None:
     """Refuse options that mean nothing for this kind of file."""
+    if harm is not None:
+        raise InputError("--harm is for pilots with several measures; leave it out")
+    if limits is not None and save_pilots is not None:
+        raise InputError("--save-pilots writes the limits of the pilots; leave --limit out")
     if kind != "config" and (stray := training.find_stray()):
         raise InputError(f"{stray} is for a federation, a CONFIG.toml; leave it out")
     if kind != "histograms" and needs is not None:
@@ -404,6 +411,7 @@ def _find_basis(
     source: Source,
     goals: Wanted | None,
     needs: Wanted | None,
+    limits: Wanted | None,
     histograms: str | None,
     training: Training,
     seed: int,
@@ -416,12 +424,16 @@ def _find_basis(
         prior = Histograms.load(histograms)
         complain_of(prior.notes)
     if source.rows is not None and source.kind == "histograms":
-        return read_histograms(source.rows, needs, note=complain_of)
+        game, assumed = read_histograms(source.rows, needs, note=complain_of)
+        return set_limits(game, limits), assumed
+    basis: Measurement | LinearGame
     if source.rows is not None:
-        return fit_pilots(source.rows, goals, prior=prior, seed=seed), ()
-    if source.kind == "game" and source.path is not None:
-        return read_linear_game(source.path, goals, source.data), ()
-    return _train_pilots(source.path, goals, training=training, prior=prior, seed=seed), ()
+        basis = fit_pilots(source.rows, goals, prior=prior, seed=seed)
+    elif source.kind == "game" and source.path is not None:
+        basis = read_linear_game(source.path, goals, source.data)
+    else:
+        basis = _train_pilots(source.path, goals, training=training, prior=prior, seed=seed)
+    return set_limits(basis, limits), ()
 
 
 def fit_pilots(

@@ -107,8 +107,7 @@ def solve(
     stage = partial(_show_stage, time_limit)
     found = solve_all(game, concepts=concepts, time_limit=time_limit, stage=stage)
     if measured is not None:
-        checks = {name: replace(one, doubts=measured.doubts) for name, one in found.checks.items()}
-        found = replace(found, checks=checks)
+        found = _add_doubts(found, measured)
     shown = _Shown(found, measured) if kept is None else _KeptShown(found, kept, time_limit)
     main = found.solutions[found.main_concept]
     missing = save is not None and main.contributions is None
@@ -127,6 +126,11 @@ def solve(
     if missing:
         complain(f"no {main.concept} plan exists or was found, so nothing was saved to {save}")
     return code
+
+
+def _add_doubts(found: SolvedGame, measured: GoalsMeasurement) -> SolvedGame:
+    checks = {name: replace(one, doubts=measured.doubts) for name, one in found.checks.items()}
+    return replace(found, checks=checks)
 
 
 def plan_for_goals(

@@ -84,14 +84,14 @@ def train(
     check_whole("--trial", trial, least=0)
     brought = None if contributions is None else _load_contributions(contributions)
     if save is not None:
-        check_destination(
-            save, (".csv",), keep=contributions, what="history", written=Written.HISTORY
-        )
+        kind = {"what": "history", "written": Written.HISTORY}
+        check_destination(save, (".csv",), keep=contributions, **kind)  # type: ignore[arg-type]
     check_report(report, keep=config_file)
     source = prepare_building(config, cache or CACHE).source(start)
 
     from fedaccord.federation.training.loop import train as run
     from fedaccord.federation.training.rng import derive_seed
+    from fedaccord.report import training as pages
 
     with progress(f"training {settings.rounds:,} rounds of {name}"):
         # The seed that an audit has for this trial, so that a run of one can be looked at.
@@ -99,8 +99,6 @@ def train(
         history = run(source.deal(trial), settings, contributions=brought, seed=own)
     if save is not None:
         history.save(save)
-    from fedaccord.report import training as pages
-
     return present(
         record=lambda: {"algorithm_name": name, "trial": trial, **history.to_dict()},
         parts=lambda: pages.show_run(history, name),

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -204,44 +204,47 @@ def read_histograms(
     return found.planning_game(asked)
 
 
-@overload
+def read_priced_game(
+    path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None
+) -> LinearGame | RowGame:
+    """Return a game whose costs can be shared: linear, measured, of several goals, or with harm.
+
+    path: of the game.
+    goals: in place of the game's own.
+    data: the object in the file, if it was read already.
+    """
+    from fedaccord.games.rows import RowGame
+
+    game = _read_game(path, data)
+    return game if goals is None and isinstance(game, RowGame) else _set_goals(game, path, goals)
+
+
 def read_linear_game(
     path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None
-) -> LinearGame: ...
-
-
-@overload
-def read_linear_game(
-    path: str, goals: Wanted | None, data: Mapping[str, Any] | None = None, *, several: bool
-) -> LinearGame | RowGame: ...
-
-
-def read_linear_game(
-    path: str,
-    goals: Wanted | None,
-    data: Mapping[str, Any] | None = None,
-    *,
-    several: bool = False,
-) -> LinearGame | RowGame:
+) -> LinearGame:
     """Return a linear or a measured game.
 
     path: of the game.
     goals: in place of the game's own.
     data: the object in the file, if it was read already.
-    several: whether a game of several goals per agent, or with harm, will do.
     """
+    return _set_goals(_read_game(path, data), path, goals)
+
+
+def _read_game(path: str, data: Mapping[str, Any] | None) -> Game:
     from fedaccord.games.files import game_of_file, read_game
-    from fedaccord.games.linear import LinearGame
-    from fedaccord.games.measured import MeasuredGame
-    from fedaccord.games.rows import RowGame
 
     try:
-        game = read_game(path) if data is None else game_of_file(path, data)
+        return read_game(path) if data is None else game_of_file(path, data)
     except UnreachableError as error:
         # No plan was looked for: the file itself is at fault.
         raise InputError(str(error)) from None
-    if several and goals is None and isinstance(game, RowGame):
-        return game
+
+
+def _set_goals(game: Game, path: str, goals: Wanted | None) -> LinearGame:
+    from fedaccord.games.linear import LinearGame
+    from fedaccord.games.measured import MeasuredGame
+
     if not isinstance(game, LinearGame):
         raise InputError(
             f"{path} is a {game.model} game, and plans need a linear or a measured game: "
