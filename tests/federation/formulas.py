@@ -28,7 +28,12 @@ class Paper:
         self._validation = validation
 
     def deal(self, trial):
-        clients = [SimpleNamespace(validation_labels=range(self._validation)) for _ in self.names]
+        clients = [
+            SimpleNamespace(
+                validation_labels=range(self._validation), counted_points=self._validation
+            )
+            for _ in self.names
+        ]
         return SimpleNamespace(clients=clients, fingerprint=f"deal {trial}")
 
 

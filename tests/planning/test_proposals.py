@@ -34,11 +34,14 @@ def test_numbers_are_put_in_place_and_cut():
     assert found.short.tolist() == pytest.approx(check(GAME, given).short.tolist())
 
 
-def test_without_a_plan_each_gives_what_it_can_alone():
+def test_without_a_stable_plan_the_optimal_one_is_the_start():
     game = GAME.replace(limits=[0, 400, np.inf])
     proposal = solve("stable", Changed(game, (0, 1, 2)))
     assert proposal.contributions is None and "exists" in proposal.said
-    assert proposal.start.tolist() == [0, 400, 930]
+    # Rural gives for University, of which it takes in a tenth: nobody else can.
+    needed = solve("optimal", Changed(game, (0, 1, 2))).contributions
+    assert proposal.start.tolist() == needed.tolist()
+    assert check(game, needed).is_feasible
 
 
 def test_each_equilibrium_can_be_proposed():

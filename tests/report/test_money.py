@@ -99,7 +99,7 @@ def test_payments_of_both_signs_are_a_doubt():
 def test_the_group_that_saves_least_is_named():
     found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 8], agents=["A", "B"]))
     # Alone A pays 10 and B 8; the prices are 2/3, so A bears 6.67 and B 5.33.
-    assert "Every group saves by staying. B saves least: 2.667." in describe_contract(
+    assert "Every group saves by staying. B saves least: 2.67." in describe_contract(
         found, found.contracts["prices"]
     )
     lines = texts(show_shares(found))

@@ -71,7 +71,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename in (None, temporary):
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
             # A full disk is known by its number only: name the file that the user knows.
             error.filename, error.filename2 = str(path), None
         with contextlib.suppress(OSError):
