@@ -57,7 +57,7 @@ def test_two_proposals_side_by_side(sides):
 
 def test_agents_have_a_sentence_each(sides):
     html = parts_html(list(show_agents(sides["all"][1])))
-    assert html.count("<li>") == 3 and "Nobody envies anybody." in html
+    assert html.count("<li>") == 3 and "No agent envies another." in html
 
 
 def test_a_page_has_payments_where_there_are_any(sides):
