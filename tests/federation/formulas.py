@@ -30,7 +30,10 @@ class Paper:
     def deal(self, trial):
         clients = [
             SimpleNamespace(
-                validation_labels=range(self._validation), counted_points=self._validation
+                validation_labels=range(self._validation),
+                counted_points=self._validation,
+                has_one_share=True,
+                goals=(),
             )
             for _ in self.names
         ]

@@ -38,7 +38,11 @@ class Dealt(MadeUp):
     """The same, with other points in every trial."""
 
     def deal(self, trial):
-        clients = [SimpleNamespace(validation_labels=[0] * 9, counted_points=9)] * 3
+        clients = [
+            SimpleNamespace(
+                validation_labels=[0] * 9, counted_points=9, has_one_share=True, goals=()
+            )
+        ] * 3
         return SimpleNamespace(clients=clients, fingerprint=f"deal {trial}")
 
 

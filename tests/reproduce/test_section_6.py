@@ -480,9 +480,9 @@ def test_wide_intervals_do_not_make_shares_the_papers(planted, rule, trials: int
 
 
 def test_a_defector_that_is_not_cut_is_noticed(planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedaccord.federation.defection import audit
+    from fedaccord.federation.defection import audit, curves
 
-    for module in (audit, experiment):
+    for module in (audit, curves):
         monkeypatch.setattr(module, "cut", lambda full, client, level: full)
     assert planted("defection").verdict is Verdict.FAILS
 
