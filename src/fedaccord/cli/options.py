@@ -17,7 +17,7 @@ import typer
 from fedaccord._checks import check_known, check_workers, cores
 from fedaccord.cli.app import Interrupted, Wording
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain, show_count, speaking
+from fedaccord.report.terminal import complain, show_count, use_words
 from fedaccord.wording import Words, count, pluralize
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def speak(*, wording: Wording, **given: Any) -> Any:
-        with speaking(wording.words):
+        with use_words(wording.words):
             return command(wording=wording, **given)
 
     ours = {

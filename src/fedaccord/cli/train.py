@@ -84,11 +84,11 @@ def train(
     check_whole("--trial", trial, least=0)
     brought = None if contributions is None else _load_contributions(contributions)
     if save is not None:
-        kind = {"what": "history", "written": Written.HISTORY}
-        check_destination(save, (".csv",), keep=contributions, **kind)  # type: ignore[arg-type]
+        check_destination(
+            save, (".csv",), keep=contributions, what="history", written=Written.HISTORY
+        )
     check_report(report, keep=config_file)
     source = prepare_building(config, cache or CACHE).source(start)
-
     from fedaccord.federation.training.loop import train as run
     from fedaccord.federation.training.rng import derive_seed
     from fedaccord.report import training as pages

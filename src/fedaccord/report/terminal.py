@@ -92,7 +92,7 @@ def prepare_streams() -> None:
 
 
 @contextlib.contextmanager
-def speaking(words: Words) -> Iterator[None]:
+def use_words(words: Words) -> Iterator[None]:
     """Have messages and errors call agents and samples what the user calls them.
 
     words: the user's.
@@ -109,7 +109,7 @@ def speaking(words: Words) -> Iterator[None]:
 
 
 def complain(sentence: str, names: Iterable[str] = ()) -> None:
-    """Say in one line on standard error what is wrong, in the words of `speaking`.
+    """Say in one line on standard error what is wrong, in the words of `use_words`.
 
     sentence: what to say.
     names: of agents, which no word changes.
