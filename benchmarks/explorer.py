@@ -44,12 +44,12 @@ const [agent, key, done] = arguments;
 const thumb = document.querySelector(`.rows [data-agent='${agent}'] .q-slider__track-container`);
 const seen = document.querySelector('.seen'), busy = document.querySelector('.busy');
 const figures = document.querySelector('.figures');
-const before = figures.innerText;
+const before = figures.textContent;
 let first = null;
 thumb.focus();
 const start = performance.now();
 const observer = new MutationObserver(() => {
-  if (first === null && figures.innerText !== before) {
+  if (first === null && figures.textContent !== before) {
     first = 0;
     requestAnimationFrame(() => { first = performance.now() - start; });
   }
@@ -61,7 +61,7 @@ for (const kind of ['keydown', 'keyup']) {
 }
 const wait = () => {
   const now = performance.now() - start;
-  if ((first && !busy.innerText.includes('…')) || now > 20000) {
+  if ((first && !busy.textContent.includes('…')) || now > 20000) {
     observer.disconnect();
     done([first, now]);
   } else requestAnimationFrame(wait);

@@ -10,6 +10,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -139,6 +140,21 @@ class Tab:
             lambda: next(iter(self.driver.find_elements(By.CSS_SELECTOR, selector)), None), selector
         )
 
+    def touch(self, selector, act):
+        """Do something to an element; one that is drawn again meanwhile is found again."""
+
+        def touched():
+            try:
+                act(self.find(selector))
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        self.until(touched, selector)
+
+    def click(self, selector):
+        self.touch(selector, lambda element: element.click())
+
     def press(self, label):
         """Press what has a text or a name."""
         named = f"[aria-label='{label}']"
@@ -149,6 +165,11 @@ class Tab:
             found?.click(); return Boolean(found)"""
         self.until(lambda: self.browser.run(script, label), f"press {label}")
 
+    def adjust(self, label):
+        """Choose what the sliders change, and wait until they do."""
+        self.press(label)
+        self.find(f".rows [aria-label^='{label.lower()} of ']")
+
     def numbers(self):
         """Return what the fields of all agents show."""
         script = "return [...document.querySelectorAll('.rows input')].map(e => e.value)"
@@ -156,24 +177,27 @@ class Tab:
 
     def write(self, agent, number):
         """Write a number into the field of an agent, as on a keyboard."""
-        field = self.find(f".rows [data-agent='{agent}'] input[type=number]")
-        self.browser.run("arguments[0].scrollIntoView({block: 'center'})", field)
         before = self.query
-        field.send_keys(Keys.CONTROL, "a")
-        field.send_keys(str(number), Keys.ENTER, Keys.TAB)
+
+        def type_it(field):
+            self.browser.run("arguments[0].scrollIntoView({block: 'center'})", field)
+            field.send_keys(Keys.CONTROL, "a")
+            field.send_keys(str(number), Keys.ENTER, Keys.TAB)
+
+        self.touch(f".rows [data-agent='{agent}'] input[type=number]", type_it)
         self.until(lambda: self.query != before, f"write {number}")
         self.settle()
 
     def slide(self, agent, key=Keys.ARROW_RIGHT, times=1):
         """Move the slider of an agent with the keyboard."""
-        thumb = self.find(f".rows [data-agent='{agent}'] .q-slider__track-container")
-        self.browser.run("arguments[0].focus()", thumb)
+        thumb = f".rows [data-agent='{agent}'] .q-slider__track-container"
+        self.touch(thumb, lambda found: self.browser.run("arguments[0].focus()", found))
         for _ in range(times):
             self.driver.switch_to.active_element.send_keys(key)
 
     def lock(self, agent):
         before = self.query
-        self.find(f".rows [data-agent='{agent}'] .q-checkbox").click()
+        self.click(f".rows [data-agent='{agent}'] .q-checkbox")
         self.until(lambda: self.query != before, f"lock {agent}")
         self.settle()
 

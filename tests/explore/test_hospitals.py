@@ -52,17 +52,17 @@ def test_plans_at_one_click(hospitals):
 
 def test_goals_limits_and_costs(hospitals):
     tab = hospitals.open()
-    tab.press("Goals")
+    tab.adjust("Goals")
     tab.until(lambda: tab.numbers() == [1440, 1440, 930])
     tab.write(0, 2000)
-    tab.press("Contributions")
+    tab.adjust("Contributions")
     tab.until(lambda: tab.numbers() == [1775, 375, 0])
-    tab.press("Limits")
+    tab.adjust("Limits")
     tab.write(0, 400)
     tab.see("There is no stable plan", "Single changes that would make a plan possible")
     tab.open("adjust=cost&plan=optimal")
     tab.write(0, 9)
-    tab.press("Contributions")
+    tab.adjust("Contributions")
     # University's cases are too dear: the others give what it needs.
     tab.until(lambda: tab.numbers()[0] < 1)
 
@@ -127,9 +127,9 @@ def test_members_leave_join_and_defect_together(hospitals):
 
 def test_the_choice_of_members_works_by_hand(hospitals):
     tab = hospitals.open("view=members")
-    tab.find(".member[data-agent='0'] .q-checkbox").click()
+    tab.click(".member[data-agent='0'] .q-checkbox")
     tab.see("The plan does not hold if hospitals keep what they withhold")
-    tab.find(".member[data-agent='1'] .q-select").click()
+    tab.click(".member[data-agent='1'] .q-select")
     tab.press("gives 25 %")
     tab.until(lambda: tab.numbers()[1] == 300)
 
