@@ -67,6 +67,22 @@ def test_goals_limits_and_costs(hospitals):
     tab.until(lambda: tab.numbers()[0] < 1)
 
 
+def test_a_number_below_zero_is_refused(hospitals):
+    tab = hospitals.open()
+    tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys(Keys.CONTROL, "a"))
+    tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys("-50", Keys.ENTER))
+    tab.see("-50 is no number from 0 to 1e15")
+    assert tab.query == ""
+
+
+def test_what_fails_saves_nothing(hospitals):
+    tab = hospitals.open("view=members&cut=0%3A0.25,1%3A0.25")
+    tab.see("does not hold", "but not all hospitals reach their goals")
+    assert "saved" not in tab.text() and "All is well" not in tab.text()
+    tab.open("view=payments")
+    tab.see("These payments go with the optimal plan")
+
+
 def test_undo_redo_and_back(hospitals):
     tab = hospitals.open()
     tab.write(0, 100)

@@ -1,5 +1,6 @@
 """The app on pilots, on 50 agents, on names that mean harm, on screens of all kinds, on audits."""
 
+import csv
 import json
 import re
 from importlib import resources
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 from browser.example_pages import HOSTILE
 from explore.driving import App, Tab
+
+from fedaccord.explore.state import VIEWS
 
 PILOTS = "docs/how-to/network/pilots.csv"
 
@@ -137,6 +140,27 @@ def test_hostile_names_are_harmless(crowd):
     assert not tab.browser.run("return document.documentElement.scrollWidth > innerWidth + 1")
 
 
+@pytest.fixture
+def harmful(browser, apps, root, tmp_path_factory):
+    """Pilots of three agents whose names mean harm, one of 200 letters."""
+    rows = csv.reader((root / PILOTS).read_text(encoding="utf-8").splitlines())
+    names = dict(zip(("Harbour", "Hill", "Mill"), HOSTILE, strict=False))
+    path = tmp_path_factory.getbasetemp() / "harmful.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names.get(cell, cell) for cell in row] for row in rows)
+    return Tab(browser, apps(path))
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_runs_a_name_or_is_widened_by_one(harmful, view, width):
+    tab = harmful.open(f"view={view}&other=plan%3Doptimal", width=width)
+    tab.see("<script>alert(1)</script>")
+    assert tab.browser.errors() == []
+    assert tab.browser.run("return document.querySelectorAll('img[src=x]').length") == 0
+    assert not tab.browser.run("return document.documentElement.scrollWidth > innerWidth + 1")
+
+
 def test_words_follow_the_users_settings(crowd):
     tab = crowd.open()
     tab.see("biopsies in all", "Countries", "A locked country keeps its number")
@@ -149,7 +173,7 @@ def test_words_follow_the_users_settings(crowd):
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_fits_the_screen(pilots, width, theme):
-    for query in ("", "view=members", "view=certainty"):
+    for query in ("", "view=members", "view=certainty", "large=True", "large=True&view=members"):
         tab = pilots.open(query, width=width, theme=theme)
         assert not tab.browser.run("return document.documentElement.scrollWidth > innerWidth + 1")
         colours = tab.browser.run(

@@ -42,6 +42,21 @@ def test_the_numbers_that_matter(sides):
     }
 
 
+def test_what_fails_saves_nothing(sides):
+    proposal, _ = sides["all"]
+    found = proposal.check(proposal.put([(0, 200.0)]), 0.95)
+    assert dict(list_figures(found, proposal)) == {"samples in all": "2,000"}
+
+
+def test_who_could_not_go_alone_has_nothing_to_compare_with():
+    # University may give 1,300, and would need 1,440 alone.
+    game = GAME.replace(limits=[1300, np.inf, np.inf])
+    proposal = propose(Changed(game, (0, 1, 2)), game, "stable", time_limit=60)
+    found = proposal.check(proposal.start, 0.95)
+    assert "saved" not in dict(list_figures(found, proposal))
+    assert "Alone it would need 1,440, more than its limit of 1,300" in found.explain(0)
+
+
 def test_two_proposals_side_by_side(sides):
     parts = list(compare_proposals(sides))
     assert [part.text.partition(":")[0] for part in parts if isinstance(part, Mark)] == [
@@ -50,7 +65,9 @@ def test_two_proposals_side_by_side(sides):
     ]
     given = next(part for part in parts if isinstance(part, Table))
     rows = {row[0]: row[1:] for row in given.rows}
-    assert rows["City"] == (pytest.approx(1200), None)
+    assert rows["City"] == (pytest.approx(1200), None, None)
+    # University gives 300 in one and 1,440 in the other.
+    assert rows["University"][2] == pytest.approx(300 - 1440)
     # Alone with Rural, University gives all that it needs, and Rural nothing.
     assert rows["University"][1] == pytest.approx(1440)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # The most digits that a number gets beyond the usual, to tell it from another.
 DIGITS = 8
+# Said of an agent whose limit is 0: it has nothing, or does not want to give any.
+NOTHING = "Its limit is 0, so it could not go alone"
 
 
 def describe_check(found: Check) -> str:
@@ -90,8 +92,7 @@ def _explain_need(found: Check, agent: int) -> str:
     least = math.ceil(given - allowed)  # 300.0000001 is 300
     # Numbers that differ are not to read alike.
     tell = _teller(given, needed, alone, *([least - 1.0] if given >= 10 else []), tie=allowed)
-    without = "It has no samples of its own" if found.empty_handed[agent] else ""
-    said = [f"{found.game.name(agent)} gives {tell(given)}", without or _alone_clause(tell, alone)]
+    said = [f"{found.game.name(agent)} gives {tell(given)}", _explain_alone(found, agent, tell)]
     if found.short[agent] > allowed:
         reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount is enough"
         said.append(f"Given what the others give, {reach}, so it falls short")
@@ -141,10 +142,15 @@ def _read(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _alone_clause(tell: Callable[[float], str], alone: float) -> str:
+def _explain_alone(found: Check, agent: int, tell: Callable[[float], str], what: str = "") -> str:
+    """Return what an agent would need alone, and for what; and whether its limit allows it."""
+    if found.empty_handed[agent]:
+        return NOTHING
+    alone, limit = float(found.judged.alone[agent]), float(found.game.limits[agent])
     if not math.isfinite(alone):
         return "Alone it could not reach its requirement"
-    return f"Alone it would need {tell(alone)}"
+    over = f", more than its limit of {tell(limit)}" if alone > limit * (1 + 1e-9) else ""
+    return f"Alone it would need {tell(alone)}{what}{over}"
 
 
 def _part(given: float, alone: float, allowed: float) -> str:
@@ -172,7 +178,7 @@ def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents reach their goals, after why a proposal does not hold."""
     sure = format_probability(prospects.everyone.value)
     planned = ""
-    if found.plan is not None:
+    if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
     said = f"all agents reach their goals with probability {sure}{planned}."
     if found.answers["sure"] is not Answer.TRUE:
@@ -221,7 +227,7 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
     sure = format_probability(float(prospects.satisfied[agent]))
     planned = ""
-    if found.plan is not None:
+    if found.plan is not None and found.plan.satisfied[agent] != prospects.satisfied[agent]:
         planned = f" (the plan: {format_probability(float(found.plan.satisfied[agent]))})"
     said.append(f"It reaches its goal with probability {sure}{planned}.")
     if given > 0:
@@ -233,13 +239,22 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     said.append(f"If the others give this much, {_describe_needed(found, agent)}.")
     alone = float(judged.alone[agent])
     same = "" if found.with_margin is None else " for the same target as in the plan"
-    if found.empty_handed[agent]:
-        said.append("It has no samples of its own")
-    elif math.isfinite(alone):
-        said.append(f"Alone it would need {format_samples(alone)}{same}")
+    if found.empty_handed[agent] or math.isfinite(alone):
+        said.append(
+            _explain_alone(found, agent, format_samples, same) + _explain_help(found, agent)
+        )
     else:
         said.append("Alone it could not reach its goal" + " and safety margin" * bool(same))
     return " ".join(said)
+
+
+def _explain_help(found: Check, agent: int) -> str:
+    """Return what part of an agent's need the others supply, where it gives just what it needs."""
+    given, alone = float(found.contributions[agent]), float(found.judged.alone[agent])
+    exact = found.judged.short[agent] <= 1 and not found.could_give_less[agent]
+    if found.with_margin is None or not exact or not 0 < given < alone:
+        return ""
+    return f". The others supply {_part(given, alone, 0.0)} of that"
 
 
 def _describe_needed(found: Check, agent: int) -> str:

@@ -125,6 +125,8 @@ class Adjuster:
             slider = Slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
             field = ui.number(value=0, min=0).props("dense outlined hide-bottom-space")
             field.props(f'aria-label="{what}, as a number"')
+            if self.visit.state.adjust == "limit":
+                field.props('placeholder="none"')
             lock = ui.checkbox(value=False).props("dense checked-icon=lock")
             lock.props(f'unchecked-icon=lock_open aria-label="lock {quote(name)}"')
             lock.set_visibility(self.visit.state.adjust == "give")
@@ -153,7 +155,10 @@ class Adjuster:
 
     def _set(self, agent: int, value: Any) -> None:
         self._moving = None
-        self.visit.step(self._change(agent, _read_field(value)))
+        number = _read_field(value)
+        if number is None and value not in (None, ""):
+            ui.notify(f"{str(value)[:40]} is no number from 0 to 1e15.", type="negative")
+        self.visit.step(self._change(agent, number))
 
     def _change(self, agent: int, value: float | None) -> State:
         state = self.visit.state
@@ -179,7 +184,7 @@ def _read_field(value: Any) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if 0 <= number < 1e15 else None
+    return number if 0 <= number <= 1e15 else None
 
 
 def _choose_step(top: float) -> float:

@@ -21,9 +21,10 @@ from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import PLANS, State
 from fedaccord.explore.take import TAKEN, take_away
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import name_joined
+from fedaccord.planning.what_if import has_chances, name_joined
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
+from fedaccord.report.proposals import MEMBERS, say_fault
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
@@ -42,10 +43,6 @@ LABELS = {
 BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
 DARK = {"auto": None, "light": False, "dark": True}
 CUTS = {1.0: "gives all of it", 0.75: "gives 75 %", 0.5: "gives 50 %", 0.25: "gives 25 %"}
-MEMBERS = (
-    "Who takes part? What an agent gives counts in the verdict above; let several give 25 % to see "
-    "what comes of it if they defect together."
-)
 # Tells the server when the visitor goes back or forward; the steps of a visit are numbered.
 SCRIPT = """<script>
 window.addEventListener("popstate", (event) =>
@@ -82,7 +79,7 @@ class Visit:
         # The state that the browser's address has, its number among those that back and forward
         # lead to, and the number of the last of these.
         self.kept, self.depth, self.last = state, 0, 0
-        self._turn = 0
+        self._turn, self.note = 0, ""
         # The settings on the screen: what has not changed is not sent again.
         self._shown: tuple[Any, ...] = ()
         self._solving = asyncio.Lock()
@@ -145,9 +142,11 @@ class Visit:
     def _build_seen(self) -> None:
         self.tabs = ui.tabs(value=self.state.view)  # type: ignore[arg-type]
         self.tabs.props("dense no-caps align=left outside-arrows mobile-arrows")
+        sure = has_chances(self.desk.subject.basis) or self.state.view == "certainty"
         with self.tabs:
             for name, label in LABELS.items():
-                ui.tab(name, self.say(label))
+                if sure or name != "certainty":
+                    ui.tab(name, self.say(label))
         self.tabs.on("update:model-value", lambda e: self.step(self.state.put(view=e.args)))
         self.extra = ui.element("div")
         self.body = ui.html("").classes("report")
@@ -233,7 +232,7 @@ class Visit:
                 if not gliding:
                     await self._show_view(turn, answer)
         except FedaccordError as error:
-            self.verdict.content = self._draw([views.say_fault(error)])
+            self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
 
     def _show_settings(self) -> None:
@@ -255,7 +254,8 @@ class Visit:
         found = views.make_view(self.desk, answer, self.state)
         self.verdict.content = self._draw([found.verdict])
         self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
-        self.busy.text = self.say(found.note) if answer.settled else "looking for the best plan …"
+        self.note = self.say(found.note)
+        self.busy.text = self.note if answer.settled else "looking for the best plan …"
         self.adjuster.show(answer)
         if self.state.view == "agents":
             if self.extra.default_slot.children:
@@ -272,16 +272,16 @@ class Visit:
         try:
             parts = await work(lambda: list(views.VIEWS[name](self.desk, self.state)))
         except FedaccordError as error:
-            parts = [views.say_fault(error)]
+            parts = [say_fault(error)]
         if turn != self._turn:
             return
-        self.busy.text = self.say(answer.said)
+        self.busy.text = self.note
         dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
         self.extra.clear()
         with self.extra:
             if name == "members":
                 self._build_members(answer)
-            if name == "choice" and (plan := self.desk.plan(self.state.stable)).tradeoffs:
+            if name == "choice" and len((plan := self.desk.plan(self.state.stable)).tradeoffs) > 1:
                 options = tradeoff_options(plan, self.state.equilibrium, dark=dark)
                 chart = ui.echart(options).classes("chart")
                 chart.on_point_click(lambda e: self.step(self.state.choose(str(e.data_index + 1))))

@@ -6,10 +6,8 @@ import tempfile
 from pathlib import Path
 
 from fedaccord.allocation import Allocation
-from fedaccord.errors import InputError
 from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import State
-from fedaccord.games.files import write_game
 from fedaccord.planning.proposals import Proposal
 from fedaccord.report.proposals import proposal_page
 from fedaccord.report.renaming import Renaming
@@ -34,9 +32,10 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / kind
         if kind.startswith("plan."):
-            Allocation(answer.put(state.give, state.cut), answer.changed.names).save(path)
+            given = [float(f"{one:.12g}") for one in answer.put(state.give, state.cut)]
+            Allocation(given, answer.changed.names).save(path)
         elif kind == "game.json":
-            _write_game(answer, path)
+            answer.save_game(path)
         else:
             shares = desk.share(state.problem) if state.plan == "payments" else None
             page = proposal_page(
@@ -47,12 +46,3 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
             )
             renaming.page(page).save(path)
         return path.read_bytes()
-
-
-def _write_game(answer: Proposal, path: Path) -> None:
-    if answer.plan is not None:
-        answer.plan.save_game(path)
-    elif answer.game is None:
-        raise InputError("there is no game to write: a goal is out of reach")
-    else:
-        write_game(answer.game, path)

@@ -12,6 +12,7 @@ from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import State
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.proposals import Proposal
+from fedaccord.planning.what_if import has_chances
 from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.games import describe_price, list_solved, list_totals
 from fedaccord.report.groups import make_groups_section
@@ -22,17 +23,22 @@ from fedaccord.report.plan_alternatives import describe_tradeoffs, list_tradeoff
 from fedaccord.report.plan_certainty import list_certainties
 from fedaccord.report.plan_figures import chart_certainty
 from fedaccord.report.proposals import (
+    CHEAPEST,
+    LOCKS,
+    LOST,
+    MARGINS,
     compare_proposals,
     explain_no_plan,
     judge_no_plan,
     judge_proposal,
     list_figures,
     list_parts,
+    say_fault,
     show_agents,
 )
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.sharing import judge_shares, share_page
-from fedaccord.wording import capitalize_first
+from fedaccord.wording import lower_first
 
 # The most members of a group that are looked for.
 GROUPS = 3
@@ -69,19 +75,20 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> View:
     except FedaccordError as error:
         return View(say_fault(answer.said or error), "", (), lacks)
     figures = tuple(list_figures(found, answer))
-    verdict, note, parts = judge_proposal(found), answer.said, (*lacks, *show_agents(found))
+    verdict, note, agents = judge_proposal(found), answer.said, tuple(show_agents(found))
     as_planned = not state.give and not state.cut
+    if state.keep:
+        verdict = Mark(f"{verdict.text} {LOST}", verdict.tone)
     if answer.contributions is None and as_planned and answer.settled:
-        return View(judge_no_plan(answer, state.concept), "", figures, (verdict, *parts))
+        locks = (LOCKS,) if state.lock and lacks else ()
+        shown = f"Of the numbers shown: {lower_first(verdict.text)}"
+        no_plan = judge_no_plan(answer, state.concept)
+        return View(no_plan, "", figures[:1], (*lacks, *locks, shown, *agents))
+    parts = (*lacks, *agents)
     if state.plan == "payments" and as_planned and answer.settled:
         shares = desk.share(state.problem)
         return View(Mark(shares.verdict, judge_shares(shares)), note, figures, parts)
     return View(verdict, note, figures, parts)
-
-
-def say_fault(error: FedaccordError | str) -> Mark:
-    """Return a fault as a sentence that stands out."""
-    return Mark(f"{capitalize_first(str(error)).rstrip('.')}.", "bad")
 
 
 # What is looked at in its own time; each may take seconds.
@@ -90,6 +97,8 @@ def say_fault(error: FedaccordError | str) -> Mark:
 def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the optimal, the stable and the envy-free plan side by side, with prices."""
     found = desk.solve_each(state)
+    if has_chances(desk.change(state.problem).basis):
+        yield MARGINS
     yield list_solved(found).table("page")
     yield list_totals(found.solutions, found.checks).table("page")
     said = {name: price for name, price in found.prices.items() if price is not None}
@@ -122,10 +131,12 @@ def show_certainty(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_members(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who could give less together, and what agents do that keep their data."""
-    found = desk.check(desk.answer(state), state)
-    size = min(GROUPS, found.game.size)
-    blocking = list_blocking_groups(found.judged, size=size)
-    yield from make_groups_section(found, blocking, size).parts
+    answer = desk.answer(state)
+    found = desk.check(answer, state)
+    if answer.contributions is not None or state.give:
+        size = min(GROUPS, found.game.size)
+        blocking = list_blocking_groups(found.judged, size=size)
+        yield from make_groups_section(found, blocking, size).parts
     if state.keep and (kept := desk.keep_data(state)) is not None:
         yield NEEDS
         yield mark_kept_verdict(kept)
@@ -135,7 +146,7 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
     verdict, *parts = list_parts(share_page(desk.share(state.problem)))
-    yield from parts if state.plan == "payments" else (verdict, *parts)
+    yield from parts if state.plan == "payments" else (CHEAPEST, verdict, *parts)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

@@ -14,13 +14,13 @@ from nicegui import ui
 from fedaccord.errors import FedaccordError
 from fedaccord.explore.page import dress, work
 from fedaccord.explore.state import State
-from fedaccord.explore.view import say_fault
 from fedaccord.federation.defection.chart import defection_chart
 from fedaccord.federation.defection.stored import StoredAudit, read_audits
 from fedaccord.report.defection import list_levels
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options
 from fedaccord.report.model import Part
+from fedaccord.report.proposals import say_fault
 from fedaccord.wording import count
 
 # Seconds between two looks at the file, and until a process that was asked to stop is killed.

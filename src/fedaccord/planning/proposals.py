@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_sta
 from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
+from fedaccord.games.files import write_game
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.result import Plan
@@ -78,6 +80,18 @@ class Proposal:
         given = self.changed.place(self.start, give)
         reduced = given * self.changed.place(np.ones(len(given)), cut)
         return np.floor(reduced) if counts_whole(self.changed.basis) else reduced
+
+    def save_game(self, path: Path) -> None:
+        """Write the game that the plan is for, or raise an InputError where there is none.
+
+        path: the file, which is replaced.
+        """
+        if self.plan is not None:
+            self.plan.save_game(path)
+        elif self.game is None:
+            raise InputError("there is no game to write: a goal is out of reach")
+        else:
+            write_game(self.game, path)
 
     def check(self, given: Vector, probability: float) -> Check:
         """Return what the check, which trusts no solver, says of contributions.

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fedaccord.check import Answer, Check
+from fedaccord.check import Check
 from fedaccord.check.sentences import describe_success
 from fedaccord.equilibria.result import Interval, Solution, Staying
 from fedaccord.games.base import Game
 from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
 from fedaccord.report.games import (
-    ENVY,
     ROWS,
     SHOWN,
     format_price,
@@ -26,13 +25,14 @@ from fedaccord.report.games import (
 from fedaccord.report.games_chances import describe_chances, judge_tone
 from fedaccord.report.games_figures import collect_burdens, picture_burdens, picture_prices
 from fedaccord.report.games_verdicts import (
+    answer_envy,
     answer_questions,
     choose_concept,
-    describe_envy,
     is_off,
     judge_plan,
     judge_solutions,
     name_plan,
+    tell_envy,
 )
 from fedaccord.report.goals import make_goals_section, tabulate_benefits
 from fedaccord.report.model import (
@@ -98,7 +98,7 @@ def solve_page(
         _checks_section(
             "Who would give less, and by how much", DEFECTION, checks, Check.sentence, _spare_parts
         ),
-        _checks_section("Who envies whom", ENVIES, checks, _envy_sentence, _envy_parts),
+        _checks_section("Who envies whom", ENVIES, checks, answer_envy, _envy_parts),
         _prices_section(game, prices),
         _overlap_section(game),
     ]
@@ -220,17 +220,6 @@ def _envy_parts(found: Check, plan: str) -> Iterator[Part]:
         yield tabulate_envy(found)
 
 
-def _doubt_envy(found: Check) -> Answer:
-    return Answer.BORDERLINE if found.borderline else Answer.TRUE
-
-
-def _envy_sentence(found: Check) -> str:
-    who = f"{describe_envy(found)}." if found.envy else ENVY[_doubt_envy(found)]
-    if found.feasible is Answer.FALSE:
-        who += " But somebody is short of its requirement, so the plan does not count as envy-free."
-    return who
-
-
 def _prices_section(game: Game, prices: Mapping[str, Interval | None]) -> Section | None:
     named = {name.replace("_", " "): price for name, price in prices.items() if price is not None}
     if not named:
@@ -317,10 +306,7 @@ def _judge_envy(found: Check) -> Iterator[Part]:
     yield ENVIES
     if judged is not found:
         yield "Here an agent must also keep the plan's safety margin after the two changed places."
-    if judged is found:
-        yield _envy_sentence(found)
-    else:
-        yield f"{describe_envy(judged)}." if judged.envy else ENVY[_doubt_envy(judged)]
+    yield answer_envy(found) if judged is found else tell_envy(judged)
     yield from _envy_parts(judged, "checked")
 
 

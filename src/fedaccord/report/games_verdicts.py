@@ -354,10 +354,31 @@ def _name_worst(found: Check, amounts: Vector, verb: str) -> str:
 
 
 def describe_envy(found: Check) -> str:
-    """Say who envies whom, or how many do."""
-    agents = {i for i, _ in found.envy}
-    if len(agents) != 1:
-        return f"{len(agents):,} agents envy another"
-    (agent, other), many = found.envy[0], len(found.envy)
-    whom = found.game.name(other) if many == 1 else count(many, "other")
-    return f"{found.game.name(agent)} envies {whom}"
+    """Say who envies whom, the most first; of many agents, how many others envy another."""
+    agents, name = len({i for i, _ in found.envy}), found.game.name
+    said = []
+    for worst in find_worst_envy(found, NAMES):
+        whom = name(worst.other) if worst.pairs == 1 else count(worst.pairs, "other")
+        said.append(f"{name(worst.agent)} envies {whom}")
+    if agents > NAMES:
+        others = agents - NAMES
+        said.append(f"{count(others, 'other')} {pluralize(others, 'envies', 'envy')} another")
+    return join_with_and(said)
+
+
+def answer_envy(found: Check) -> str:
+    """Return who envies whom, and whether the plan can count as envy-free at all."""
+    short = "But somebody is short of its requirement, so the plan does not count as envy-free."
+    return f"{tell_envy(found)} {short}" if found.feasible is Answer.FALSE else tell_envy(found)
+
+
+def tell_envy(found: Check) -> str:
+    """Return in a sentence who envies whom, or between whom it is too close to call."""
+    if found.envy:
+        return f"{describe_envy(found)}."
+    if found.borderline:
+        agent, other = map(found.game.name, found.borderline[0])
+        more = len(found.borderline) - 1
+        too = f", and so are {count(more, 'other pair')}" if more else ""
+        return f"Whether {agent} envies {other} is too close to call{too}."
+    return "No agent envies another."

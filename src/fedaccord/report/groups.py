@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fedaccord.check import Answer, Check
 from fedaccord.groups import BlockingGroup
-from fedaccord.report.model import Column, Mark, Records, Section, Table
+from fedaccord.report.model import Column, Mark, Records, Section, Table, Tone
 from fedaccord.wording import count, format_part, format_probability, join_with_and
 
 # A terminal lists this many groups; JSON lists all.
@@ -28,7 +28,19 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     if found.judged.stable is Answer.TRUE:
         none = f"No group of agents, of any size, could give less together{keep}"
         return f"{none}: the plan is stable."
-    return f"No group of up to {count(size, 'agent')} could give less together{keep}."
+    short = "" if found.judged.feasible is Answer.TRUE else ", but not all agents reach their goals"
+    return f"No group of up to {count(size, 'agent')} could give less together{keep}{short}."
+
+
+def mark_groups(found: Check, groups: Sequence[BlockingGroup], size: int) -> Mark:
+    """Return the same with a tone: where agents miss their goals, nothing is well.
+
+    found: the check of the plan.
+    groups: those that were found.
+    size: the most members that were looked for.
+    """
+    tone: Tone = "good" if found.judged.feasible is Answer.TRUE else "plain"
+    return Mark(describe_groups(found, groups, size), "bad" if groups else tone)
 
 
 def describe_pair(found: Check) -> Iterator[Mark]:
@@ -58,7 +70,7 @@ def show_groups(
     size: the most members that were looked for.
     """
     yield ""
-    yield Mark(describe_groups(found, groups, size), "bad" if groups else "good")
+    yield mark_groups(found, groups, size)
     yield from describe_pair(found)
     if groups:
         yield list_groups(groups).table("terminal")
@@ -87,7 +99,7 @@ def make_groups_section(found: Check, groups: Sequence[BlockingGroup], size: int
     groups: those that were found.
     size: the most members that were looked for.
     """
-    verdict = Mark(describe_groups(found, groups, size), "bad" if groups else "good")
+    verdict = mark_groups(found, groups, size)
     table = (list_groups(groups).table("page"),) if groups else ()
     parts = (verdict, *describe_pair(found), *table)
     return Section("Groups that could give less together", parts)

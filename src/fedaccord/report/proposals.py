@@ -11,10 +11,10 @@ from fedaccord.check import Check
 from fedaccord.check.sentences import describe_success
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.result import Plan
-from fedaccord.report.games import ENVY, list_needs
+from fedaccord.report.games import list_needs
 from fedaccord.report.games_chances import describe_average, judge_tone
 from fedaccord.report.games_page import check_page
-from fedaccord.report.games_verdicts import describe_envy, judge_plan
+from fedaccord.report.games_verdicts import answer_envy, judge_plan
 from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Table, joined
 from fedaccord.report.plan_alternatives import (
     introduce_changes,
@@ -29,12 +29,23 @@ from fedaccord.wording import (
     capitalize_first,
     format_amount,
     format_percent,
-    format_probability,
     format_short_probability,
 )
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
+# What is said where a number could be misread.
+LOST = "This takes it that samples which an agent withholds are lost to it; see Members for more."
+LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
+CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
+MEMBERS = (
+    "Who takes part? What an agent gives counts in the verdict above; let several give 25 % to see "
+    "what comes of it if they defect together."
+)
+MARGINS = (
+    "All three are for the safety margins of the present plan. With other margins a plan may cost "
+    "less."
+)
 
 
 def judge_proposal(found: Check) -> Mark:
@@ -44,6 +55,11 @@ def judge_proposal(found: Check) -> Mark:
     return Mark(describe_success(found, found.prospects), judge_tone(found))
 
 
+def say_fault(error: object) -> Mark:
+    """Return a fault as a sentence that stands out."""
+    return Mark(f"{capitalize_first(str(error)).rstrip('.')}.", "bad")
+
+
 def judge_no_plan(proposal: Proposal, concept: str) -> Mark:
     """Return that there is no plan of a kind, why, and what the numbers then are.
 
@@ -51,7 +67,8 @@ def judge_no_plan(proposal: Proposal, concept: str) -> Mark:
     concept: stable, optimal or envy-free.
     """
     if proposal.plan is not None and proposal.instead is None:
-        return Mark(proposal.said, "bad")
+        shown = "The numbers are what each agent would need alone, up to its limit."
+        return Mark(f"{proposal.said} {shown}", "bad")
     reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
     shown = " The numbers are those of the optimal plan." if proposal.instead is not None else ""
     return Mark(f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}", "bad")
@@ -63,20 +80,23 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     found: what the check says.
     proposal: the plan that was checked, or that other numbers were put into.
     """
-    total, alone = float(found.contributions.sum()), float(found.judged.alone.sum())
+    total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
-    if 0 < alone < np.inf:
-        yield "alone, in all", format_amount(alone)
-        yield "saved", format_percent(1 - total / alone)
-    if proposal.optimal is not None and 0 < proposal.optimal < np.inf:
+    # What fails saves nothing, and who cannot go alone has nothing to compare with.
+    fails = judge_proposal(found).tone == "bad"
+    if not fails and (alone <= found.game.limits).all() and alone.sum() > 0:
+        yield "alone, in all", format_amount(alone.sum())
+        yield "saved", format_percent(1 - total / alone.sum())
+    if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
         price = found.game.total(found.contributions) / proposal.optimal
-        yield "times the optimal cost", f"{price:.2f}"
+        margins = "" if found.prospects is None else " with these safety margins"
+        yield f"times the optimal cost{margins}", f"{price:.2f}"
     if found.prospects is not None:
-        everyone, name = found.prospects.everyone, "P(all reach their goals)"
+        everyone = found.prospects.everyone
+        yield "P(all reach their goals)", format_short_probability(everyone.value)
         if everyone.low is not None and everyone.high is not None:
-            low, high = map(format_probability, (everyone.low, everyone.high))
-            name += f", 95 % interval {low} to {high}"
-        yield name, format_short_probability(everyone.value)
+            low, high = map(format_short_probability, (everyone.low, everyone.high))
+            yield "its 95 % interval", f"{low} to {high}"
 
 
 def show_agents(found: Check) -> Iterator[Part]:
@@ -85,10 +105,19 @@ def show_agents(found: Check) -> Iterator[Part]:
     if found.prospects is not None:
         yield describe_average(found)
     else:
-        yield f"{describe_envy(found)}." if found.envy else ENVY[found.envy_free]
+        yield answer_envy(found)
     few = found.game.size <= SENTENCES
     yield Listing(tuple(f"{found.explain(i)}." for i in range(found.game.size * few)))
-    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
+    yield from list_doubts(found.doubts)
+
+
+def list_doubts(doubts: Sequence[str]) -> Iterator[Part]:
+    """Return doubts, several of them under one head."""
+    if len(doubts) == 1:
+        yield Mark(f"Doubt: {doubts[0]}", "unsure")
+    elif doubts:
+        yield Mark(f"There are {len(doubts)} doubts about these probabilities:", "unsure")
+        yield Listing(tuple(doubts))
 
 
 def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
@@ -96,7 +125,6 @@ def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
     if plan is None or plan.contributions is not None:
         return
     if plan.unreachable:
-        yield Mark(plan.reason, "bad")
         yield list_reach(plan).table("page")
     if plan.changes:
         yield introduce_changes(plan)
@@ -118,11 +146,19 @@ def compare_proposals(sides: Mapping[str, tuple[Proposal, Check]]) -> Iterator[P
         dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
         for proposal, found in sides.values()
     ]
-    rows = _join_rows(given)
-    sums = tuple(sum(one.values()) for one in given)
-    yield Table("What each agent gives", ("agent", *sides), rows, (("all", *sums),))
+    rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
+    heads: tuple[str, ...] = ("agent", *sides)
+    if len(given) == 2:
+        heads = (*heads, "difference")
+        rows = [(*row, _subtract(*row[1:])) for row in rows]
+    yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
     figures = [dict(list_figures(found, proposal)) for proposal, found in sides.values()]
     yield Table("In short", ("", *sides), _join_rows(figures))
+
+
+def _subtract(first: float | str | None, second: float | str | None) -> float | None:
+    known = isinstance(first, float) and isinstance(second, float)
+    return first - second if known else None  # type: ignore[operator]
 
 
 def _join_rows(
