@@ -67,7 +67,9 @@ def test_the_plan_holds_with_the_very_same_numbers():
     for level, chances in PLAN.cuts.items():
         assert (found.defection[level] == chances).all()
     assert found.holds is Answer.TRUE and not found.could_give_less.any()
-    assert "(the plan: 0.95)" in found.verdict and "required" not in found.verdict
+    # It is the plan, so there is no other probability to compare with.
+    assert "probability 0.95." in found.verdict and "(the plan" not in found.verdict
+    assert "required" not in found.verdict
     assert "No agent could give less" in found.verdict
 
 

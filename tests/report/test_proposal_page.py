@@ -115,7 +115,7 @@ def test_an_agent_without_samples_has_no_need_alone_and_adds_to_no_total():
         shown = column(list_prospects(found, found.prospects).table(place), "alone")
         assert shown["South"] in ("-", None) and shown["all"] in ("-", None)
         assert shown["North"] not in ("-", None)
-    assert found.explain("South").endswith("It has no samples of its own")
+    assert found.explain("South").endswith("Its limit is 0, so it could not go alone")
     assert "Alone it would need" in found.explain("North")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedaccord.check import Check
+from fedaccord.check import Answer, Check
 from fedaccord.check.sentences import describe_success
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.result import Plan
@@ -82,8 +82,8 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
-    # What fails saves nothing, and who cannot go alone has nothing to compare with.
-    fails = judge_proposal(found).tone == "bad"
+    # What misses a goal saves nothing, and who cannot go alone has nothing to compare with.
+    fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and (alone <= found.game.limits).all() and alone.sum() > 0:
         yield "alone, in all", format_amount(alone.sum())
         yield "saved", format_percent(1 - total / alone.sum())
