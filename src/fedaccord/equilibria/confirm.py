@@ -223,7 +223,9 @@ def _is_wrong(claim: Claim[LinearGame], solution: Solution, value: float) -> boo
 def report(claim: Claim[Any], least: Least) -> Solution:
     """Claim what a complete search found."""
     if math.isinf(least.value):
-        return claim.none_exists("exact", "No choice of who gives leaves everybody at rest.")
+        return claim.none_exists(
+            "exact", "For every choice of contributors, some agent is short or could give less."
+        )
     value = float(least.value)
     for point in _in_doubles(least.point):
         bounds = Interval(value, max(value, claim.game.total(point)))
