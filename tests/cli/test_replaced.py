@@ -58,6 +58,12 @@ def test_a_json_plan_or_game_replaces_its_own_kind_and_no_other_file(tmp_path):
     write(plan, '{"contributions": [1, 1]}')
     with pytest.raises(InputError, match="which is not a game: save under another name"):
         check_replaced(plan, Written.GAME, "--save-game")
+    for held in ('{"contributions": [1, 1]}', "agent,contribution\nA,1\n"):
+        other = write(tmp_path / ("a.csv" if held.startswith("agent") else "a.json"), held)
+        assert_refused(run("catalog", "k4", "--save", other), "which is not a game")
+        assert other.read_text() == held
+    for _ in range(2):
+        assert run("catalog", "k4", "--save", tmp_path / "k4.json").code == 0
     write(plan, {"model": [1]})
     with pytest.raises(InputError, match="which is not a game"):
         check_replaced(plan, Written.GAME, "--save-game")

@@ -128,7 +128,7 @@ def test_a_plan_that_is_not_proved_says_how_far_it_might_be_off():
 def test_a_least_total_that_is_not_attained_is_not_claimed():
     said, tone = verdict("envy-free", [900, 900, 900], Status.NOT_ATTAINED, bounds=(1993.5, 2700))
     assert said.endswith(
-        ". Such plans come as near to 1,993.5 samples as you like, and none has the least."
+        ". Such plans come as close to 1,993.5 samples as you like, but none reaches it."
     )
     assert tone == "unsure"
 

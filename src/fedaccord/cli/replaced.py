@@ -46,7 +46,7 @@ def check_replaced(path: Path, written: Written, option: str) -> None:
     if path.stat().st_size == 0:
         return
     remedy = "save under another name"
-    if path.suffix == ".json":
+    if written is Written.GAME or path.suffix == ".json":
         if not _could_write_json(written, path):
             what = "game" if written is Written.GAME else "plan"
             raise InputError(f"{option} would overwrite {path}, which is not a {what}: {remedy}")

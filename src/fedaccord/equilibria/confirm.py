@@ -233,13 +233,13 @@ def report(claim: Claim[Any], least: Least) -> Solution:
         if not is_refuted(solution, min(claim.tolerance, 1e-6)):
             return solution
     if least.near is None:
-        note = "There is one, but rounded to doubles it is none: mend the units of benefits."
+        note = "There is one, but rounded to doubles it is none: change the units of the benefits."
         return claim.failed("exact", note, lower=value)
     near = to_floats(least.near)
     return claim.solution(
         "exact", Status.LIMIT if least.point else Status.NOT_ATTAINED,
         Interval(value, max(value, claim.game.total(near))), near,
-        note=f"Totals come as near {value:.9g} as you like; this allocation keeps a margin.",
+        note=f"Totals come as close to {value:.9g} as you like. This plan keeps a margin.",
     )  # fmt: skip
 
 

@@ -277,7 +277,7 @@ def picture_envy(found: Check, plan: str) -> Picture | None:
     worst = find_worst_envy(found, TOLD)
     told = (
         f"{name(e.agent)} gives {format_amount(given[e.agent])} and envies "
-        f"{name(e.other)}, who gives {format_amount(given[e.other])}"
+        f"{name(e.other)}, which gives {format_amount(given[e.other])}"
         for e in worst
     )
     envious = len({i for i, _ in found.envy})
@@ -313,6 +313,6 @@ def tabulate_envy(found: Check) -> Table:
     more = f", the first {ROWS:,} of {len(pairs):,} pairs" if len(pairs) > ROWS else ""
     return Table(
         f"Who envies whom{more}",
-        columns=("agent", "gives", "verdict", "whom", "who gives"),
+        columns=("agent", "gives", "verdict", "whom", "which gives"),
         rows=tuple(rows),
     )

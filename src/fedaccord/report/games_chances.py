@@ -225,7 +225,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
     terminal = choose_rows(weights)
     rest = game.size - len(terminal)
     return Records(
-        "What each gives, and how sure it is to reach its goal",
+        "What each agent gives, and how likely it reaches its goal",
         (
             *name_rows(
                 game.name,

@@ -212,8 +212,8 @@ def _describe_unproved(solution: Solution) -> str:
     """Return what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
-        near = f"Such plans come as near to {count_samples(low)} as you like"
-        return f"{near}, and none has the least"
+        near = f"Such plans come as close to {count_samples(low)} as you like"
+        return f"{near}, but none reaches it"
     if not np.isfinite(low) or low <= 0:
         return "How far it is from the cheapest of its kind is not known"
     return f"A cheaper one may exist, but none below {format_amount(low)}"

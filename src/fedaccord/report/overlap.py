@@ -402,7 +402,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     _draw_cells(ax, found.values)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
+    ax.set_ylabel(f"{game.size:,} agents; agents that share points are next to each other")
     _draw_key(ax, _ends(found.values), found.what)
     _square(ax, len(found.values))
     ax.set_aspect("equal")
