@@ -31,8 +31,7 @@ from fedaccord.sharing.values import (
 # Up to this many agents Shapley shares are sampled, and each agent is left out once.
 SAMPLED_AGENTS = 60
 UNEXAMINED = (
-    "The payments have no intervals: how far they would change if the numbers of the game are "
-    "slightly wrong was not examined."
+    "The payments have no intervals: the effect of errors in the game's numbers was not examined."
 )
 
 
