@@ -61,7 +61,7 @@ def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
 
 def test_a_goal_out_of_reach_is_explained(pilots):
     tab = pilots.open("goal=0%3A0.99")
-    tab.see("out of reach", "the nearest goal it can have")
+    tab.see("out of reach", "lower its goal to")
 
 
 def test_limits_of_pilots(pilots):

@@ -370,7 +370,7 @@ def test_a_need_beyond_all_pilots_is_doubted() -> None:
 def test_a_need_below_all_pilots_is_doubted() -> None:
     given = 2000 + np.repeat(design(3, most=8000.0), 3, axis=0)
     found = fit_curves(pilots(given, noise=0.005, goals=[0.6] * 3), resamples=20)
-    assert any("make pilots with less data" in d.sentence for d in found.doubts)
+    assert any("run pilots with less data" in d.sentence for d in found.doubts)
 
 
 def test_accuracies_that_no_curve_describes_are_doubted() -> None:

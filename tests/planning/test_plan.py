@@ -366,7 +366,7 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
         assert len(doubted) == (plan.game.requirements[agent] > tried[agent])
         need = f"{plan.game.requirements[agent]:,.0f} of its own samples, or others worth as much"
         target = f"its target of {(plan.goals + plan.margins)[agent]:.3f}, its goal plus a safety"
-        assert all(f"{need} to reach {target}" in doubt.sentence for doubt in doubted)
+        assert all(f"{need}, to reach {target}" in doubt.sentence for doubt in doubted)
 
 
 def test_going_alone_takes_whole_samples_too():
