@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Vector, as_numbers, check_finite, find_closest, frozen
+from fedaccord._checks import Vector, as_numbers, check_finite, clean_name, find_closest, frozen
 from fedaccord._display import Displayed
 from fedaccord._io.files import TABLES, read_json, replace_file
 from fedaccord.errors import InputError
@@ -133,6 +133,7 @@ class Allocation(Displayed):
             isinstance(agents, list) and all(isinstance(name, str) for name in agents)
         ):
             raise InputError(f'"agents" in {path} must be a list of names')
+        agents = None if agents is None else list(map(clean_name, agents))
         reserve = data.get("reserve")
         if reserve is not None and not isinstance(reserve, list):
             raise InputError(f'"reserve" in {path} must be a list of numbers')

@@ -174,8 +174,8 @@ def _search(found: Check, size: int) -> Iterator[BlockingGroup]:
         )
     if not game.is_monotone:
         raise InputError(
-            "agents of this game harm each other, and then a group can give less together although "
-            "none of its members can alone: groups are searched only where nobody harms anybody"
+            "samples of this game harm some agents, and --groups needs a game in which no samples "
+            "do: leave it out"
         )
     # An agent that is short has nothing to spare, and stays short in any group.
     could = np.flatnonzero(found.spare > found.tolerance * found.scale)

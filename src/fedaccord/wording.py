@@ -309,9 +309,14 @@ def format_goal(value: float) -> str:
     return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
 
 
+def round_accuracy_down(value: float) -> float:
+    """Return an accuracy that can be promised, with three digits: rounded down."""
+    return math.floor(1000 * value + 1e-6) / 1000
+
+
 def format_accuracy_down(value: float) -> str:
     """Return an accuracy that can be promised: rounded down."""
-    return f"{math.floor(1000 * value + 1e-6) / 1000:.3f}"
+    return f"{round_accuracy_down(value):.3f}"
 
 
 # Ranges and units.

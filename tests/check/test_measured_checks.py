@@ -161,7 +161,7 @@ def test_the_same_for_machines():
 
 def test_repr_and_sentences_say_how_sure_it_is():
     found = check(MEASURED, GIVEN, plan=PLAN)
-    assert f"P(all satisfied) {PLAN.everyone.value:.2f}" in repr(found)
+    assert f"P(all reach their goals) {PLAN.everyone.value:.2f}" in repr(found)
     said = found.explain("North")
     assert "as in the plan" in said and "Alone it would need" in said
 

@@ -71,7 +71,7 @@ def test_a_plan_with_too_little_or_too_much_fails(game: Path, tmp_path: Path) ->
     )
     spare = run("check", game, write(tmp_path / "a.json", {"contributions": [1, 1]}))
     assert (spare.code, spare.stderr) == (1, "")
-    assert spare.stdout.startswith("Feasible, not stable: site A could give 0.5 less")
+    assert spare.stdout.startswith("Feasible but not stable: site A could give 0.5 less")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_that_no_equilibrium_exists_is_an_answer(tmp_path: Path) -> None:
     assert (found["contributions"], found["total"], found["audit"]) == (None, None, None)
     shown = run("solve", path, "--concept", "stable")
     assert shown.code == 0
-    assert "Proved: no allocation of this kind exists." in shown.stdout
+    assert "Proved: no plan of this kind exists." in shown.stdout
 
 
 def test_nothing_is_saved_where_there_is_no_allocation(tmp_path: Path) -> None:

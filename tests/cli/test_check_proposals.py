@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from itertools import combinations
 from pathlib import Path
 
@@ -160,6 +161,58 @@ def test_too_much_is_sure_and_not_stable_and_require_chooses(folder, tmp_path):
     assert run("check", folder / "game.json", much, "--require", "sure").code == 0
     assert run("check", folder / "game.json", much, "--require", "sure,feasible").code == 0
     assert run("check", folder / "game.json", much, "--require", "stable").code == 1
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.6])
+@pytest.mark.parametrize("words", ["sure", "stable", "feasible", "envy-free", "sure,stable"])
+def test_the_first_sentence_the_json_and_the_exit_code_agree(folder, tmp_path, factor, words):
+    given = Allocation.load(folder / "plan.csv").contributions
+    proposal = propose(tmp_path / "proposal.csv", *np.ceil(factor * given).astype(int))
+    asked = ("check", folder / "game.json", proposal, "--require", words)
+    page = tmp_path / "page.html"
+    result = run(*asked, "--report", page)
+    record = json.loads(run(*asked, "--json").stdout)
+    expected = all(record["answers"][word] is True for word in words.split(","))
+    assert (result.code == 0) == expected == (record["holds"] is True)
+    assert result.stdout.startswith("The proposal does not hold") == (not expected)
+    assert ("The proposal does not hold" in page.read_text()) == (not expected)
+
+
+def test_the_page_of_a_game_calls_a_plan_broken_only_if_the_exit_code_does(tmp_path):
+    game = write(tmp_path / "game.json", TWO_HOSPITALS)
+    alone = tmp_path / "alone.json"
+    Allocation(read_game(game).alone).save(alone)
+    for words in ("feasible", "stable"):
+        page = tmp_path / f"{words}.html"
+        code = run("check", game, alone, "--require", words, "--report", page).code
+        assert code == (words == "stable")
+        assert ("The plan does not hold" in page.read_text()) == (words == "stable")
+
+
+def test_names_in_json_match_however_their_letters_are_composed(tmp_path):
+    """Tables read Köln in composed letters: a game, its goals and a JSON plan do too."""
+    odd, plain = unicodedata.normalize("NFD", "Sankt\u00a0Köln"), "Sankt Köln"
+    goal = {"name": "AUC", "requirement": 1}
+    games = (
+        {**TWO_HOSPITALS, "agents": [odd, "Ulm"]},
+        {
+            "model": "goals",
+            "agents": [odd, "Ulm"],
+            "goals": [
+                {"agent": plain, **goal, "benefits": [1, 0.5]},
+                {"agent": "Ulm", **goal, "benefits": [0.5, 1]},
+            ],
+        },
+    )
+    plans = (
+        write(tmp_path / "plan.csv", f"agent,contribution\n{plain},1\nUlm,1\n"),
+        write(tmp_path / "plan.json", {"contributions": [1, 1], "agents": [odd, "Ulm"]}),
+    )
+    for data in games:
+        game = write(tmp_path / "game.json", data)
+        assert read_game(game).agents == (plain, "Ulm")
+        for plan in plans:
+            assert run("check", game, plan, "--require", "feasible").code == 0
 
 
 def test_a_game_saved_without_resamples_is_judged_by_its_targets(folder, tmp_path):

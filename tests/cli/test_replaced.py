@@ -1,4 +1,6 @@
-"""A command replaces a table that it could have written itself, and refuses any other."""
+"""A command replaces a file that it could have written itself, and refuses any other."""
+
+import json
 
 import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, write
@@ -39,6 +41,32 @@ def test_a_plan_replaces_a_plan_and_no_other_table(tmp_path):
         write(plan, text)
         assert_refused(run("solve", game, "--concept", "stable", "--save", plan), said)
         assert plan.read_text() == text
+
+
+def test_a_json_plan_or_game_replaces_its_own_kind_and_no_other_file(tmp_path):
+    game, plan = write(tmp_path / "game.json", TWO_HOSPITALS), tmp_path / "plan.json"
+    for _ in range(2):
+        assert run("solve", game, "--concept", "stable", "--save", plan).code == 0
+        check_replaced(game, Written.GAME, "--save-game")
+    shares = json.loads(run("share", game, "--json").stdout)
+    assert "contributions" in shares
+    for held in (json.dumps(TWO_HOSPITALS), json.dumps(shares), '{"model": [1]}', "[1, 2]", "{"):
+        write(plan, held)
+        refused = "plan.json, which is not a plan: save under another name"
+        assert_refused(run("solve", game, "--concept", "stable", "--save", plan), refused)
+        assert plan.read_text() == held
+    write(plan, '{"contributions": [1, 1]}')
+    with pytest.raises(InputError, match="which is not a game: save under another name"):
+        check_replaced(plan, Written.GAME, "--save-game")
+    for held in ('{"contributions": [1, 1]}', "agent,contribution\nA,1\n"):
+        other = write(tmp_path / ("a.csv" if held.startswith("agent") else "a.json"), held)
+        assert_refused(run("catalog", "k4", "--save", other), "which is not a game")
+        assert other.read_text() == held
+    for _ in range(2):
+        assert run("catalog", "k4", "--save", tmp_path / "k4.json").code == 0
+    write(plan, {"model": [1]})
+    with pytest.raises(InputError, match="which is not a game"):
+        check_replaced(plan, Written.GAME, "--save-game")
 
 
 def test_what_commands_write_they_replace(tmp_path):

@@ -56,7 +56,7 @@ def test_nothing_over_nothing_is_one_and_says_so():
     nobody = LinearGame(np.eye(2), [0, 0])
     price = price_of_stability(solve_stable(nobody), solve_optimal(nobody))
     assert (price.lower, price.upper) == (1, 1)
-    assert "0/0" in price.note
+    assert "counts as 1" in price.note
     price = price_of_fairness(solve_envy_free(nobody), solve_optimal(nobody))
     assert (price.lower, price.upper) == (1, 1)
 
@@ -129,7 +129,7 @@ def test_a_status_has_no_truth_value_and_an_unsolved_solution_no_allocation():
     with pytest.raises(TypeError, match="no truth value"):
         bool(Status.OPTIMAL)
     unsolved = solve_stable(LinearGame(PAPER_LIKE, [1, 1, 1], limits=[0.1, 0.1, 0.1]))
-    with pytest.raises(UnsolvedError, match=r"Proved infeasible.*stays short"):
+    with pytest.raises(UnsolvedError, match=r"There is no plan.*cannot reach its requirement"):
         _ = unsolved.allocation
     assert unsolved.total == np.inf
     assert unsolved.to_dict()["lower_bound"] is None

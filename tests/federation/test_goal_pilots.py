@@ -109,7 +109,7 @@ def test_a_design_of_ones_own_on_all_other_points(tmp_path) -> None:
     for wrong, sentence in (
         ([[121, 0, 0]], "A gives 121 samples in pilot 0 and has 120"),
         ([[1, 1]], "names 2 contributions for 3 agents"),
-        ([[0, 0, 0]], "nobody gives anything in pilot 0"),
+        ([[0, 0, 0]], "no agent gives anything in pilot 0"),
     ):
         with pytest.raises(InputError, match=sentence):
             run_goal_pilots(source, algorithm, design=wrong)

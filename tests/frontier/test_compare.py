@@ -546,8 +546,9 @@ def test_a_verdict_names_each_goal_with_its_interval():
     found = three()
     assert found.verdict(found.contender("FedAvg")) == (
         "FedAvg meets 2 of the 4 criteria. All agents reach their goals in 100 % of runs "
-        "(met, not certain). A contributor that gives 25 % does in 100 % (missed). All the others "
-        "do then in 100 % (met, not certain). It uses 100 % of the samples of FedAvg (missed)."
+        "(met, not certain). A contributor that gives 25 % reaches its goal in 100 % (missed). All "
+        "the others then reach theirs in 100 % (met, not certain). It uses 100 % of the samples of "
+        "FedAvg (missed)."
     )
     assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED meets 3 of the 4")
     assert found.criteria == (

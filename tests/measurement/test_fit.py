@@ -363,14 +363,14 @@ def test_a_need_beyond_all_pilots_is_doubted() -> None:
     given = np.repeat(design(3, most=150.0), 3, axis=0)
     found = fit_curves(pilots(given, noise=0.005, validation=np.full(3, 5000)), resamples=20)
     assert "extrapolation" in kinds(found)
-    said = f"to reach its goal of {found.goals[0]:.2f} on average, and no pilot had more than"
+    said = f"to reach its goal of {found.goals[0]:.2f} on average. No pilot had more than"
     assert any(said in d.sentence for d in found.doubts)
 
 
 def test_a_need_below_all_pilots_is_doubted() -> None:
     given = 2000 + np.repeat(design(3, most=8000.0), 3, axis=0)
     found = fit_curves(pilots(given, noise=0.005, goals=[0.6] * 3), resamples=20)
-    assert any("make pilots with less data" in d.sentence for d in found.doubts)
+    assert any("run pilots with less data" in d.sentence for d in found.doubts)
 
 
 def test_accuracies_that_no_curve_describes_are_doubted() -> None:
@@ -387,7 +387,7 @@ def test_scatter_that_validation_does_not_explain_is_doubted() -> None:
     table = pilots(design(3), noise=0.1, validation=np.full(3, 1000))
     found = fit_curves(table, resamples=20)
     assert any(
-        d.kind == "poor-fit" and "1,000 validation points" in d.sentence for d in found.doubts
+        d.kind == "poor-fit" and "1,000 validation samples" in d.sentence for d in found.doubts
     )
 
 

@@ -364,9 +364,9 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
     for agent in range(4):
         doubted = [d for d in plan.doubts if d.agent == agent and d.kind == "extrapolation"]
         assert len(doubted) == (plan.game.requirements[agent] > tried[agent])
-        need = f"{plan.game.requirements[agent]:,.0f} samples or their worth"
+        need = f"{plan.game.requirements[agent]:,.0f} of its own samples, or others worth as much"
         target = f"its target of {(plan.goals + plan.margins)[agent]:.3f}, its goal plus a safety"
-        assert all(f"{need} to reach {target}" in doubt.sentence for doubt in doubted)
+        assert all(f"{need}, to reach {target}" in doubt.sentence for doubt in doubted)
 
 
 def test_going_alone_takes_whole_samples_too():

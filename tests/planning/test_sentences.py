@@ -64,7 +64,7 @@ def test_a_defectors_chance_is_stated_once_and_next_to_that_of_the_plan():
     said = f"probability {format_uncertain(chance)} on average. With its whole contribution, the"
     assert plan.verdict.count(f"{said} probability is {format_uncertain(full)}.") == 1
     assert "give less" not in plan.verdict
-    assert ("protects defectors too" in plan.verdict) == (chance >= 0.5)
+    assert ("also covers an agent that gives less" in plan.verdict) == (chance >= 0.5)
 
 
 def test_a_single_contributor_is_named():

@@ -136,13 +136,13 @@ def test_each_agent_has_a_column() -> None:
     assert row(rows, "25", "%")[:3] == ["1.00", "0.50", "1.00"]
     # Nobody is "the others" when nobody cuts.
     assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
-    assert not any(cells[0] == "asked" for cells in rows)
+    assert not any(cells[0] == "plan" for cells in rows)
 
 
 def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
     found = audited(protocol="P2", full=(0, 1200))
     rows = cells(shown(defection._list_agents_across(found, found.curves[0])))
-    assert row(rows, "asked") == ["-", "1,200"]
+    assert row(rows, "plan", "asks") == ["-", "1,200"]
     assert row(rows, "100", "%") == ["1.00", "1.00", "-"]
     assert row(rows, "25", "%")[:2] == ["-", "0.50"]
     table = cells(shown(show_levels(found)))
@@ -333,7 +333,7 @@ def test_of_whom_nothing_is_asked_gives_nothing_and_is_explained():
     page = audit_page(audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 9, 9]))
     rows = table(page, "FedAvg: per cent").rows
     assert rows[0] == ("north", 0.8, 0, 100, None, None, "asked for nothing")
-    assert table(page, "FedAvg: per cent").columns[2] == "samples asked"
+    assert table(page, "FedAvg: per cent").columns[2] == "samples in the plan"
     assert "The plan asks nothing of some agents" in texts(page)
     assert "of some agents" not in texts(audit_page(two_algorithms()))
 
@@ -497,7 +497,7 @@ def test_what_is_judged_on_further_samples_leads_and_a_flipped_verdict_shows():
     assert page.tone == "good"
     questions = table(page, "The three questions, judged on 2,000 further samples per agent")
     assert [row[0] for row in questions.rows] == [
-        "Do all reach their goals?",
+        "Do all agents reach their goals?",
         "Does a defector at 25 % still?",
         "Do all the others then?",
     ]
@@ -508,7 +508,7 @@ def test_what_is_judged_on_further_samples_leads_and_a_flipped_verdict_shows():
     assert (scored[:4], measured[:4], answer) == ("0.00", "1.00", Mark("no, not yes", "unsure"))
     assert both["all agents, in full"][-1] == "yes"
     assert dict(page.facts)["Judged"] == "on 2,000 further samples per agent"
-    assert "Nobody trains or validates on these samples" in texts(page)
+    assert "No agent trains or validates on them" in texts(page)
     assert "--scored-on" not in texts(page)
     assert "judged on 2,000 further samples per agent" in shown(*defection.show_audit(found))
     curve = plot_defection(found).containers[0].lines[0].get_ydata()

@@ -46,7 +46,7 @@ def test_what_it_takes_is_counted_against_the_baseline():
 def test_who_is_asked_for_nothing_has_a_dash():
     found = cells(shown(tables._list_asked_across(three())))
     assert ["PLEDGED", "40", "40", "-", "80"] in found
-    assert ["all", "there", "are", "60", "60", "60", "180"] in found
+    assert ["available", "60", "60", "60", "180"] in found
 
 
 def test_of_many_agents_the_first_are_shown_and_the_others_summed():
@@ -187,7 +187,7 @@ def test_the_page_begins_with_who_reaches_all_goals():
     )
     questions = table(page, "The questions, judged on the agents' own validation samples")
     assert questions.columns[1:4] == (
-        "Do all reach their goals?",
+        "Do all agents reach their goals?",
         "Does a contributor at 25\u00a0% (P2)?",
         "Do all the others then?",
     )

@@ -237,7 +237,7 @@ def test_of_many_agents_the_worst_are_shown_first():
 
 def test_where_nobody_of_many_is_off_the_figure_says_so():
     _, _, checks = ring(60)
-    assert "nobody could give less, and nobody is short" in drawn(plot_spare(checks["stable"]))
+    assert "no agent could give less, and none is short" in drawn(plot_spare(checks["stable"]))
 
 
 # Who envies whom.
@@ -395,7 +395,7 @@ def test_lines_are_thicker_for_likelier_points():
 
 def test_those_who_share_nothing_are_said_to():
     ax = plot_overlap(CoverageGame(np.eye(2), [0.75, 0.75]))
-    assert "nobody shares a point with anybody" in drawn(ax)
+    assert "no two agents share a point" in drawn(ax)
 
 
 def test_linear_games_are_a_matrix_of_what_a_sample_is_worth():
@@ -426,7 +426,7 @@ def test_a_function_has_no_overlap_to_draw():
 
 
 def test_one_agent_has_nobody_to_share_with():
-    with pytest.raises(InputError, match="nobody to share data with"):
+    with pytest.raises(InputError, match="shares data with none"):
         plot_overlap(LinearGame([[1.0]], [1.0]))
 
 

@@ -11,13 +11,15 @@ from scipy.stats import norm
 
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Interval, Price, Status
-from fedaccord.equilibria.solve import solve_all
+from fedaccord.equilibria.solve import solve_all, solve_stable
 from fedaccord.games.catalog.entries import ENTRIES, build
 from fedaccord.games.chances import Chances
 from fedaccord.games.function import FunctionGame
+from fedaccord.games.goals import Goal, GoalsGame
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.measured import LearningCurve, MeasuredGame
 from fedaccord.games.pac.sampled import SampledPacGame
+from fedaccord.games.signed import SignedGame
 from fedaccord.report.catalog import catalog_page
 from fedaccord.report.games import ROWS, SHOWN, format_price
 from fedaccord.report.games_page import check_page, solve_page
@@ -72,10 +74,26 @@ def verdict(concept, given, status=Status.OPTIMAL, game=None, **rest):
 STABLE = [300, 1200, 600]
 
 
+def test_all_is_well_only_if_no_agent_is_better_off_alone_and_chances_are_known():
+    harm = SignedGame([[1, -0.2], [0.5, 1]], [1, 1])
+    found = check(harm, solve_stable(harm).allocation)
+    assert found.stable is found.envy_free is Answer.TRUE and len(found.better_alone)
+    assert judge_plan(found)[1] == "plain"
+    curve = LearningCurve(0.05, 2.0, 50, 0.4)
+    measured = MeasuredGame([[1, 0.3], [0.3, 1]], [curve] * 2, [0.8, 0.8])
+    goals = [Goal(i, "AUC", [1 - 0.7 * i, 0.3 + 0.7 * i], measure="auc", at_least=0.8, curve=curve)
+             for i in range(2)]  # fmt: skip
+    for game in (measured, GoalsGame(goals)):
+        found = check(game, solve_stable(game).allocation)
+        assert found.stable is Answer.TRUE
+        page = check_page(found)
+        assert page.tone == "plain" and "Not examined: how likely agents" in words(page)
+
+
 def test_a_stable_plan_is_good_news():
     said, tone = verdict("stable", STABLE)
     assert said == (
-        "The stable plan asks for 2,100 samples, 1,710 fewer than going alone. Nobody could "
+        "The stable plan asks for 2,100 samples, 1,710 fewer than going alone. No agent could "
         "give less, and no agent envies another."
     )
     assert tone == "good"
@@ -110,7 +128,7 @@ def test_a_plan_that_is_not_proved_says_how_far_it_might_be_off():
 def test_a_least_total_that_is_not_attained_is_not_claimed():
     said, tone = verdict("envy-free", [900, 900, 900], Status.NOT_ATTAINED, bounds=(1993.5, 2700))
     assert said.endswith(
-        ". Such plans come as near to 1,993.5 samples as you like, and none has the least."
+        ". Such plans come as close to 1,993.5 samples as you like, but none reaches it."
     )
     assert tone == "unsure"
 
@@ -121,21 +139,21 @@ def test_a_proof_that_there_is_none_says_so_and_what_there_is():
     del checks["stable"]
     said, tone = judge_solutions(game, claims, checks)
     assert said == (
-        "It is proved that no stable plan exists: whatever the plan, somebody is short or could "
+        "It is proved that no stable plan exists: in every plan, some agent is short or could "
         "give less. The cheapest plan asks for 1,931.3 samples."
     )
     assert tone == "bad"
     said, tone = verdict("envy-free", None, Status.NONE_EXISTS)
     assert said == (
-        "It is proved that no envy-free plan exists: whatever the plan, somebody is short or "
+        "It is proved that no envy-free plan exists: in every plan, some agent is short or "
         "envies another."
     )
 
 
 def test_a_game_without_any_plan_says_what_to_do():
-    note = "City stays short: raise somebody's limit or lower its requirement."
+    note = "City cannot reach its requirement: raise a limit, or lower the requirement."
     said, tone = verdict("stable", None, Status.INFEASIBLE, note=note)
-    assert said == f"No plan meets every requirement, even at everybody's limit: {note}"
+    assert said == f"There is no plan, even if all agents give all they can: {note}"
     assert tone == "bad"
 
 
@@ -147,7 +165,9 @@ def test_a_solver_that_failed_claims_nothing():
 
 def test_a_plan_that_the_audit_refutes_is_bad_news():
     said, tone = verdict("stable", [900, 900, 900])
-    assert said.startswith("The stable plan that was found does not hold: feasible, not stable: ")
+    assert said.startswith(
+        "The stable plan that was found does not hold: feasible but not stable: "
+    )
     assert "Rural could give 690 less" in said
     assert tone == "bad"
 
@@ -159,7 +179,7 @@ def test_what_is_too_close_to_call_is_not_called():
     )
     said, tone = judge_solutions(game, {"stable": claims["stable"]}, {"stable": unsure})
     assert said.endswith(
-        ". Whether anybody could give less is too close to call, and whether an agent "
+        ". Whether an agent could give less is too close to call, and whether an agent "
         "envies another is too close to call."
     )
     assert tone == "unsure"
@@ -170,7 +190,7 @@ def test_a_stable_plan_with_envy_says_who_many_envy():
     said, tone = verdict("stable", [1, 0], game=game)
     assert said == (
         "The stable plan asks for 1 sample, 1 fewer than going alone. 1 of 2 agents gives "
-        "nothing. Nobody could give less, but one agent envies another."
+        "nothing. No agent could give less, but one agent envies another."
     )
     assert tone == "plain"
 
@@ -197,7 +217,7 @@ def test_where_somebody_cannot_go_alone_that_is_said_instead():
     game, claims, checks, _ = hospitals()
     game.__dict__["alone"] = np.array([1440.0, np.inf, 930.0])
     said, _ = judge_solutions(game, {"stable": claims["stable"]}, {"stable": checks["stable"]})
-    assert "samples, and one agent could not do without the others. Nobody" in said
+    assert "samples, and one agent could not do without the others. No agent" in said
 
 
 def test_without_a_stable_concept_the_first_one_is_told():
@@ -293,7 +313,7 @@ def test_bounds_that_differ_from_the_total_by_rounding_read_like_it():
 
 def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(page):
     said = words(page)
-    assert "Optimal: Feasible, not stable: University could give 210 less" in said
+    assert "Optimal: Feasible but not stable: University could give 210 less" in said
     assert "Stable: Feasible and stable, and no agent envies another." in said
     assert picture_names(page) == [
         "allocations", "defection-optimal", "defection-envy-free", "envy-optimal", "prices",
@@ -348,7 +368,7 @@ def test_prices_of_plans_that_cost_the_same_or_do_not_exist_are_told_so():
         "price_of_fairness": Price(1.0, 1.0 + 1e-9),
     }
     said = words(solve_page(game, claims, checks, prices))
-    assert "Price of stability: none (Proved: no allocation of this kind exists)." in said
+    assert "Price of stability: none (Proved: no plan of this kind exists)." in said
     assert "Price of fairness: 1, so the envy-free plan costs as much as the optimal one." in said
     nothing = solve_page(game, claims, checks, dict.fromkeys(prices))
     assert "What stability and fairness cost" not in [s.heading for s in nothing.sections]
@@ -402,7 +422,7 @@ def test_the_flower_page_tells_of_its_core():
     page = solve_page(game, claims, checks, prices)
     assert page.verdict.startswith("The stable plan asks for 9.143 samples, 7.857 fewer")
     said = words(page)
-    assert "Optimal: Feasible, not stable: core could give 3 less" in said
+    assert "Optimal: Feasible but not stable: core could give 3 less" in said
     assert "Optimal: core envies 16 others." in said
     assert "so the stable plan costs 129 % more" in said
     by_name = {picture.name: picture for picture in parts(page, Picture)}
@@ -416,7 +436,7 @@ def test_four_hundred_agents_are_all_listed():
     game, claims, checks = ring(400)
     page = solve_page(game, claims, checks, {})
     assert len(table(page, "Samples").rows) == 400
-    assert len(table(page, "Those who are off").rows) == 400
+    assert len(table(page, "Agents that are short or could").rows) == 400
     assert "These are the 12 agents that give most" in words(page)
 
 
@@ -473,8 +493,8 @@ def test_a_checked_plan_is_judged_and_listed():
 def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
     page = check_page(check(hospitals()[0], [900, 900, 900]))
     assert page.verdict == (
-        "The plan does not hold: everybody reaches its requirement, but Rural could give 690 less, "
-        "University 630 less and City 90 less and still reach it."
+        "The plan does not hold: every agent reaches its requirement, but Rural could give 690 "
+        "less, University 630 less and City 90 less and still reach it."
     )
     assert page.tone == "bad"
 
@@ -482,12 +502,12 @@ def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
 def test_a_stable_plan_passes_the_check():
     page = check_page(hospitals()[2]["stable"])
     assert page.tone == "good"
-    assert "Nobody is short, and nobody could give less." in words(page)
+    assert "No agent is short, and none could give less." in words(page)
     shown = parts(page, Picture)[0].data
     assert shown.columns == ("agent", "alone", "this plan")
     assert shown.rows[1] == ("City", 1440, 1200)
     assert page.verdict == (
-        "The plan holds: everybody reaches its requirement, nobody could give less, and no "
+        "The plan holds: every agent reaches its requirement, none could give less, and no "
         "agent envies another."
     )
     assert [row[1:] for row in table(page, "The three questions").rows] == [
@@ -526,7 +546,7 @@ def test_a_check_says_who_breaks_a_limit_or_a_minimum():
 def test_a_plan_that_holds_with_envy_or_is_too_close_to_call_is_not_all_well():
     found = check(build("twins"), [1, 0])
     said, tone = judge_plan(found)
-    assert said.endswith("nobody could give less, but agent 0 envies agent 1.")
+    assert said.endswith("none could give less, but agent 0 envies agent 1.")
     assert tone == "plain"
     close = dataclasses.replace(found, stable=Answer.BORDERLINE, envy=(), borderline=((0, 1),))
     assert judge_plan(close)[1] == "unsure"

@@ -14,6 +14,7 @@ from fedaccord import (
     tabulate_mean_estimation,
 )
 from fedaccord.games.chances import Estimates
+from fedaccord.games.goals import Goal, GoalsGame
 from fedaccord.report.coalitions import (
     coalitions_page,
     judge_coalitions,
@@ -61,7 +62,7 @@ def test_many_agents_are_cut_on_a_terminal_and_whole_on_a_page():
     found = share_costs(game)
     records = list_payments(found)
     assert len(records.table("terminal").rows) == 15 and len(records.table("page").rows) == 100
-    assert judge_shares(found) == "good"
+    assert judge_shares(found) == "plain"
     assert "agent 99" in share_page(found).html()
     assert not any(line.startswith("agent 99 gives") for line in texts(show_shares(found)))
 
@@ -75,13 +76,28 @@ def test_whole_samples_are_no_clean_proof():
 def test_whole_samples_are_proved_where_every_group_still_saves():
     found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [10, 10], strategies="integer"))
     assert found.contributions.tolist() == [7, 7] and found.payments.tolist() == [0, 0]
-    assert judge_shares(found) == "good"
+    assert judge_shares(found) == "plain"
     assert "every group" in dict(share_page(found).facts)["Proof"]
+
+
+def test_payments_without_intervals_are_not_called_all_well():
+    goals = [Goal(i, "AUC", CHAIN.benefits[i], float(CHAIN.requirements[i])) for i in range(3)]
+    for game in (CHAIN, GoalsGame(goals)):
+        found = share_costs(game)
+        assert found.contracts["prices"].payments.low is None
+        page = share_page(found)
+        assert page.tone == "plain" and "All is well" not in page.html()
+        assert any("was not examined" in line for line in texts(show_shares(found)))
+        assert any("was not examined" in note for note in found.to_dict()["notes"])
+    prices = found.contracts["prices"]
+    ends = prices.payments.values - 0.1, prices.payments.values + 0.1
+    known = replace(prices, payments=Estimates(prices.payments.values, *ends))
+    assert judge_shares(replace(found, contracts={**found.contracts, "prices": known})) == "good"
 
 
 def test_payments_of_both_signs_are_a_doubt():
     found = share_costs(CHAIN)
-    assert judge_shares(found) == "good"
+    assert judge_shares(found) == "plain"
     prices, ends = found.contracts["prices"], np.full(3, 50.0)
     wide = replace(prices, payments=Estimates(prices.payments.values, -ends, ends))
     doubtful = replace(found, contracts={**found.contracts, "prices": wide})

@@ -70,7 +70,7 @@ def test_a_result_is_a_table_in_a_notebook_and_no_name_is_markup(name):
 
 def test_the_names_and_numbers_are_those_of_the_command_line():
     text = check(GAME, [1, 0.5])._repr_html_()
-    assert "<strong>Feasible, not stable" in text
+    assert "<strong>Feasible but not stable" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "<td>0.5</td>" in text
 

@@ -154,6 +154,23 @@ def test_without_a_plan_the_page_says_which_goals_are_out_of_reach():
     assert page.tone == "bad" and headings(page)[0] == "What stands in the way"
     found = rows(table(page, "Goals, and what can be reached"))
     assert found["University"][2] == "out of reach" and found["City"][2] == "within reach"
+    # One number has one rounding: down, in the verdict, the page and the terminal alike.
+    (missed,) = plan.unreachable
+    for hair in (1e-4, 6e-4, 9e-4):
+        nearest = np.array(plan.nearest.values)
+        nearest[missed.agent] = 0.88 + hair
+        near = dataclasses.replace(
+            plan,
+            nearest=Estimates(nearest),
+            unreachable=(dataclasses.replace(missed, nearest=0.88 + hair),),
+        )
+        assert "it reaches 0.880." in near.verdict
+        assert (
+            rows(table(plan_page(near), "Goals, and what can be reached"))["University"][3]
+            == "0.88"
+        )
+        terminal = next(part for part in show_plan(near) if isinstance(part, Table))
+        assert rows(terminal)["University"][2] == "0.880"
     assert "Who gives how much" not in headings(page)
 
 
@@ -175,7 +192,7 @@ def test_the_plan_is_called_the_cheapest_or_the_one_that_deters_as_it_is():
 
 
 def test_a_plan_with_margins_is_said_to_be_the_cheapest_for_equal_ones():
-    said = "The margins are the same multiple of each agent's noise. Other margins may make a"
+    said = "Each agent's margin is the same multiple of its noise. Other margins may give a"
     assert said in describe_tradeoffs(make_plan(measured()))
     assert said not in describe_tradeoffs(make_plan(TWINS))
 

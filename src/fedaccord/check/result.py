@@ -75,6 +75,7 @@ class Check(Displayed):
     plan: the same prospects under a plan to compare with; None where there is none.
     with_margin: the check against the plan's targets, which are goals plus safety margins.
     doubts: what speaks against trusting the probabilities, a sentence each.
+    required: the answers that must be yes for the proposal to hold; the usual ones if empty.
     """
 
     game: Game
@@ -94,6 +95,7 @@ class Check(Displayed):
     plan: Prospects | None = None
     with_margin: Check | None = None
     doubts: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
     @property
     def everyone(self) -> Estimate | None:
@@ -177,16 +179,25 @@ class Check(Displayed):
         return {"sure": to_answer(sure, not sure), **known}
 
     @property
-    def holds(self) -> Answer:
-        """Whether the allocation holds: it is feasible and stable.
+    def usual(self) -> tuple[str, ...]:
+        """The answers that must be yes unless others are required.
 
         Of a measured game: all agents reach their goals with the probability asked for, and none
         could give less and keep the plan's safety margin.
         """
-        if self.prospects is None:
-            return self.stable
-        found = (self.answers["sure"], self.answers["stable"])
-        return to_answer(found == (Answer.TRUE, Answer.TRUE), Answer.FALSE in found)
+        return ("feasible" if self.prospects is None else "sure", "stable")
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """The answers that must be yes and are not."""
+        answers = self.answers
+        return tuple(n for n in self.required or self.usual if answers[n] is not Answer.TRUE)
+
+    @property
+    def holds(self) -> Answer:
+        """Whether all answers that must be yes are."""
+        answers = [self.answers[name] for name in self.failing]
+        return to_answer(not answers, Answer.FALSE in answers)
 
     @cached_property
     def alone(self) -> Vector:
@@ -248,7 +259,7 @@ class Check(Displayed):
         )
         if self.everyone is None:
             return f"Check({found})"
-        return f"Check({found}, P(all satisfied) {self.everyone.value:.2f}): {self.verdict}"
+        return f"Check({found}, P(all reach their goals) {self.everyone.value:.2f}): {self.verdict}"
 
     @property
     def verdict(self) -> str:

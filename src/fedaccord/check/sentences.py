@@ -51,7 +51,7 @@ def describe_check(found: Check) -> str:
     if found.stable is Answer.FALSE:
         agent = int(np.argmax(found.spare))
         return (
-            f"Feasible, not stable: {found.game.name(agent)} could give "
+            f"Feasible but not stable: {found.game.name(agent)} could give "
             f"{format_amount_with_digits(found.spare[agent])} less and still reach its "
             f"requirement{_others(found, found.spare, 'could', 'could')}."
         )
@@ -181,19 +181,27 @@ def describe_success(found: Check, prospects: Prospects) -> str:
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
     said = f"all agents reach their goals with probability {sure}{planned}."
-    if found.answers["sure"] is not Answer.TRUE:
+    if "sure" in found.failing:
         asked = format_probability(found.probability)
         return f"The proposal does not hold: {said} The required probability is {asked}."
     said = capitalize_first(said)
-    if found.answers["stable"] is not Answer.FALSE:
+    if found.holds is Answer.TRUE:
         return said
+    if found.holds is Answer.BORDERLINE:
+        return f"Whether the proposal holds is too close to call. {said}"
+    return f"The proposal does not hold: {_explain_failure(found)}. {said}"
+
+
+def _explain_failure(found: Check) -> str:
+    """Return which required answer is no, other than that all agents reach their goals."""
     spare = np.flatnonzero(found.could_give_less)
     spare = spare if spare.size else np.flatnonzero(found.judged.spare)
-    reason = "not all agents reach their goals on average"
-    if spare.size:
+    if "stable" in found.failing and spare.size:
         who = found.game.name(int(spare[0])) if spare.size == 1 else count(spare.size, "agent")
-        reason = f"{who} could give less"
-    return f"The proposal does not hold: {reason}. {said}"
+        return f"{who} could give less"
+    if "envy-free" in found.failing and found.judged.envy:
+        return f"{_count(len({i for i, _ in found.judged.envy}))} another"
+    return "not all agents reach their goals on average"
 
 
 def describe_rest(found: Check, prospects: Prospects) -> str:

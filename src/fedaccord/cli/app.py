@@ -344,7 +344,7 @@ def check_destination(
     keep: a file that must not be overwritten, or several.
     what: what is written there, for the message.
     option: that named the file, for the message.
-    written: the table that is written there; only a table of the same kind is replaced.
+    written: the file that is written there; only a file of the same kind is replaced.
     """
     path = Path(save)
     if path.suffix not in suffixes:
@@ -361,7 +361,7 @@ def check_destination(
         raise InputError(
             f"{option} would overwrite {save}, which this command reads; choose another name"
         )
-    if written is not None and path.suffix != ".json" and path.exists():
+    if written is not None and path.exists():
         check_replaced(path, written, option)
     # Through a link to where the file will be.
     folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent

@@ -11,6 +11,7 @@ import typer
 from fedaccord._io.files import json_text
 from fedaccord.cli.app import app, check_report, command_line, present, write_page
 from fedaccord.cli.options import AsJson, ReportFile
+from fedaccord.cli.replaced import Written, check_replaced
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text
 
@@ -76,6 +77,8 @@ def _write_game(game: Game, save: Path | None) -> None:
     from fedaccord.games.files import fits_in_text, write_game
 
     if save is not None:
+        if save.exists():
+            check_replaced(save, Written.GAME, "--save")
         write_game(game, save)
     elif fits_in_text(game):
         emit_text(json_text(game.to_dict()))

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 VERDICTS = ("sure", "feasible", "stable", "envy-free")
 # The probability that is asked for unless another is given.
 PROBABILITY = 0.95
-# What --require asks for unless it is given: of games with probabilities, and of others.
-USUAL = {True: "sure,stable", False: "feasible,stable"}
 
 Subject = Annotated[
     str, typer.Argument(metavar="PILOTS.csv|GAME.json", help="The pilots, or the game.")
@@ -150,10 +148,10 @@ def check(
     """Check a proposal: do all agents reach their goals, and could an agent give less?
 
     From pilots, or a game that 'plan --save-game' wrote, the answer has probabilities and is
-    compared with the plan. It exits 0 if all agents reach their goals with the probability asked
-    for, and none could give less and keep the plan's safety margin. From other games it exits 0 if
-    the proposal is feasible and stable. --require changes which answers must be yes. It exits 1
-    if one of them is no or unknown.
+    compared with the plan. It exits 0 if all agents reach their goals with the required
+    probability, and none could give less and keep the plan's safety margin. From other games it
+    exits 0 if the proposal is feasible and stable. --require changes which answers must be yes. It
+    exits 1 if one of them is no or unknown.
     """
     from fedaccord._io.table import read_rows_or_json
     from fedaccord.allocation import Allocation
@@ -179,9 +177,10 @@ def check(
     allocation = Allocation.load(proposal, sheet=sheet, whole=_counts_whole(basis))
     complain_of(allocation.notes)
     found = _check(basis, allocation, options, tolerance)
-    names = required or _read_verdicts(USUAL[found.prospects is not None])
-    if "sure" in names and found.prospects is None:
-        raise InputError("--require sure needs pilots: this game says nothing of probabilities")
+    if required is not None:
+        if "sure" in required and found.prospects is None:
+            raise InputError("--require sure needs pilots: this game has no probabilities")
+        found = dataclasses.replace(found, required=required)
     files = describe_files(
         report, {"Checked against": subject, "Proposal": proposal, "Histograms": histograms}
     )
@@ -192,7 +191,7 @@ def check(
         groups=groups,
         report=report,
         as_json=as_json,
-        success=all(found.answers[name] is Answer.TRUE for name in names),
+        success=found.holds is Answer.TRUE,
     )
 
 

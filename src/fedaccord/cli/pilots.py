@@ -124,9 +124,9 @@ def pilots(
 
     A pilot is a trial training with chosen contributions. Before any pilot, give the agents and
     how many samples each has. After the first pilots, give PILOTS.csv: the command then writes the
-    next pilots, those expected to narrow the plan most, as rows to append to that table. Give a
-    CONFIG.toml, and the command trains the pilots of its federation itself and writes what came of
-    them: accuracies, or the values of the goals that the config has.
+    next pilots as rows to append to that table. It chooses those that should make the plan most
+    certain. With a CONFIG.toml, the command trains the pilots of its federation itself and writes
+    their accuracies, or the values of the goals in the config.
     """
     _check_save(save, subject, histograms, nvflare)
     check_wanted(probability, judged)

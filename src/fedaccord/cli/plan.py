@@ -78,7 +78,11 @@ SUFFIXES = {
     "--save-game": (".json",),
     "--save-pilots": (".csv", ".xlsx"),
 }
-WRITTEN = {"--save": Written.PLAN, "--save-pilots": Written.PILOTS}
+WRITTEN = {
+    "--save": Written.PLAN,
+    "--save-game": Written.GAME,
+    "--save-pilots": Written.PILOTS,
+}
 Subject = Annotated[
     str | None,
     typer.Argument(

@@ -1,4 +1,4 @@
-"""What a command may replace: a table that it could have written itself, and no other."""
+"""What a command may replace: a file that it could have written itself, and no other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 class Written(Enum):
-    """The tables that commands write, by the sets of columns they can have.
+    """The files that commands write; tables by the sets of columns they can have.
 
-    A list of pilots has the columns of the user's own table: its accuracies are empty.
+    A list of pilots has the columns of the user's own table: its accuracies are empty. A game is
+    never a table.
     """
 
     PILOTS_TO_RUN = ()
@@ -30,10 +31,11 @@ class Written(Enum):
     PLAN = (("agent", "contribution", "reserve"),)
     PAYMENTS = (("agent", "contribution", "share", "payment"),)
     HISTORY = (("round", "client", "samples", "unique", "loss", "accuracy"),)
+    GAME = None
 
 
 def check_replaced(path: Path, written: Written, option: str) -> None:
-    """Refuse to replace a table that the command could not have written itself.
+    """Refuse to replace a file that the command could not have written itself.
 
     path: a file that is there.
     written: what the command writes.
@@ -44,6 +46,11 @@ def check_replaced(path: Path, written: Written, option: str) -> None:
     if path.stat().st_size == 0:
         return
     remedy = "save under another name"
+    if written is Written.GAME or path.suffix == ".json":
+        if not _could_write_json(written, path):
+            what = "game" if written is Written.GAME else "plan"
+            raise InputError(f"{option} would overwrite {path}, which is not a {what}: {remedy}")
+        return
     try:
         rows = read_rows(path)
     except InputError:
@@ -59,6 +66,20 @@ def check_replaced(path: Path, written: Written, option: str) -> None:
     raise InputError(
         f"{option} would overwrite {path}, which is another table, with the {named}: {remedy}"
     )
+
+
+def _could_write_json(written: Written, path: Path) -> bool:
+    from fedaccord._io.files import read_json
+    from fedaccord.games.files import MODELS
+
+    try:
+        found = read_json(path)
+    except InputError:
+        return False
+    if written is Written.GAME:
+        return found.get("model") in tuple(MODELS)
+    # What commands print with --json may have contributions too, and much else.
+    return "contributions" in found and found.keys() <= {"contributions", "agents", "reserve"}
 
 
 def _could_write(written: Written, rows: Rows) -> bool:

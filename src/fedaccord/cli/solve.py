@@ -53,7 +53,7 @@ Probability = Annotated[
     float | None,
     typer.Option(
         metavar="P",
-        help="Of pilots with several measures: raise goals by safety margins until one run "
+        help="For pilots with several measures: raise goals by safety margins until one run "
         "reaches all of them with this probability.",
     ),
 ]
@@ -234,7 +234,7 @@ def _check_files(
         if "stable" not in concepts and len(concepts) > 1:
             raise InputError("--save writes one plan; give one --concept, or include stable")
         suffixes = (".json", ".csv", ".xlsx")
-        check_destination(save, suffixes, keep=game_file, what="allocation", written=Written.PLAN)
+        check_destination(save, suffixes, keep=game_file, what="plan", written=Written.PLAN)
     check_report(report, keep=game_file)
 
 

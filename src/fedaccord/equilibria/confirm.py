@@ -223,7 +223,9 @@ def _is_wrong(claim: Claim[LinearGame], solution: Solution, value: float) -> boo
 def report(claim: Claim[Any], least: Least) -> Solution:
     """Claim what a complete search found."""
     if math.isinf(least.value):
-        return claim.none_exists("exact", "No choice of who gives leaves everybody at rest.")
+        return claim.none_exists(
+            "exact", "For every choice of contributors, some agent is short or could give less."
+        )
     value = float(least.value)
     for point in _in_doubles(least.point):
         bounds = Interval(value, max(value, claim.game.total(point)))
@@ -231,13 +233,13 @@ def report(claim: Claim[Any], least: Least) -> Solution:
         if not is_refuted(solution, min(claim.tolerance, 1e-6)):
             return solution
     if least.near is None:
-        note = "There is one, but rounded to doubles it is none: mend the units of benefits."
+        note = "There is one, but rounded to doubles it is none: change the units of the benefits."
         return claim.failed("exact", note, lower=value)
     near = to_floats(least.near)
     return claim.solution(
         "exact", Status.LIMIT if least.point else Status.NOT_ATTAINED,
         Interval(value, max(value, claim.game.total(near))), near,
-        note=f"Totals come as near {value:.9g} as you like; this allocation keeps a margin.",
+        note=f"Totals come as close to {value:.9g} as you like. This plan keeps a margin.",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ LONGEST_CYCLE = 500
 class Ending(Enum):
     """How a path of best responses ended; the value is the sentence for it."""
 
-    CONVERGED = "It settles: nobody wants to change any more."
+    CONVERGED = "It settles: no agent wants to change its contribution any more."
     CYCLED = "It cycles: the same allocations come back for ever."
     LIMIT = "It was stopped: it neither settled nor came back to where it was."
 

@@ -29,12 +29,14 @@ Box: TypeAlias = tuple[Vector, Vector]
 class Status(Enum):
     """How a solver ended; the value is the sentence a user reads."""
 
-    OPTIMAL = "Solved: no allocation of this kind has a smaller total, up to the tolerance."
-    LIMIT = "Stopped short of a proof: the allocation is of this kind, its total lies in bounds."
-    INFEASIBLE = "Proved infeasible: not even everybody's limit meets every requirement."
-    NONE_EXISTS = "Proved: no allocation of this kind exists."
-    NOT_ATTAINED = "No allocation has the least total: totals come as near the bound as you like."
-    FAILED = "Failed: no allocation was found, and none was proved impossible."
+    OPTIMAL = "Solved: no plan of this kind has a smaller total, up to the tolerance."
+    LIMIT = "Not proved: a cheaper plan of this kind may exist, with a total between the bounds."
+    INFEASIBLE = (
+        "There is no plan: even if all agents give all they can, one misses its requirement."
+    )
+    NONE_EXISTS = "Proved: no plan of this kind exists."
+    NOT_ATTAINED = "No plan has the least total: totals come as close to the bound as you like."
+    FAILED = "No plan was found. This does not prove that there is none."
 
     @property
     def key(self) -> str:

@@ -183,7 +183,7 @@ def solve_envy_free_given(
             return _solve_rows(claim)
         equal = equal_allocation(game)
         if equal is None:
-            note = "No equal allocation within the limits satisfies everybody."
+            note = "Within the limits, equal contributions do not meet every requirement."
             return claim.failed("equal", note)
         if method == "equal":
             return claim.bounded("equal", float(game.costs @ game.minimums), equal)
@@ -401,7 +401,7 @@ def _refuse(claim: Claim[Game], agent: int) -> Solution:
     name = claim.game.name(agent)
     return claim.solution(
         "limits", Status.INFEASIBLE, Interval(np.inf, np.inf), certificate={"agent": agent},
-        note=f"{name} stays short: raise somebody's limit or lower its requirement.",
+        note=f"{name} cannot reach its requirement: raise a limit, or lower the requirement.",
     )  # fmt: skip
 
 
@@ -446,7 +446,7 @@ def _ratio(above: Solution, below: Solution, concept: str) -> Price:
     if above.status in (Status.NONE_EXISTS, Status.INFEASIBLE):
         return Price(np.inf, np.inf, above.status.value)
     if above.bounds.upper == 0.0 and below.bounds.upper == 0.0:
-        return Price(1.0, 1.0, "Nobody needs to give anything: 0/0, taken as 1.")
+        return Price(1.0, 1.0, "No agent needs to give anything, so the price counts as 1.")
     upper = above.bounds.upper / below.bounds.lower if below.bounds.lower > 0 else np.inf
     lower = above.bounds.lower / below.bounds.upper if below.bounds.upper > 0 else 1.0
     # No equilibrium undercuts the optimum.

@@ -117,7 +117,7 @@ class Contender:
     further: Mapping[str, DefectionCurve] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Contender({self.name}, {self.plan}, all satisfied {self.all_satisfied})"
+        return f"Contender({self.name}, {self.plan}, all reach their goals {self.all_satisfied})"
 
     @property
     def contributions(self) -> Contributions:
@@ -271,11 +271,11 @@ class Frontier(Displayed):
     def _describe(self, found: Reached) -> str:
         words = {
             "satisfied": "All agents reach their goals in {} of runs",
-            "cut": f"A contributor that gives {percent(self.goals.level)} does in {{}}",
-            "others": "All the others do then in {}",
-            "kept": "The contributor does in {} if it trains on all its data afterwards",
+            "cut": f"A contributor that gives {percent(self.goals.level)} reaches its goal in {{}}",
+            "others": "All the others then reach theirs in {}",
+            "kept": "If it trains on all its data afterwards, it does in {}",
             "samples": f"It uses {{}} of the samples of {self.baseline}",
-        }.get(found.goal, f"Defectors do in {{}} ({found.goal})")
+        }.get(found.goal, f"Defectors reach their goals in {{}} ({found.goal})")
         answer = "met" if found.reached else "missed"
         surely = "" if found.sure else ", not certain"
         return f"{words.format(percent(found.value or 0.0))} ({answer}{surely})."

@@ -18,6 +18,7 @@ from fedaccord._checks import (
     Vector,
     as_numbers,
     check_known,
+    clean_name,
     is_real,
     is_whole,
 )
@@ -286,7 +287,9 @@ def _read_goal(item: Any, place: int) -> Any:
         raise InputError(f'{where} has no "{missing}"; add it')
     if not isinstance(item["name"], str):
         raise InputError(f'the "name" of {where} is {kind(item["name"])}; give it a name')
-    parts = dict(item)
+    parts = {**item, "name": clean_name(item["name"])}
+    if isinstance(item["agent"], str):
+        parts["agent"] = clean_name(item["agent"])
     row = _read_list(item["benefits"], "benefits")
     parts["benefits"] = _read_numbers(row, lambda n: f"column {n} of {where}")
     for key in ("requirement", "at_least", "at_most"):
@@ -404,7 +407,7 @@ def _read_agents(value: Any, size: int, wanted: str) -> list[str] | None:
         raise InputError(
             f'"agents" has {len(names)} names and "{wanted}" {size} numbers; give one each'
         )
-    return names
+    return list(map(clean_name, names))
 
 
 def _read_per_agent(value: Any, key: str, names: list[str]) -> Vector:

@@ -25,7 +25,8 @@ from fedaccord._measures import MEASURES as MEASURES
 from fedaccord._measures import Measure as Measure
 from fedaccord._measures import read_measure as read_measure
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.measured import PARTS, ROUNDING, LearningCurve
+from fedaccord.games.base import Game
+from fedaccord.games.measured import PARTS, ROUNDING, LearningCurve, MeasuredGame
 from fedaccord.games.rows import RowGame
 
 
@@ -314,6 +315,13 @@ class GoalsGame(RowGame):
             for goal, owner in zip(self.goals, self.owners.tolist(), strict=True)
         ]
         return {"model": "goals", **frame, "goals": goals}
+
+
+def has_curves(game: Game) -> bool:
+    """Return whether requirements rest on learning curves, as pilots measure them."""
+    if isinstance(game, GoalsGame):
+        return any(goal.curve is not None for goal in game.goals)
+    return isinstance(game, MeasuredGame)
 
 
 def _count_agents(goals: Sequence[Goal], agents: Sequence[str] | None) -> int:

@@ -131,8 +131,8 @@ def describe_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentF
     pilots = np.flatnonzero(~np.isnan(table.accuracies[:, agent]))
     if len(pilots) == 0:
         raise InputError(
-            f"{table.agents[agent]} has no accuracy in any pilot: a curve needs some; measure it "
-            "on validation points of its own"
+            f"{table.agents[agent]} has no accuracy in any pilot: measure some, on validation "
+            "samples of its own"
         )
     errors = 1 - table.accuracies[pilots, agent]
     given = table.contributions[pilots]

@@ -98,7 +98,7 @@ def check_design(
                     f"from 0 to {have}"
                 )
         if not any(pilot):
-            raise InputError(f"nobody gives anything in pilot {number}: leave it out")
+            raise InputError(f"no agent gives anything in pilot {number}: leave it out")
     return chosen
 
 

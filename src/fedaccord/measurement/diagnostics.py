@@ -82,9 +82,9 @@ def _doubt_failed(measurement: Measurement) -> Iterator[Doubt]:
         yield Doubt(
             None,
             "failed-pilots",
-            f"{failed:,} of {len(table):,} pilots have no accuracies, as those in which training "
-            "diverged: one more run is taken to fail as often, and to satisfy nobody then. Smaller "
-            "steps may help.",
+            f"{failed:,} of {len(table):,} pilots failed and have no accuracies. The probabilities "
+            "count on as many failures in later runs, in which no agent reaches its goal. If "
+            "training diverged, try a smaller learning rate.",
         )
 
 
@@ -95,13 +95,13 @@ def _doubt_too_few(measurement: Measurement) -> Iterator[Doubt]:
         [len(np.unique(fit.model.contributions, axis=0)) for fit in measurement.fits]
     )
     short = different < unknowns
-    remedy = f"make {2 * size + 5} or so, each with other contributions"
+    remedy = f"run about {2 * size + 5}, each with different contributions"
     if short.all() and np.ptp(different) == 0:
         yield Doubt(
             None,
             "too-few-pilots",
-            f"Pilots were made with {count(int(different[0]), 'set')} of contributions, and "
-            f"each agent's curve has {unknowns} unknowns: {remedy}.",
+            f"The pilots have {count(int(different[0]), 'set')} of contributions, and each "
+            f"agent's curve has {unknowns} unknowns: {remedy}.",
         )
         return
     for agent in np.flatnonzero(short).tolist():
@@ -130,9 +130,10 @@ def _doubt_negative(measurement: Measurement) -> Iterator[Doubt]:
                     agent,
                     "negative-transfer",
                     f"More samples of {measurement.agents[other]} made "
-                    f"{measurement.agents[agent]} less accurate: as if one took away "
-                    f"{-worth:.2g} of its own (standard error {error:.1g}). The game takes it for "
-                    "worth nothing; plan without it, or train so that it does no harm.",
+                    f"{measurement.agents[agent]} less accurate: each takes away as much as "
+                    f"{-worth:.2g} of its own samples add (standard error {error:.1g}). The plan "
+                    "counts them as worth nothing. Plan without "
+                    f"{measurement.agents[other]}, or train so that its samples do no harm.",
                 )
 
 
@@ -174,12 +175,12 @@ def _doubt_saturation(measurement: Measurement) -> Iterator[Doubt]:
         if agent in sure:
             yield Doubt(agent, "saturation-below-goal", f"{sure[agent].sentence}.")
         elif shares[agent] >= OFTEN_UNREACHABLE:
-            most = "as much data as all can give" if _is_limited(measurement, agent) else "any data"
+            most = "all that all agents can give" if _is_limited(measurement, agent) else "any data"
             yield Doubt(
                 agent,
                 "saturation-below-goal",
-                f"{name} does not reach its goal of {table.goals[agent]:.3g} with {most} in "
-                f"{100 * shares[agent]:.0f} % of the resamples: make pilots with more data, or "
+                f"In {100 * shares[agent]:.0f} % of the curves that fit the pilots, {name} misses "
+                f"its goal of {table.goals[agent]:.3g} with {most}: run pilots with more data, or "
                 "lower the goal.",
             )
 
@@ -198,9 +199,9 @@ def _doubt_extrapolation(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"{name} is to need {need:,.0f} samples or their worth to reach its goal of "
-                f"{format_goal(measurement.table.goals[agent])} on average, and every pilot had "
-                f"{least:,.0f} or more: make pilots with less data.",
+                f"By its curve, {name} needs {need:,.0f} of its own samples, or others worth as "
+                f"much, to reach its goal of {format_goal(measurement.table.goals[agent])} on "
+                f"average. Every pilot had {least:,.0f} or more: run pilots with less data.",
             )
     yield from doubt_beyond_pilots(measurement, needs)
 
@@ -225,9 +226,9 @@ def doubt_beyond_pilots(
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"{measurement.agents[agent]} is to need {need:,.0f} samples or their worth to "
-                f"reach {toward}, and no pilot had more than {most:,.0f}: its curve is drawn out "
-                "beyond what was seen; make pilots with more data.",
+                f"By its curve, {measurement.agents[agent]} needs {need:,.0f} of its own samples, "
+                f"or others worth as much, to reach {toward}. No pilot had more than "
+                f"{most:,.0f}, so this is a guess: run pilots with more data.",
             )
 
 
@@ -244,8 +245,8 @@ def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
                     agent,
                     "poor-fit",
                     f"The accuracies of {name} are further from its curve than runs with the same "
-                    "contributions are from each other: no such curve describes them; do not rely "
-                    "on needs far from any pilot.",
+                    "contributions are from each other, so the curve does not fit. Do not rely on "
+                    "needs far from any pilot.",
                 )
         elif validation > 0:
             noise = float(measurement.noise("measured")[agent])
@@ -254,9 +255,9 @@ def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
                 yield Doubt(
                     agent,
                     "poor-fit",
-                    f"The accuracies of {name} scatter by {noise:.3f} round its curve, "
-                    f"{times:.1f} times what {validation:,.0f} validation points explain: "
-                    "runs differ, or no such curve describes them; make some pilots again to tell.",
+                    f"The accuracies of {name} scatter by {noise:.3f} around its curve, "
+                    f"{times:.1f} times what {validation:,.0f} validation samples explain: either "
+                    "runs differ, or the curve does not fit. Repeat some pilots to find out.",
                 )
 
 
@@ -290,8 +291,9 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "flat",
-                f"{name} gave nothing in any pilot in which it was measured: what others' samples "
-                "are worth next to its own was not seen; make pilots in which it gives.",
+                f"{name} gave nothing in any pilot in which it was measured, so the pilots do not "
+                "show what others' samples are worth next to its own. Run pilots in which it "
+                "gives some.",
             )
             continue
         width: Vector = high[agent] - low[agent]
@@ -301,13 +303,14 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
         open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
         if open_:
             other = open_[0]
-            more = f", nor that of {count(len(open_) - 1, 'other')}" if open_[1:] else ""
+            rest = count(len(open_) - 1, "other agent")
+            more = f" The same is true of {rest}." if open_[1:] else ""
             yield Doubt(
                 agent,
                 "flat",
                 f"The pilots do not show what a sample of {measurement.agents[other]} is worth to "
                 f"{name} ({low[agent, other]:.2g} to {high[agent, other]:.2g} of {name}'s own "
-                f"samples){more}. Run pilots in which {measurement.agents[other]} gives much and "
+                f"samples).{more} Run pilots in which {measurement.agents[other]} gives much and "
                 "the others little.",
             )
 
@@ -319,6 +322,6 @@ def _doubt_pooling(measurement: Measurement) -> Iterator[Doubt]:
         yield Doubt(
             agent,
             "unlike-others",
-            f"{name} learns unlike the other agents: their curves mislead about its pilots. Its "
-            "curve rests on its own pilots alone. Check its data and goal, or make more pilots.",
+            f"{name} learns unlike the other agents, so its curve rests on its own pilots alone. "
+            "Check its data and goal, or run more pilots.",
         )

@@ -31,6 +31,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import Population
 from fedaccord.measurement.posterior import draw_posterior
 from fedaccord.measurement.scatter import Scatter
+from fedaccord.wording import format_accuracy_down
 
 RESAMPLES = 200
 # Rounds of fitting all agents, learning what they have in common, and fitting again.
@@ -75,9 +76,9 @@ class Unreachable:
     def sentence(self) -> str:
         """The fact in words, without a full stop."""
         return (
-            f"{self.name} wants an accuracy of {self.goal:.3g}, and would reach "
-            f"{self.nearest:.3f} at most, with as much data as all can give: "
-            f"the nearest goal it can have is {_round_down(self.nearest)}"
+            f"{self.name} wants an accuracy of {self.goal:.3g}. If all agents gave all they can, "
+            f"it would reach {format_accuracy_down(self.nearest)}: lower its goal to "
+            f"{_round_down(self.nearest)} or less"
         )
 
 

@@ -314,8 +314,8 @@ class _Planner:
             return ""
         return (
             f"{game.name(agent)} would need {times[agent]:,.0f} times as many samples as the "
-            "pilots had: its goal is so near to the most it can reach that no curve tells how "
-            "many; lower it, or try pilots with more samples."
+            "pilots had. Its goal is too close to the most it can reach to say how many: lower the "
+            "goal, or run pilots with more samples."
         )
 
     def _choose(self, game: LinearGame, found: Equilibria) -> int:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 NARROW = 0.5
 # The doubt about a plan whose total is known better than its parts.
 DIVISION = (
-    "The total is fairly certain; how it is divided is not. Run more pilots: fedaccord pilots "
-    "--next chooses them."
+    "The total is fairly certain, but not how it is divided among the agents. Run more pilots: "
+    "fedaccord pilots --next chooses them."
 )
 
 
@@ -221,7 +221,9 @@ class Plan(Displayed):
 
     def __repr__(self) -> str:
         given = "no plan" if self.contributions is None else f"total {self.contributions.sum():g}"
-        sure = "" if self.everyone is None else f", P(all satisfied) {self.everyone.value:.2f}"
+        sure = (
+            "" if self.everyone is None else f", P(all reach their goals) {self.everyone.value:.2f}"
+        )
         return f"Plan({self.outcome.key}, {self.game.size} agents, {given}{sure}): {self.verdict}"
 
     @property

@@ -104,12 +104,12 @@ def continue_equilibria(game: LinearGame, known: Matrix) -> Equilibria | None:
 
 def _explain_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
-        said = "Not even everybody's limit meets every goal."
+        said = "Even if all agents give all they can, one misses its goal."
     elif solution.status is Status.NONE_EXISTS:
         said = (
-            "Within the limits there is none in which everybody reaches its goal and nobody could "
+            "Within the limits, every plan that reaches all goals asks some agent for more than "
+            "it needs."
         )
-        said += "give less."
     else:
         said = solution.status.value
     return " ".join(filter(None, (said, solution.note)))

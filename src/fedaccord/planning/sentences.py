@@ -114,7 +114,8 @@ def _list_certainty(plan: Plan) -> list[str]:
     said = f"All agents reach their goals in a run with probability {value}."
     if plan.everyone.low is None:
         return [said]
-    return [said, f"The 95 % interval of this probability is {low} to {high}."]
+    # The page's verdict has room for the probability alone.
+    return [said, f"Given the pilots, it may be anywhere from {low} to {high} (95 % interval)."]
 
 
 def format_uncertain(value: float | None) -> str:
@@ -148,7 +149,11 @@ def describe_defection(plan: Plan) -> str:
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
-    return f"{said} So the safety margin protects defectors too." if chance >= LOOSE else said
+    return (
+        f"{said} So the safety margin also covers an agent that gives less."
+        if chance >= LOOSE
+        else said
+    )
 
 
 def _describe_basis(plan: Plan) -> str:

@@ -66,7 +66,7 @@ def plot_spare(found: Check, ax: Axes | None = None) -> Axes:
         if len(shown):
             _draw_spare(ax, found, shown)
         else:
-            ax.set_title("nobody could give less, and nobody is short")
+            ax.set_title("no agent could give less, and none is short")
             ax.set_axis_off()
     return finish(ax)
 
@@ -277,14 +277,14 @@ def picture_envy(found: Check, plan: str) -> Picture | None:
     worst = find_worst_envy(found, TOLD)
     told = (
         f"{name(e.agent)} gives {format_amount(given[e.agent])} and envies "
-        f"{name(e.other)}, who gives {format_amount(given[e.other])}"
+        f"{name(e.other)}, which gives {format_amount(given[e.other])}"
         for e in worst
     )
     envious = len({i for i, _ in found.envy})
     unclear = f" {count(len(found.borderline), 'pair')} too close to call." * bool(found.borderline)
     notes = []
     if found.game.size > NAMED and envious > FEW:
-        notes.append(f"Of {envious:,} who envy somebody, those with the most to gain.")
+        notes.append(f"Of {envious:,} agents that envy another, those with the most to gain.")
     if found.game.size > LISTED:
         notes.append("In a game this large one envied agent is looked for, for each.")
     listed = join_first(told, envious, most=TOLD) or "No agent envies another for certain"
@@ -313,6 +313,6 @@ def tabulate_envy(found: Check) -> Table:
     more = f", the first {ROWS:,} of {len(pairs):,} pairs" if len(pairs) > ROWS else ""
     return Table(
         f"Who envies whom{more}",
-        columns=("agent", "gives", "verdict", "whom", "who gives"),
+        columns=("agent", "gives", "verdict", "whom", "which gives"),
         rows=tuple(rows),
     )

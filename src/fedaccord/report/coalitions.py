@@ -152,7 +152,7 @@ def list_groupings(found: Coalitions) -> Records:
             Column("grouping", lambda n: found.write_grouping(listed[n].coalitions), where="page"),
             Column("total", lambda n: keep_finite(listed[n].total), write=format_amount),
             Column("core-stable", lambda n: _write_core(found, listed[n])),
-            Column("individually stable", is_single, short="individually"),
+            Column("individually stable", is_single, short="individually\nstable"),
         ),
         range(min(len(listed), LISTED)),
         range(min(len(listed), SHOWN)),

@@ -87,7 +87,7 @@ SATISFIED = (
 )
 SCORED = (
     "An agent reaches its goal if the final model is as accurate as the agent wants, on {} of the "
-    "agent's own kind. Nobody trains or validates on these samples, and no algorithm sees them. On "
+    "agent's own kind. No agent trains or validates on them, and no algorithm sees them. On "
     "as many samples, chance in measuring hardly counts."
 )
 INTERVALS = (
@@ -181,7 +181,7 @@ def _list_answers(audit: DefectionAudit) -> Table:
     level = find_spoken_level(curves[0]).level
     rows: list[tuple[Cell, ...]] = [
         (
-            "Do all reach their goals?",
+            "Do all agents reach their goals?",
             *(_mark_answer(curve.all_judged, "good") for curve in curves),
         )
     ]
@@ -286,7 +286,9 @@ def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
     shown = audit.clients[:FEW] if len(audit.clients) > MANY else audit.clients
     rows: list[tuple[Cell, ...]] = []
     if audit.protocol == "P2":
-        rows.append(("asked", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown)))
+        rows.append(
+            ("plan asks", *(f"{asked[agent]:,}" if asked[agent] else "-" for agent in shown))
+        )
     for point in curve.levels:
         cuts = point.level < 1
         found = point.judged
@@ -462,7 +464,7 @@ def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
         ranks = [ORDER[verdict.word] + (verdict.level or 0) for verdict in verdicts]
         rows = [rows[i] for i in np.argsort(ranks, kind="stable").tolist()]
     levels = (format_level(point.level).replace(" ", NO_BREAK) for point in curve.levels)
-    asked_head = "samples asked" if found.protocol == "P2" else "samples it has"
+    asked_head = "samples in the plan" if found.protocol == "P2" else "samples it has"
     return Table(
         caption=f"{curve.algorithm}: per cent of runs in which an agent reaches its goal as the "
         f"defector, by what it gives, {describe_judging(found)}",

@@ -176,7 +176,7 @@ def list_goals(frontier: Frontier) -> Records:
         (
             Column("algorithm", lambda n: contenders[n].name),
             Column("plan", lambda n: shorten_name(plans[n]), where="terminal"),
-            *goal(0, satisfied, "Do all reach their goals?", "all reach\ntheir goals"),
+            *goal(0, satisfied, "Do all agents reach their goals?", "all reach\ntheir goals"),
             *goal(1, cut, asks, f"a contributor that\ngives {at} (P2)"),
             *goal(2, others, "Do all the others then?", "all the others\nthen"),
             *further(),
@@ -258,9 +258,9 @@ def _list_asked_across(frontier: Frontier) -> Table:
     others = [f"{more:,} others"] if more else []
     return Table(
         "",
-        ("samples asked", *map(shorten_name, names[:few]), *others, "all"),
+        ("samples in plan", *map(shorten_name, names[:few]), *others, "all"),
         tuple(row(one.name, one.contributions, "-") for one in frontier.contenders),
-        footer=(row("all there are", frontier.points, "0"),),
+        footer=(row("available", frontier.points, "0"),),
     )
 
 

@@ -82,7 +82,7 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
         yield from show_goals(found.checks[main], found.staying if main == "stable" else None)
     if main in found.checks and (reasons := explain_agents(found.checks[main])):
         yield ""
-        yield f"The {main} allocation, agent by agent:"
+        yield f"The {main} plan, agent by agent:"
         yield from reasons
 
 

@@ -47,10 +47,14 @@ JUDGED = {
 
 
 def judge_tone(found: Check) -> Tone:
-    """Return good where the proposal holds, unsure where it is merely not stable."""
-    if found.answers["sure"] is not Answer.TRUE:
-        return "bad"
-    return "good" if found.holds is Answer.TRUE else "unsure"
+    """Return good where the proposal holds, unsure where it is merely not stable.
+
+    One that holds only because less is required of it than usual is neither.
+    """
+    if found.failing:
+        return "bad" if "sure" in found.failing else "unsure"
+    answers = found.answers
+    return "good" if all(answers[name] is Answer.TRUE for name in found.usual) else "plain"
 
 
 def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | Table]:
@@ -83,8 +87,9 @@ def describe_total(found: Check, prospects: Prospects) -> str:
         return f"The proposal asks for {count_samples(total)} in all{compared}."
     low, high = map(format_probability, (everyone.low, everyone.high))
     return (
-        f"The proposal asks for {count_samples(total)} in all{compared}. The 95 % interval of the "
-        f"probability that all agents reach their goals is {low} to {high}."
+        f"The proposal asks for {count_samples(total)} in all{compared}. Given the pilots, the "
+        f"probability that all agents reach their goals may be anywhere from {low} to {high} (95 % "
+        "interval)."
     )
 
 
@@ -220,7 +225,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
     terminal = choose_rows(weights)
     rest = game.size - len(terminal)
     return Records(
-        "What each gives, and how sure it is to reach its goal",
+        "What each agent gives, and how likely it reaches its goal",
         (
             *name_rows(
                 game.name,

@@ -28,6 +28,7 @@ from fedaccord.report.games_verdicts import (
     answer_envy,
     answer_questions,
     choose_concept,
+    describe_unexamined,
     is_off,
     judge_plan,
     judge_solutions,
@@ -53,8 +54,8 @@ from fedaccord.wording import capitalize_first, count, format_amount
 SENTENCES = 36
 TOLD = 12
 DEFECTION = (
-    "A plan holds if nobody could give less while the others keep to it and still reach its "
-    "requirement. Every agent is checked independently of the solver."
+    "A plan holds if no agent could give less and still reach its requirement while the others "
+    "keep to the plan. Every agent is checked independently of the solver."
 )
 ENVIES = (
     "An agent envies another if it gives more, and would still reach its requirement after "
@@ -160,6 +161,7 @@ def _answers_section(found: Check | None, chosen: str) -> Section | None:
         return None
     doubts = (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
     parts: list[Part] = [*doubts, tabulate_questions(answer_questions(found))]
+    parts += filter(None, [describe_unexamined(found)])
     if found.prospects is not None:
         parts.append(f"{capitalize_first(describe_chances(found.prospects))}.")
     return Section(f"The {name_plan(chosen)} in three answers", tuple(parts))
@@ -208,7 +210,9 @@ def _spare_parts(found: Check, plan: str) -> Iterator[Part]:
     if number > len(picture.data.rows):
         shown = rank(off, number if number <= ROWS else SHOWN)
         yield tabulate_needs(
-            found, shown, f"Those who are off under the {plan} plan, the worst first"
+            found,
+            shown,
+            f"Agents that are short or could give less under the {plan} plan, the worst first",
         )
 
 
@@ -271,7 +275,13 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
     facts: list[tuple[str, str]] = []
     if prospects is None:
         sections = [
-            Section("What was asked", (tabulate_questions(answer_questions(found)),)),
+            Section(
+                "What was asked",
+                (
+                    tabulate_questions(answer_questions(found)),
+                    *filter(None, [describe_unexamined(found)]),
+                ),
+            ),
             Section("What each gives and needs", tuple(_check_parts(found))),
         ]
     else:
@@ -314,7 +324,7 @@ def _check_parts(found: Check) -> Iterator[Part]:
     game = found.game
     picture = picture_spare(found, "checked")
     if picture is None:
-        yield "Nobody is short, and nobody could give less."
+        yield "No agent is short, and none could give less."
         picture = picture_burdens(game, {"alone": found.alone, "this plan": found.contributions})
     yield picture
     if game.size > ROWS:

@@ -11,6 +11,7 @@ from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Solution, Status
 from fedaccord.games.base import Game
+from fedaccord.games.goals import has_curves
 from fedaccord.report.games import TONES, has_costs
 from fedaccord.report.games_chances import describe_chances
 from fedaccord.report.model import Mark, Tone, rank
@@ -128,9 +129,23 @@ def judge_solutions(
 
 
 def judge_tone(found: Check, *, good: bool = True) -> Tone:
-    """All is well only where nobody could give less and no agent envies another."""
-    flawed = Answer.FALSE in (found.stable, found.envy_free)
-    return "good" if good and not flawed else "plain"
+    """All is well only where no agent could give less, envies another, or is better off alone.
+
+    Where pilots measured the game, it is also necessary to know how likely agents reach their
+    goals.
+    """
+    flawed = Answer.FALSE in (found.stable, found.envy_free) or not found.rational
+    return "plain" if flawed or not good or describe_unexamined(found) else "good"
+
+
+def describe_unexamined(found: Check) -> str:
+    """Return what a check of a game that was measured leaves out; nothing of other games."""
+    if found.prospects is not None or not has_curves(found.game):
+        return ""
+    return (
+        "Not examined: how likely agents reach their goals in one run. This game comes without "
+        "pilots."
+    )
 
 
 def _describe_doubt(concept: str, solution: Solution) -> str:
@@ -169,8 +184,8 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
 def _describe_stability(concept: str, found: Check) -> str:
     """Return whether anybody could give less, and whether an agent envies another."""
     stable = {
-        Answer.TRUE: "nobody could give less",
-        Answer.BORDERLINE: "whether anybody could give less is too close to call",
+        Answer.TRUE: "no agent could give less",
+        Answer.BORDERLINE: "whether an agent could give less is too close to call",
     }.get(found.stable, "")
     if not stable:
         worst, others = int(np.argmax(found.spare)), int(is_off(found, found.spare).sum()) - 1
@@ -197,8 +212,8 @@ def _describe_unproved(solution: Solution) -> str:
     """Return what is not proved of a plan's total."""
     low = solution.bounds.lower
     if solution.status is Status.NOT_ATTAINED:
-        near = f"Such plans come as near to {count_samples(low)} as you like"
-        return f"{near}, and none has the least"
+        near = f"Such plans come as close to {count_samples(low)} as you like"
+        return f"{near}, but none reaches it"
     if not np.isfinite(low) or low <= 0:
         return "How far it is from the cheapest of its kind is not known"
     return f"A cheaper one may exist, but none below {format_amount(low)}"
@@ -211,11 +226,11 @@ def _explain_no_plan(
     kind = "" if concept == "optimal" else f"{concept} "
     if solution.status is Status.INFEASIBLE:
         note = solution.note or "raise a limit or lower a requirement."
-        return f"No plan meets every requirement, even at everybody's limit: {note}", "bad"
+        return f"There is no plan, even if all agents give all they can: {note}", "bad"
     if solution.status is Status.NONE_EXISTS:
         reason = {
-            "stable": ": whatever the plan, somebody is short or could give less",
-            "envy-free": ": whatever the plan, somebody is short or envies another",
+            "stable": ": in every plan, some agent is short or could give less",
+            "envy-free": ": in every plan, some agent is short or envies another",
         }.get(concept, "")
         return (
             f"It is proved that no {kind}plan exists{reason}{_describe_instead(solutions)}.",
@@ -245,13 +260,17 @@ def judge_plan(found: Check) -> tuple[str, Tone]:
             Answer.FALSE: f"but {describe_envy(found)}",
             Answer.BORDERLINE: "and whether an agent envies another is too close to call",
         }[found.envy_free]
-        said = "The plan holds: everybody reaches its requirement, nobody could give less, "
-        return f"{said}{envy}.", judge_tone(found)
+        said = f"every agent reaches its requirement, none could give less, {envy}."
+        if found.holds is Answer.FALSE:
+            return f"The plan does not hold: {said}", "bad"
+        return f"The plan holds: {said}", judge_tone(found)
     if found.stable is Answer.BORDERLINE:
         return found.sentence(), "unsure"
     reasons = [*_describe_excess(found), *_describe_lack(found)]
     if cut := _describe_cuts(found):
-        calm = f"everybody reaches its requirement, but {cut} and still reach it"
+        calm = f"every agent reaches its requirement, but {cut} and still reach it"
+        if found.holds is Answer.TRUE:
+            return capitalize_first(f"{calm}."), "plain"
         reasons.append(f"while {cut}" if reasons else calm)
     return f"The plan does not hold: {', '.join(reasons)}.", "bad"
 
@@ -329,7 +348,7 @@ def _answer_less(found: Check) -> Mark:
     if found.stable is Answer.BORDERLINE:
         return Mark(WORDS[found.stable], "unsure")
     if found.stable is Answer.FALSE:
-        return Mark("no, but somebody does not get what it needs", "plain")
+        return Mark("no, but an agent does not get what it needs", "plain")
     return Mark("no", "good")
 
 
@@ -368,7 +387,7 @@ def describe_envy(found: Check) -> str:
 
 def answer_envy(found: Check) -> str:
     """Return who envies whom, and whether the plan can count as envy-free at all."""
-    short = "But somebody is short of its requirement, so the plan does not count as envy-free."
+    short = "But an agent is short of its requirement, so the plan does not count as envy-free."
     return f"{tell_envy(found)} {short}" if found.feasible is Answer.FALSE else tell_envy(found)
 
 

@@ -169,8 +169,11 @@ def list_contenders(frontier: Frontier) -> Records:
         (
             Column("algorithm", lambda n: found[n].name),
             Column("plan", lambda n: found[n].plan),
-            _share("all satisfied", lambda n: found[n].all_satisfied),
-            _share("defector", lambda n: found[n].defector("P2", level, contributors=True)),
+            _share("all reach their goals", lambda n: found[n].all_satisfied),
+            _share(
+                "defector",
+                lambda n: found[n].defector("P2", level, contributors=True),
+            ),
             _share("all others", lambda n: found[n].others("P2", level)),
             Column(f"samples, of {frontier.baseline}'s", lambda n: frontier.share(found[n])[0]),
         ),

@@ -152,7 +152,7 @@ def find_overlap(game: Game) -> Overlap | None:
 def explain_no_overlap(game: Game) -> str:
     """Say why there is no picture of a game's overlap."""
     if game.size == 1:
-        return "There is one agent, and nobody to share data with."
+        return "There is one agent, so it shares data with none."
     if game.model in ("goals", "signed"):
         return "Whose samples help or harm whom is listed for up to a dozen agents."
     if game.model == "pac":
@@ -317,7 +317,7 @@ def _draw_points(found: SharedPoints, game: Game, ax: Axes) -> None:
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     if not len(groups):
-        ax.set_title("nobody shares a point with anybody")
+        ax.set_title("no two agents share a point")
 
 
 def _name_agents(ax: Axes, game: Game, found: SharedPoints, agents: Indices) -> list[str]:
@@ -402,7 +402,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     _draw_cells(ax, found.values)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_ylabel(f"{game.size:,} agents, those who share side by side")
+    ax.set_ylabel(f"{game.size:,} agents; agents that share points are next to each other")
     _draw_key(ax, _ends(found.values), found.what)
     _square(ax, len(found.values))
     ax.set_aspect("equal")
@@ -525,7 +525,7 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
         part = format_percent(found.own[most])
         own = f"{game.name(most)} has the largest part of its own, {part}."
         if not found.own[most]:
-            own = "Nobody has points of its own."
+            own = "No agent has points of its own."
         return (
             "Agents, and the points that they share",
             f"{agents} share {told}. {own}",
@@ -562,7 +562,7 @@ def _describe_strongest(game: Game, found: Pairs) -> str:
     apart[:, np.setdiff1d(np.arange(len(apart)), found.givers)] = -1.0
     row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
     if apart[row, column] <= 0:
-        return "Nobody's samples help anybody else."
+        return "No agent's samples help another."
     return (
         f"The most is {format_amount(apart[row, column])}, from {game.name(int(column))} to "
         f"{game.name(int(row))}."

@@ -20,14 +20,20 @@ from fedaccord.report.plan_columns import (
     of_agents,
     of_each,
 )
-from fedaccord.wording import format_goal, format_part, format_samples, shorten
+from fedaccord.wording import (
+    format_accuracy_down,
+    format_goal,
+    format_part,
+    format_samples,
+    round_accuracy_down,
+    shorten,
+)
 
 # The most equilibria, or changes, that a table of a terminal lists.
 LISTED = 8
 # What a plan is the cheapest of.
 EQUAL = (
-    "The margins are the same multiple of each agent's noise. Other margins may make a cheaper "
-    "plan."
+    "Each agent's margin is the same multiple of its noise. Other margins may give a cheaper plan."
 )
 
 
@@ -101,9 +107,9 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
 def _describe_choice(plan: Plan, *, hint: bool) -> str:
     number = len(plan.tradeoffs)
     if number == 1 and plan.complete:
-        return f"There is no other stable plan{_at_margins(plan)}."
+        return f"This is the only stable plan{_at_margins(plan)}."
     if number == 1:
-        few = "With this many agents, not all could be searched."
+        few = "With this many agents, the search was not complete."
         return f"No other stable plan was found{_at_margins(plan)}. {few}"
     cheapest = plan.tradeoffs[0].chosen
     loose = [
@@ -123,7 +129,7 @@ def _describe_choice(plan: Plan, *, hint: bool) -> str:
 
 
 def _at_margins(plan: Plan) -> str:
-    return " for these safety margins" if plan.z > 0 else ""
+    return " with these safety margins" if plan.z > 0 else ""
 
 
 def list_reach(plan: Plan) -> Records:
@@ -140,7 +146,14 @@ def list_reach(plan: Plan) -> Records:
             Column("agent", plan.name),
             list_goal(plan),
             Column("is", mark, where="page"),
-            Fractions("most it can reach", of_agents(plan.nearest), ends=ENDS),
+            # Rounded down, as in the verdict.
+            Column(
+                "most it can reach",
+                of_agents(plan.nearest),
+                ends=ENDS,
+                write=format_accuracy_down,
+                trim=round_accuracy_down,
+            ),
             Column("", lambda i: mark(i) if i in missed else "", where="terminal", coloured=True),
         ),
         page=agents[:ROWS],

@@ -88,7 +88,7 @@ def chart_certainty(plan: Plan) -> Chart | None:
         "certainty",
         "The price of certainty",
         "probability that all agents reach their goals",
-        "samples asked for in all",
+        "samples that all agents give together",
         f"From {count_whole(line.y[0], 'sample')} for {known[0].probability:g} to "
         f"{count_whole(line.y[-1], 'sample')} for {known[-1].probability:g}.",
         (line,),

@@ -253,7 +253,7 @@ def _chances_section(plan: Plan) -> Section | None:
     ends = ""
     if plan.everyone.low is not None:
         low, high = format_uncertain(plan.everyone.low), format_uncertain(plan.everyone.high)
-        ends = f" The 95 % interval goes from {low} to {high}, over the curves that fit the pilots."
+        ends = f" Given the pilots, it may be anywhere from {low} to {high} (95 % interval)."
     said = (
         "All agents reach their goals in a run with probability "
         f"{format_uncertain(plan.everyone.value)} (requested: {asked}).{ends}"
@@ -385,8 +385,8 @@ def _method_section(plan: Plan) -> Section:
     if plan.measurement is None:
         said = (
             "The game was taken as it is. The cheapest, the cheapest stable and the cheapest "
-            "envy-free plan were found over the reals. The plan was chosen among the equilibria "
-            "and put into whole samples."
+            "envy-free plan were found before rounding. The plan was chosen among the equilibria "
+            "and rounded to whole samples."
         )
         return Section("How the numbers were found", (said,))
     number = len(plan.measurement.resamples)

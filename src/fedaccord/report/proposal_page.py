@@ -63,7 +63,9 @@ def list_sections(found: Check, prospects: Prospects) -> list[Section]:
     """
     return [
         Section("In short", tuple(_summarize(found, prospects))),
-        Section("What each gives, and how sure it is", tuple(_compare(found, prospects))),
+        Section(
+            "What each agent gives, and how likely it is enough", tuple(_compare(found, prospects))
+        ),
         Section("What an agent gains by giving less", tuple(_defect(found, prospects))),
     ]
 

@@ -64,7 +64,9 @@ def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
 
 def judge_shares(found: CostShares) -> Tone:
     """Return whether the verdict is good news: it is proved, and pilots say who pays."""
-    return "good" if found.is_proved and found.is_certain else "unsure"
+    if not (found.is_proved and found.is_certain):
+        return "unsure"
+    return "plain" if found.contracts["prices"].payments.low is None else "good"
 
 
 def describe_money(found: CostShares) -> str:
@@ -99,7 +101,7 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
         said += (
-            f" Nobody gains by misstating its costs or its requirement, but a funder has to add "
+            f" No agent gains by misstating its costs or its requirement, but a funder has to add "
             f"{found.write(contract.deficit)} of {found.write(found.prices.total)}."
             if contract.rule == "marginal"
             else f" {found.write(contract.deficit)} is left to fund."

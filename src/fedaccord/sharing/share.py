@@ -30,6 +30,9 @@ from fedaccord.sharing.values import (
 
 # Up to this many agents Shapley shares are sampled, and each agent is left out once.
 SAMPLED_AGENTS = 60
+UNEXAMINED = (
+    "The payments have no intervals: the effect of errors in the game's numbers was not examined."
+)
 
 
 def share_costs(
@@ -78,8 +81,8 @@ class _Sharer:
         self.whole = has_whole_samples(game)
         if self.whole:
             self.notes.append(
-                "Agents give whole samples. Prices and costs of groups are those of the same game "
-                "over the reals, which are lower bounds."
+                "Agents give whole samples. Prices and the costs of groups are from before "
+                "rounding, so groups may cost slightly more."
             )
 
     def share(self) -> CostShares:
@@ -129,6 +132,7 @@ class _Sharer:
         shares = Estimates(frozen(prices.charges * (1 + prices.gap)))
         drawn = self._draw_shares()
         if drawn is None:
+            self.notes.append(UNEXAMINED)
             return self._write("prices", shares)
         spent = self.game.costs * prices.contributions
         payments = spread(shares.values - spent, drawn[1])

@@ -109,7 +109,7 @@ def test_an_infimum_that_is_not_attained_is_called_so():
     assert solution.bounds.lower == pytest.approx(3.0, abs=1e-6)
     assert 3.0 < solution.total < 3.01
     assert check(game, solution.allocation).envy_free is Answer.TRUE
-    assert "as near 3 as you like" in solution.note
+    assert "as close to 3 as you like" in solution.note
 
 
 def test_the_closed_relaxation_is_not_taken_for_an_answer():

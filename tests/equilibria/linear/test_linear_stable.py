@@ -141,7 +141,7 @@ def test_discovery_bounds_hold_at_unequal_requirements():
 def test_who_is_short_at_everybodys_limit_makes_it_infeasible():
     solution = solve_stable(LinearGame(np.eye(2), [1, 1], limits=[0.5, None]))
     assert solution.status is Status.INFEASIBLE
-    assert "agent 0 stays short" in solution.note
+    assert "agent 0 cannot reach its requirement" in solution.note
 
 
 def test_an_unlimited_helper_makes_it_feasible_however_little_it_helps():

@@ -47,7 +47,7 @@ def envy_free_coverage(claim: Claim[CoverageGame], method: str = "auto") -> Solu
     best = equal_allocation(game)
     if best is None:
         return claim.failed(
-            "equal", "Because no equal allocation within the limits satisfies everybody."
+            "equal", "Within the limits, equal contributions do not meet every requirement."
         )
     if game.is_integer and method == "auto" and _searchable(game, best):
         from fedaccord.equilibria.general.exhaustive import exhaustive_envy_free

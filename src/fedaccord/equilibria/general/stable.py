@@ -174,7 +174,7 @@ def damped_stable(claim: Claim[Game], start: Vector | None) -> Solution:
             return claim.one_sided(name, 0.0, found, certificate={"rounds": rounds})
         if claim.deadline.passed:
             break
-    note = "Best response did not settle; that does not prove that no equilibrium exists."
+    note = "Best responses did not settle. This does not prove that no equilibrium exists."
     return claim.failed(name, note)
 
 

@@ -193,7 +193,7 @@ def _refine(
         return claim.solution("milp", Status.OPTIMAL, bounds, attained)
     return claim.solution(
         "milp", Status.NOT_ATTAINED, Interval(infimum, total), best,
-        note=f"Totals come as near {infimum:.9g} as you like; this allocation keeps a margin.",
+        note=f"Totals come as close to {infimum:.9g} as you like. This plan keeps a margin.",
     )  # fmt: skip
 
 

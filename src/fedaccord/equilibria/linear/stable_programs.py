@@ -128,7 +128,7 @@ def _check_milp(claim: Claim[LinearGame], result: Outcome) -> Solution:
         limited = bool(np.isfinite(game.limits).any())
         if result.infeasible and not game.is_integer and limited and is_tame(game):
             return claim.none_exists("milp")
-        note = "The mixed-integer solver found none; that is no proof."
+        note = "The solver found none. This does not prove that there is none."
         return claim.failed("milp", note, lower=lower)
     theta = _solve_on_support(game, result.x)
     if not is_stable(game, theta, claim.tolerance):

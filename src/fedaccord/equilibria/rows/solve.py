@@ -266,7 +266,7 @@ def _judge_unique(
     beyond = point - unique.radius > game.limits
     if beyond.any():
         agent = game.name(int(np.argmax(beyond)))
-        note = f"The only allocation at rest asks {agent} for more than its limit."
+        note = f"The only plan in which no agent would move asks {agent} for more than its limit."
         return claim.none_exists(method, note)
     if not _is_of_kind(claim, point):
         return None
