@@ -351,7 +351,8 @@ def test_explanations_of_those_who_give_nothing():
     without = LinearGame([[1, 0], [1, 1]], [1, 1], limits=[np.inf, 0])
     assert (
         check(without, [1, 0]).explain(1)
-        == "agent 1 gives 0. Its limit is 0, so it could not go alone. The others already supply all it needs"
+        == "agent 1 gives 0. Its limit is 0, so it could not go alone. "
+        "The others already supply all it needs"
     )
     assert "It envies agent 1, which gives less" in check(
         LinearGame(np.ones((2, 2)), [1, 1]), [1, 0]
