@@ -137,3 +137,22 @@ def test_a_row_that_lies_is_caught():
     false = text.replace(" | ".join(figures), " | ".join(["0.1 %", *figures[1:]]))
     assert coverage_rows(false)[key] != figures
     assert re.search(r"\d", figures[0])
+
+
+@pytest.mark.parametrize(
+    ("folder", "algorithm", "files"),
+    [
+        ("heart", "PLEDGED", ("audit-measured.json", "audit.json")),
+        ("sixteen", "EQ-PLAN", ("scored-before.json", "scored-measured.json", "scored-true.json")),
+    ],
+)
+def test_plans_before_and_after_are_the_audited_ones(folder, algorithm, files):
+    told = (ROOT / "experiments" / folder / "README.md").read_text(encoding="utf-8").splitlines()
+    for file in files:
+        curve = results(f"{folder}/results/{file}")["algorithms"][algorithm]
+        (cut,) = (point for point in curve["levels"] if point["level"] == 0.25)
+        (row,) = (
+            line for line in page.splitlines() if f"| {curve['total_samples']:,.0f} |" in line
+        )
+        assert f"results/{file}" in row
+        assert share_in(curve["all_satisfied"]) in row and share_in(cut["contributors"]) in row
