@@ -276,7 +276,7 @@ class GoalPilots:
     values: n x k x g; NaN where training failed.
     deviations: n x k x g, the standard deviation of each value by chance in the validation points;
         NaN where not known.
-    goals: k x g, what each agent wants of each measure.
+    goals: k x g, what each agent wants of each measure; NaN where it wants nothing of one.
     limits: the most that each agent can give.
     """
 
@@ -306,7 +306,7 @@ class GoalPilots:
                 self.measures[measure],
                 "failed" if math.isnan(value) else float(value),
                 float(spread) if spread > 0 else "",
-                float(self.goals[agent, measure]),
+                "" if math.isnan(goal := self.goals[agent, measure]) else float(goal),
                 int(self.limits[agent]),
             ]
 
