@@ -89,7 +89,7 @@ RESULTS = HERE / "results"
 STUDIES = {
     "ten": Study(HERE / "consortium.toml", RESULTS, 40, 2.6, 200, 0.95, 0.8),
     "sixteen": Study(HERE / "sixteen.toml", RESULTS / "sixteen", 40, 2.8, 300, 0.998, 0.8),
-    "hospitals": Study(HERE / "hospitals.toml", RESULTS / "hospitals", 16, 3.0, 400, 0.9998, 0.8),
+    "hospitals": Study(HERE / "hospitals.toml", RESULTS / "hospitals", 16, 3.2, 400, 0.9998, 0.8),
 }
 
 
@@ -200,8 +200,9 @@ def make_plan(study: Study) -> None:
 
 def share_costs(study: Study) -> None:
     """Find who pays whom for the cheapest plan."""
-    saved = str(study.folder / "payments.csv")
-    call(study, "share", str(study.game), "--save", saved, save="share.json")
+    options = ["--probability", str(study.probability), "--harm", str(study.certainty)]
+    options += ["--seed", str(PILOT_SEED), "--save", str(study.folder / "payments.csv")]
+    call(study, "share", str(study.measures), *options, save="share.json")
 
 
 def audit(study: Study) -> None:
@@ -211,7 +212,7 @@ def audit(study: Study) -> None:
 
 
 def describe_machine(study: Study, seconds: dict[str, float]) -> None:
-    """Write seeds, versions, and what each step cost where it was not taken from the store."""
+    """Write seeds, versions, and what each step cost; a step that found its runs cost more before."""
     path, config = study.folder / "machine.json", study.load()
     known = json.loads(path.read_text()).get("processor_seconds", {}) if path.exists() else {}
     machine = {
@@ -223,7 +224,7 @@ def describe_machine(study: Study, seconds: dict[str, float]) -> None:
             "goals": TOGETHER + ALONE * len(config.data.sites),
             "pilots": study.pilots,
         },
-        "processor_seconds": {**known, **seconds},
+        "processor_seconds": known | {n: max(s, known.get(n, 0)) for n, s in seconds.items()},
     }
     path.write_text(json.dumps(machine, indent=1) + "\n")
 
