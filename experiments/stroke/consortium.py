@@ -3,10 +3,10 @@
     python experiments/stroke/consortium.py [ten|sixteen|hospitals] [STEP ...]
 
 The agents are ten countries, sixteen countries, or the 49 hospitals with at least 100 patients.
-Steps, in order: patients, histograms, calibrate, pilots, harm, plan, coalitions, share, audit.
-Without a step, all are done. Every finished training is kept in cache/runs.sqlite, so that the same
-command goes on where it was stopped. Results go to results/ for ten countries, and to a folder in
-it for the others; each step says what it does. FEDACCORD_DATA names the folder with
+Steps, in order: patients, histograms, calibrate, pilots, harm, plan, coalitions, share, audit,
+confirm. Without a step, all are done. Every finished training is kept in cache/runs.sqlite, so that
+the same command goes on where it was stopped. Results go to results/ for ten countries, and to a
+folder in it for the others; each step says what it does. FEDACCORD_DATA names the folder with
 stroke-trial-36-countries.csv.
 """
 
@@ -36,6 +36,8 @@ SEED, TOGETHER, ALONE = 1001, 60, 30
 # In a pilot each agent gives one of these parts of its patients, drawn at random; in
 # every tenth pilot all give all. Small pilots scatter more than any training of the plan would.
 PARTS, PILOT_SEED = (0.0, 0.5, 0.5, 1.0, 1.0, 1.0), 4
+# How many trainings of the plan without defectors follow the audit.
+CONFIRM_SEED, CONFIRMED = 5, 200
 # Of fewer patients over 75 who fare badly, a sensitivity says too little: the agent wants none.
 FEW, NONE = 50, 0.001
 
@@ -211,18 +213,31 @@ def audit(study: Study) -> None:
     call(study, "audit", str(study.config), *options, save="audit.json")
 
 
+def confirm(study: Study) -> None:
+    """Train with the plan on further deals, of another seed, without defectors."""
+    options = ["--plan", str(study.plan), "--results", str(STORE), "--workers", "1"]
+    options += ["--seed", str(CONFIRM_SEED), "--trials", str(CONFIRMED), "--levels", "1"]
+    call(study, "audit", str(study.config), *options, save="confirm.json")
+
+
 def describe_machine(study: Study, seconds: dict[str, float]) -> None:
-    """Write seeds, versions, and what each step cost; a step that found its runs cost more before."""
+    """Write seeds, versions, and the most that each step cost: later, runs may be in the store."""
     path, config = study.folder / "machine.json", study.load()
     known = json.loads(path.read_text()).get("processor_seconds", {}) if path.exists() else {}
     machine = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
-        "seeds": {"goals": SEED, "pilots": PILOT_SEED, "audit": config.audit.seed},
+        "seeds": {
+            "goals": SEED,
+            "pilots": PILOT_SEED,
+            "audit": config.audit.seed,
+            "confirm": CONFIRM_SEED,
+        },
         "trainings": {
             "goals": TOGETHER + ALONE * len(config.data.sites),
             "pilots": study.pilots,
+            "confirm": CONFIRMED,
         },
         "processor_seconds": known | {n: max(s, known.get(n, 0)) for n, s in seconds.items()},
     }
@@ -231,7 +246,7 @@ def describe_machine(study: Study, seconds: dict[str, float]) -> None:
 
 def call(study: Study, command: str, *options: str, save: str) -> None:
     """Run a command of fedaccord twice: for its page and tables, and for JSON in the results."""
-    page = CACHE / f"{study.config.stem}-{command}.html"
+    page = CACHE / f"{study.config.stem}-{Path(save).stem}.html"
     line = [sys.executable, "-m", "fedaccord", command, *options]
     say("$ fedaccord " + " ".join(line[3:]).replace(f"{ROOT}/", ""))
     done = subprocess.run([*line, "--json", "--report", str(page)], stdout=subprocess.PIPE)
@@ -295,6 +310,7 @@ STEPS = {
     "coalitions": find_coalitions,
     "share": share_costs,
     "audit": audit,
+    "confirm": confirm,
 }
 
 
