@@ -91,7 +91,7 @@ RESULTS = HERE / "results"
 STUDIES = {
     "ten": Study(HERE / "consortium.toml", RESULTS, 40, 2.6, 200, 0.95, 0.8),
     "sixteen": Study(HERE / "sixteen.toml", RESULTS / "sixteen", 40, 2.8, 300, 0.998, 0.8),
-    "hospitals": Study(HERE / "hospitals.toml", RESULTS / "hospitals", 16, 3.2, 400, 0.9998, 0.8),
+    "hospitals": Study(HERE / "hospitals.toml", RESULTS / "hospitals", 16, 3.2, 400, 0.9998, 0.7),
 }
 
 
