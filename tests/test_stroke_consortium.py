@@ -54,7 +54,7 @@ RESULTS = HERE / "results"
 STUDIES = [
     Study("consortium", RESULTS, PAGE.split("\n## Sixteen countries")[0], 2.6, 200),
     Study("sixteen", RESULTS / "sixteen", find_part("Sixteen countries"), 2.8, 300),
-    Study("hospitals", RESULTS / "hospitals", find_part("49 hospitals"), 3.2, 400),
+    # Study("hospitals", RESULTS / "hospitals", find_part("49 hospitals"), 3.2, 400),
 ]
 
 
