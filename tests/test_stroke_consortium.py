@@ -54,7 +54,7 @@ RESULTS = HERE / "results"
 STUDIES = [
     Study("consortium", RESULTS, PAGE.split("\n## Sixteen countries")[0], 2.6, 200),
     Study("sixteen", RESULTS / "sixteen", find_part("Sixteen countries"), 2.8, 300),
-    # Study("hospitals", RESULTS / "hospitals", find_part("49 hospitals"), 3.2, 400),
+    Study("hospitals", RESULTS / "hospitals", find_part("49 hospitals"), 3.2, 400),
 ]
 
 
@@ -143,8 +143,9 @@ def test_the_page_has_the_plan_and_the_payments(study):
     ends = zip(paid["values"], paid["low"], paid["high"], strict=True)
     for line, (value, low, high) in zip(plan, ends, strict=True):
         if line["agent"] not in rows:
-            # The table of hospitals leaves out those of which the plan asks nothing.
-            assert line["contribution"] == "0" and study.name == "hospitals"
+            # The page has one sentence for hospitals that give all, and leaves out the others.
+            whole = line["contribution"] == "20" and -24 <= round(value) <= -20
+            assert study.name == "hospitals" and (whole or line["contribution"] == "0")
             continue
         _, gives, *_, pays, interval = rows[line["agent"]]
         assert gives == line["contribution"]
@@ -159,3 +160,12 @@ def test_the_page_lists_the_harm_that_counts():
     likely = [x for x in STUDIES[0].read("harm.csv") if float(x["probability_of_harm"]) >= 0.95]
     table = STUDIES[0].list_rows("| patients of |")
     assert [row[0] for row in table] == [x["other"] for x in likely]
+
+
+def test_the_page_has_what_the_steps_cost():
+    table = Study("", RESULTS, PAGE, 0, 0).list_rows("| | trainings |")
+    steps = "calibrate pilots harm plan coalitions share audit confirm".split()
+    for study, row in zip(STUDIES[1:], table, strict=True):
+        seconds = study.load("machine.json")["processor_seconds"]
+        assert row[0] == study.name
+        assert [int(cell) for cell in row[2:]] == [seconds[step] for step in steps]
