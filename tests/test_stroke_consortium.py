@@ -164,7 +164,7 @@ def test_the_page_lists_the_harm_that_counts():
 
 def test_the_page_has_what_the_steps_cost():
     table = Study("", RESULTS, PAGE, 0, 0).list_rows("| | trainings |")
-    steps = "calibrate pilots harm plan coalitions share audit confirm".split()
+    steps = ["calibrate", "pilots", "harm", "plan", "coalitions", "share", "audit", "confirm"]
     for study, row in zip(STUDIES[1:], table, strict=True):
         seconds = study.load("machine.json")["processor_seconds"]
         assert row[0] == study.name
