@@ -1,5 +1,6 @@
 """Pilots with several measures: needs and plans near the truth, harm found, and bad tables."""
 
+import csv
 import json
 
 import numpy as np
@@ -13,7 +14,7 @@ from fedaccord.errors import InputError
 from fedaccord.games.goals import Goal, GoalsGame, LossCurve
 from fedaccord.games.measured import LearningCurve, predict_accuracies
 from fedaccord.measurement.fit import fit_curves
-from fedaccord.measurement.measures import find_harm, fit_goals
+from fedaccord.measurement.measures import GoalPilots, find_harm, fit_goals
 
 COLUMNS = ["pilot", "agent", "contribution", "measure", "value", "goal", "limit"]
 SENSITIVITY, LOSS = "sensitivity, over 75", "log loss"
@@ -92,6 +93,44 @@ def test_more_samples_reach_goals_more_surely(fitted, truth):
     assert above.min() > 0.9
     assert fitted.chance_of_all(plan) <= at_plan.min()
     assert fitted.chance_of_all(np.full(4, 3000.0)) > 0.95
+
+
+def test_the_needs_of_every_world_reach_the_targets_on_its_curves(fitted):
+    game = fitted.make_game(np.full(5, 0.01))
+    # In shares of the unit: a loss of 0.6 is 1 - 0.6 / unit.
+    shares = [
+        0.01 + (1 - goal.target / fitted.units[LOSS] if goal.name == LOSS else goal.target)
+        for goal in fitted.game.goals
+    ]
+    for row, (goal, share) in enumerate(zip(fitted.game.goals, shares, strict=True)):
+        drawn, agent = fitted.measurements[goal.name].resamples, NAMES.index(goal.agent)
+        needs = game.worlds.needs[:, row]
+        known = np.isfinite(needs) & (needs > 0)
+        reached = predict_accuracies(drawn.curves[known, agent], needs[known])
+        assert known.mean() > 0.9
+        assert reached == pytest.approx(np.full(known.sum(), share), abs=1e-9)
+        assert np.array_equal(game.worlds.benefits[:, row], drawn.benefits[:, agent])
+
+
+def test_an_agent_that_wants_nothing_of_a_measure_has_no_goal_of_it(tmp_path):
+    made = GoalPilots(
+        agents=("A", "B"),
+        measures=("AUC", "sensitivity"),
+        contributions=np.array([[5.0, 5.0]]),
+        values=np.full((1, 2, 2), 0.7),
+        deviations=np.full((1, 2, 2), np.nan),
+        goals=np.array([[0.6, 0.8], [0.6, np.nan]]),
+        limits=np.array([9.0, 9.0]),
+    )
+    made.save(tmp_path / "m.csv")
+    with (tmp_path / "m.csv").open(newline="") as file:
+        goals = {(x["agent"], x["measure"]): x["goal"] for x in csv.DictReader(file)}
+    assert goals == {
+        ("A", "AUC"): "0.6",
+        ("A", "sensitivity"): "0.8",
+        ("B", "AUC"): "0.6",
+        ("B", "sensitivity"): "",
+    }
 
 
 # Harm.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fedaccord import Goal, GoalsGame, SignedGame, share_costs
 from fedaccord.equilibria.programs import linear_program
 from fedaccord.errors import UnsolvedError
+from fedaccord.games.goals import Worlds
 from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import GroupCosts, list_groups
 
@@ -83,3 +84,55 @@ def test_goals_out_of_reach_leave_nothing_to_share() -> None:
     game = GoalsGame([Goal(0, "AUC", [1, 1], 30), Goal(1, "AUC", [1, 1], 30)], limits=[10, 10])
     with pytest.raises(UnsolvedError, match="within the limits"):
         share_costs(game)
+
+
+def scatter_worlds(game: GoalsGame, count: int, seed: int = 0) -> Worlds:
+    random = np.random.default_rng(seed)
+    rows = game.rows * random.uniform(0.7, 1.3, (count, *game.rows.shape))
+    return Worlds(rows, game.needs * random.uniform(0.8, 1.2, (count, len(game.needs))))
+
+
+def make_world(game: GoalsGame, worlds: Worlds, number: int) -> GoalsGame:
+    rows, needs = worlds.benefits[number], worlds.needs[number]
+    goals = [
+        Goal(goal.agent, goal.name, row, float(need))
+        for goal, row, need in zip(game.goals, rows, needs, strict=True)
+    ]
+    return GoalsGame(goals, limits=game.limits)
+
+
+@pytest.mark.parametrize("harm", [False, True])
+def test_intervals_are_those_of_the_worlds_shared_one_by_one(harm: bool) -> None:
+    game = make_game(3, harm=harm)
+    worlds = scatter_worlds(game, 40)
+    found = share_costs(game.replace(worlds=worlds)).contracts["prices"]
+    each = [share_costs(make_world(game, worlds, n)).contracts["prices"] for n in range(40)]
+    for name in ("payments", "shares"):
+        drawn = np.sort([getattr(one, name).values for one in each], axis=0)
+        estimate = getattr(found, name)
+        # Of 40 sorted numbers, 2.5 % are the first, and 97.5 % are the 39th.
+        assert estimate.low == pytest.approx(drawn[0], abs=1e-6 * found.shares.values.sum())
+        assert estimate.high == pytest.approx(drawn[38], abs=1e-6 * found.shares.values.sum())
+
+
+@pytest.mark.parametrize("hopeless, said", [(3, "are of the others"), (9, "no intervals")])
+def test_worlds_without_a_plan_are_counted(hopeless: int, said: str) -> None:
+    game = make_game(3).replace(limits=np.full(4, 200.0))
+    worlds = scatter_worlds(game, 12)
+    needs = np.array(worlds.needs)
+    needs[:hopeless, 0] = 1e4
+    needs[0, 0] = np.inf
+    found = share_costs(game.replace(worlds=Worlds(worlds.benefits, needs)))
+    (note,) = (note for note in found.notes if "worlds" in note)
+    assert note.startswith(f"In {hopeless} of 12 worlds") and said in note
+    assert (found.contracts["prices"].payments.low is None) == (hopeless == 9)
+
+
+def test_a_part_of_a_game_keeps_the_worlds_of_its_goals() -> None:
+    game = make_game(5)
+    worlds = scatter_worlds(game, 8)
+    part = game.replace(worlds=worlds).restrict([3, 1])
+    held = [g for agent in (3, 1) for g in game.goals_of(agent)]
+    assert part.worlds is not None
+    assert np.array_equal(part.worlds.needs, worlds.needs[:, held])
+    assert np.array_equal(part.worlds.benefits, worlds.benefits[:, held][:, :, [3, 1]])

@@ -8,10 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from fedaccord._checks import Vector, check_choice, frozen
-from fedaccord.coalitions.large import SMALL, MergeAndSplit, StableCosts
+from fedaccord.coalitions.large import SMALL, Costs, MergeAndSplit, StableCosts
 from fedaccord.coalitions.linear import check_linear, tabulate_stable_plans
 from fedaccord.coalitions.result import Coalitions, Grouping, Move, Pair
-from fedaccord.coalitions.rows import tabulate_cheapest_plans, tabulate_goal_plans
+from fedaccord.coalitions.rows import (
+    CheapestCosts,
+    tabulate_cheapest_plans,
+    tabulate_goal_plans,
+)
 from fedaccord.coalitions.search import (
     Found,
     Parts,
@@ -35,8 +39,9 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.games.rows import RowGame
 
-# Up to this many agents coalitions are merged and split.
-MERGED_AGENTS = 40
+# Up to this many agents coalitions are merged and split: for stable plans, and for cheapest plans,
+# which one linear program each finds.
+MERGED_AGENTS, MERGED_CHEAPEST = 40, 60
 # Up to this many agents every pair is listed.
 PAIRED_AGENTS = 8
 # Moves that are followed in search of a cycle.
@@ -60,8 +65,8 @@ def find_coalitions(
     no group of up to three agents would rather leave.
 
     subject: a linear or measured game, in which each coalition plays its cheapest stable plan; a
-        game with several goals or harm, of up to 12 agents; or a table of what agents bear in each
-        coalition, for any other model.
+        game with several goals or harm, for stable plans of up to 12 agents; or a table of what
+        agents bear in each coalition, for any other model.
     plans: "stable"; or "cheapest", for coalitions whose plan is held by payments or pledges.
     time_limit: seconds for each search.
     """
@@ -71,6 +76,9 @@ def find_coalitions(
         return _search_table(subject, time_limit, ())
     check_choice("plans", plans, ("stable", "cheapest"))
     if plans == "cheapest":
+        if subject.size > MOST_AGENTS:
+            _check_size(subject, MERGED_CHEAPEST)
+            return _merge_and_split(CheapestCosts(subject), time_limit, (CHEAPEST,), holds=False)
         return _search_table(tabulate_cheapest_plans(subject), time_limit, (CHEAPEST,))
     if isinstance(subject, RowGame):
         return _search_table(tabulate_goal_plans(subject), time_limit, (EQUILIBRIUM,))
@@ -116,12 +124,16 @@ def _search_game(game: LinearGame, time_limit: float) -> Coalitions:
     notes = (EQUILIBRIUM,)
     if game.size <= MOST_AGENTS:
         return _search_table(tabulate_stable_plans(game), time_limit, notes)
-    if game.size > MERGED_AGENTS:
+    _check_size(game, MERGED_AGENTS)
+    return _merge_and_split(StableCosts(game), time_limit, notes, holds=True)
+
+
+def _check_size(game: Game, most: int) -> None:
+    if game.size > most:
         raise InputError(
-            f"coalitions are found for up to {MERGED_AGENTS} agents; this game has {game.size}: "
-            "merge agents that are alike"
+            f"coalitions are found for up to {most} agents; this game has {game.size}: merge "
+            "agents that are alike"
         )
-    return _merge_and_split(game, time_limit, notes)
 
 
 # Few agents.
@@ -212,23 +224,32 @@ def _leave(table: CoalitionTable, parts: Parts, group: int) -> Parts:
 # Many agents.
 
 
-def _merge_and_split(game: LinearGame, time_limit: float, notes: tuple[str, ...]) -> Coalitions:
-    """Return the grouping that merging and splitting ends with, and all agents together.
+def _merge_and_split(
+    costs: Costs, time_limit: float, notes: tuple[str, ...], *, holds: bool
+) -> Coalitions:
+    """Return the groupings that merging and splitting ends with, from agents alone and together.
 
     In a linear game more data never hurts. So no group of any size would leave the stable plan of
     all agents: each of its members would have to give less, and then one of them could do so alone.
+
+    costs: of coalitions.
+    holds: whether they are those of stable plans of a linear game.
     """
-    costs = StableCosts(game)
+    game = costs.game
     merging = MergeAndSplit(costs)
     alone = merging.make_grouping(0)
     settled = merging.run(Deadline(time_limit))
     found = [merging.make_grouping(SMALL)] if settled else []
     everyone = tuple(range(game.size))
-    given = costs.find(everyone)
     together = None
-    if np.isfinite(given).all():
-        together = Grouping((everyone,), frozen(given), float(given.sum()), game.size)
-        found = [g for g in found if not g.everyone_together] + [together]
+    if np.isfinite(costs.find(everyone)).all():
+        splitting = MergeAndSplit(costs, together=True)
+        together = splitting.make_grouping(game.size if holds else 0)
+        if holds:
+            found = [g for g in found if not g.everyone_together] + [together]
+        elif splitting.run(Deadline(time_limit)):
+            last = splitting.make_grouping(SMALL)
+            found = [g for g in found if g.coalitions != last.coalitions] + [last]
     return Coalitions(
         agents=tuple(map(game.name, everyone)),
         core=tuple(sorted(found, key=_order)),

@@ -8,6 +8,7 @@ When neither is possible, no group of up to three agents blocks the grouping.
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +24,15 @@ from fedaccord.games.linear import LinearGame
 SMALL = 3
 # Coalitions up to this size list all of their stable plans.
 LISTED = 6
+
+
+class Costs(Protocol):
+    """What members of a coalition bear: `game` has the agents, `find` the costs of members."""
+
+    @property
+    def game(self) -> Any: ...
+
+    def find(self, members: Members, /) -> Vector: ...
 
 
 class StableCosts:
@@ -54,11 +64,13 @@ class MergeAndSplit:
     """A grouping that changes until no small group would rather leave.
 
     costs: of coalitions.
+    together: whether to start with all agents in one coalition, and not with each alone.
     """
 
-    def __init__(self, costs: StableCosts) -> None:
+    def __init__(self, costs: Costs, *, together: bool = False) -> None:
         self.costs, self.size = costs, costs.game.size
-        self.parts: list[Members] = [(agent,) for agent in range(self.size)]
+        alone: list[Members] = [(agent,) for agent in range(self.size)]
+        self.parts = [tuple(range(self.size))] if together else alone
         self.current = np.concatenate([costs.find(part) for part in self.parts])
         self.seen: set[tuple[Members, ...]] = set()
 

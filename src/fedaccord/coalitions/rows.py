@@ -35,32 +35,49 @@ def tabulate_goal_plans(game: RowGame) -> CoalitionTable:
 def tabulate_cheapest_plans(game: Game) -> CoalitionTable:
     """Return what each agent's samples cost it in each coalition's cheapest plan.
 
-        minimise  c' theta   subject to the goals of the members,  low <= theta <= high
-
     game: linear, or of several goals, over the reals, of up to 12 agents.
     """
-    if isinstance(game, RowGame):
-        rows, needs, owners = game.rows, game.needs, game.owners
-    elif isinstance(game, LinearGame):
-        rows, needs, owners = game.dense_benefits, game.requirements, np.arange(game.size)
-    else:
-        raise InputError(f"cheapest plans of coalitions need linear goals; got a {game.model} game")
+    costs = CheapestCosts(game)
     _check_size(game)
-    own = rows[np.arange(len(owners)), owners]
+    return tabulate_coalitions(game.size, costs.find, agents=game.agents, what="gives")
 
-    def find(members: Members) -> Vector:
-        chosen = [*members]
-        inside = np.isin(owners, chosen)
+
+class CheapestCosts:
+    """What members of a coalition give in its cheapest plan; each plan is solved once.
+
+        minimise  c' theta   subject to the goals of the members,  low <= theta <= high
+
+    game: linear, or of several goals, over the reals.
+    """
+
+    def __init__(self, game: Game) -> None:
+        if isinstance(game, RowGame):
+            rows, self.needs, self.owners = game.rows, game.needs, game.owners
+        elif isinstance(game, LinearGame):
+            rows, self.needs = game.dense_benefits, game.requirements
+            self.owners = np.arange(game.size)
+        else:
+            raise InputError(
+                f"cheapest plans of coalitions need linear goals; got a {game.model} game"
+            )
         # In units of own samples, so that rows compare.
-        scaled = rows[inside][:, chosen] / own[inside, None]
-        costs = game.costs[chosen]
-        found = linear_program(
-            costs, game.minimums[chosen], game.limits[chosen],
-            rows=-scaled, most=-(needs[inside] / own[inside]),
-        )  # fmt: skip
-        return np.full(len(chosen), np.inf) if found.x is None else np.maximum(costs * found.x, 0.0)
+        own = rows[np.arange(len(self.owners)), self.owners]
+        self.rows, self.needs = rows / own[:, None], self.needs / own
+        self.game = game
+        self.known: dict[Members, Vector] = {}
 
-    return tabulate_coalitions(game.size, find, agents=game.agents, what="gives")
+    def find(self, members: Members) -> Vector:
+        """Return the cost of each member; infinite where no plan reaches their goals."""
+        if members not in self.known:
+            self.known[members] = self._solve([*members])
+        return self.known[members]
+
+    def _solve(self, chosen: list[int]) -> Vector:
+        game, inside = self.game, np.isin(self.owners, chosen)
+        costs, rows = game.costs[chosen], self.rows[inside][:, chosen]
+        low, high = game.minimums[chosen], game.limits[chosen]
+        found = linear_program(costs, low, high, rows=-rows, most=-self.needs[inside])
+        return np.full(len(chosen), np.inf) if found.x is None else np.maximum(costs * found.x, 0.0)
 
 
 def _check_size(game: Game) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import (
     Indices,
+    Matrix,
     Vector,
     as_numbers,
     as_plain,
@@ -219,6 +220,18 @@ class Goal:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Worlds:
+    """What else may be true of the goals of a game that pilots measured, resample by resample.
+
+    benefits: the rows of each world, B x goals x k.
+    needs: the effective samples that the goals take, B x goals; inf where none reach one.
+    """
+
+    benefits: Matrix
+    needs: Matrix
+
+
 class GoalsGame(RowGame):
     """Agents with one or more goals each; an agent is satisfied if it reaches all of its goals.
 
@@ -226,13 +239,20 @@ class GoalsGame(RowGame):
     goals needs alone, plus what the goal with least to spare has to spare.
 
     goals: in any order; every agent has one at least.
+    worlds: what else may be true of them, in the same order; None where only averages are known.
+        GAME.json does not hold it.
     the rest: see Game; requirements follow from the goals and are not given.
     """
 
     model: ClassVar[str] = "goals"
 
     def __init__(
-        self, goals: Sequence[Goal], *, agents: Sequence[str] | None = None, **frame: Any
+        self,
+        goals: Sequence[Goal],
+        *,
+        agents: Sequence[str] | None = None,
+        worlds: Worlds | None = None,
+        **frame: Any,
     ) -> None:
         if "requirements" in frame:
             raise InputError("the requirements follow from the goals: give goals instead")
@@ -242,6 +262,7 @@ class GoalsGame(RowGame):
         self._check_each_has_one(places)
         order = np.argsort(places, kind="stable")
         self.goals: tuple[Goal, ...] = tuple(goals[n] for n in order)
+        self.worlds = worlds and Worlds(worlds.benefits[:, order], worlds.needs[:, order])
         self._check_names()
         rows = np.array([goal.benefits for goal in self.goals])
         needs = np.array([goal.need for goal in self.goals])
@@ -293,8 +314,12 @@ class GoalsGame(RowGame):
 
     def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:
         if keep is None:
-            return {"goals": self.goals}
+            return {"goals": self.goals, "worlds": self.worlds}
         chosen = keep.tolist()
+        held = [g for old in chosen for g in self.goals_of(old)]
+        worlds = self.worlds and Worlds(
+            self.worlds.benefits[:, held][:, :, keep], self.worlds.needs[:, held]
+        )
         kept = [
             dataclasses.replace(
                 self.goals[g],
@@ -304,7 +329,7 @@ class GoalsGame(RowGame):
             for new, old in enumerate(chosen)
             for g in self.goals_of(old)
         ]
-        return {"goals": kept}
+        return {"goals": kept, "worlds": worlds}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the game as GAME.json holds it."""

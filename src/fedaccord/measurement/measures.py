@@ -23,8 +23,8 @@ from fedaccord._io.kinds import PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.table import Rows, format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError
-from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, read_measure
-from fedaccord.games.measured import LearningCurve, predict_accuracies
+from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure
+from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
 from fedaccord.measurement.noise import count_alike, count_by_deviations
@@ -143,7 +143,30 @@ class GoalsMeasurement:
             limits=table.limits,
             minimums=table.minimums,
             costs=table.costs,
+            worlds=self._draw_worlds(margins),
         )
+
+    def _draw_worlds(self, margins: Vector) -> Worlds:
+        """Return the rows and needs of the goals in each resample, with targets above the goals."""
+        needs = [
+            find_needs(
+                self.measurements[name].resamples.curves[:, agent],
+                np.asarray(self.measurements[name].goals[agent] + margin),
+            )
+            for (name, agent), margin in zip(self._wants, margins.tolist(), strict=True)
+        ]
+        return Worlds(self._drawn_rows, np.array(needs).T)
+
+    @cached_property
+    def _drawn_rows(self) -> Matrix:
+        """The rows of the goals in each resample, B x goals x k."""
+        found = []
+        for name, agent in self._wants:
+            worths = self._worths[name][agent]
+            drawn = self.measurements[name].resamples.benefits[:, agent]
+            # Resamples have no worth below zero: harm is as great as in the game in all of them.
+            found.append(np.where(worths < 0, worths, drawn))
+        return np.stack(found, axis=1)
 
     def _make_goal(self, name: str, agent: int, margin: float) -> Goal:
         measured, unit = self.measurements[name], self.units[name]
@@ -177,13 +200,10 @@ class GoalsMeasurement:
 
     def _predict(self, contributions: ArrayLike) -> Iterator[tuple[Vector, Vector, float, float]]:
         """Yield what resamples expect of each goal, their scatter, the goal and the finishing."""
-        given = as_numbers(contributions, "contributions")
-        for name, agent in self._wants:
+        effective = self._drawn_rows @ as_numbers(contributions, "contributions")
+        for (name, agent), samples in zip(self._wants, effective.T, strict=True):
             measured = self.measurements[name]
             drawn = measured.resamples
-            worths = self._worths[name][agent]
-            # Resamples have no worth below zero: harm is as great as in the game in all of them.
-            samples = np.where(worths < 0, worths, drawn.benefits[:, agent]) @ given
             reached = predict_accuracies(drawn.curves[:, agent], np.maximum(samples, 0.0))
             goal = float(measured.goals[agent])
             yield reached, drawn.training[:, agent], goal, measured.table.finishing
@@ -276,7 +296,7 @@ class GoalPilots:
     values: n x k x g; NaN where training failed.
     deviations: n x k x g, the standard deviation of each value by chance in the validation points;
         NaN where not known.
-    goals: k x g, what each agent wants of each measure.
+    goals: k x g, what each agent wants of each measure; NaN where it wants nothing of one.
     limits: the most that each agent can give.
     """
 
@@ -306,7 +326,7 @@ class GoalPilots:
                 self.measures[measure],
                 "failed" if math.isnan(value) else float(value),
                 float(spread) if spread > 0 else "",
-                float(self.goals[agent, measure]),
+                "" if math.isnan(goal := self.goals[agent, measure]) else float(goal),
                 int(self.limits[agent]),
             ]
 

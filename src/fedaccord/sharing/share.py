@@ -12,10 +12,11 @@ from fedaccord.equilibria.whole import has_whole_samples
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.chances import Estimates, spread
+from fedaccord.games.goals import GoalsGame, Worlds
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.games.rows import RowGame
-from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, Members, list_groups
+from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, Members, Rows, list_groups
 from fedaccord.sharing.many import solve_many
 from fedaccord.sharing.prices import Prices, find_prices
 from fedaccord.sharing.result import ROUNDING, Contract, CostShares, find_closest
@@ -143,19 +144,31 @@ class _Sharer:
 
         Each world has its own cheapest plan, with its own prices.
         """
-        game = self.game
-        if not isinstance(game, MeasuredGame) or game.chances is None or game.size > SAMPLED_AGENTS:
+        game, worlds = self.game, _find_worlds(self.game)
+        if worlds is None or game.size > SAMPLED_AGENTS:
             return None
-        needs = game.chances.needs(game.margins)
-        known = np.isfinite(needs).all(axis=1)
-        shares, payments = np.full((2, *needs.shape), np.nan)
-        benefits, needs = game.chances.benefits[known], needs[known]
-        low = np.broadcast_to(game.minimums, needs.shape)
+        known = np.asarray(np.isfinite(worlds.needs).all(axis=1))
+        benefits, needs = worlds.benefits[known], worlds.needs[known]
+        low = np.broadcast_to(game.minimums, (len(needs), game.size))
         found = solve_many(benefits, needs, low, game.limits, game.costs)
         worth = np.einsum("bij,bi->bj", benefits, found.prices)
-        payments[known] = found.prices * needs - worth * found.contributions
+        # What the rows of an agent are charged is charged to the agent.
+        charged = (found.prices * needs) @ (Rows.of(game).owners[:, None] == np.arange(game.size))
+        shares, payments = np.full((2, len(known), game.size), np.nan)
+        payments[known] = charged - worth * found.contributions
         shares[known] = payments[known] + game.costs * found.contributions
+        self._note_worlds(int(np.isfinite(found.totals).sum()), len(known))
         return self._clear_rounding(shares), self._clear_rounding(payments)
+
+    def _note_worlds(self, served: int, count: int) -> None:
+        """Say in how many worlds there is no plan: intervals know nothing of these."""
+        if served < count:
+            self.notes.append(
+                f"In {count - served} of {count} worlds that fit the pilots, no plan within the "
+                "limits reaches all targets. "
+                + ("Intervals are of the others." if 2 * served >= count else "So there are no "
+                   "intervals.")
+            )  # fmt: skip
 
     def _clear_rounding(self, amounts: Matrix) -> Matrix:
         """Return amounts of money, zero where there is nothing but rounding."""
@@ -253,6 +266,15 @@ class _Sharer:
 
     def _note_size(self, what: str, most: int) -> None:
         self.notes.append(f"There are no {what}: they are found for up to {most} agents.")
+
+
+def _find_worlds(game: LinearGame | RowGame) -> Worlds | None:
+    """Return what else may be true of a game that pilots measured."""
+    if isinstance(game, GoalsGame):
+        return game.worlds
+    if not isinstance(game, MeasuredGame) or game.chances is None:
+        return None
+    return Worlds(game.chances.benefits, game.chances.needs(game.margins))
 
 
 def _scale(estimates: Estimates, factor: float) -> Estimates:
