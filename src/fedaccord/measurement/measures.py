@@ -281,7 +281,8 @@ class GoalsMeasurement:
     def chance_of_all(self, contributions: ArrayLike) -> float:
         """Return a lower bound on the probability that one run reaches all goals.
 
-        Misses of goals are added up, however they go together.
+        Misses of goals are added up, however they go together. The bound holds if runs scatter
+        normally.
         """
         return max(0.0, 1.0 - float((1 - self.chances(contributions)).sum()))
 
