@@ -254,3 +254,19 @@ def test_these_take_an(word: str) -> None:
 @pytest.mark.parametrize("word", ["case", "unit", "university", "CT scan", "hospital", "one-off"])
 def test_these_take_a(word: str) -> None:
     assert not wording.takes_an(word)
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "written"),
+    [
+        (0.9487, 0.95, "0.948"),
+        (0.949999, 0.95, "0.949"),
+        (0.95 - 1e-12, 0.95, "0.949"),
+        (0.94851, 0.9485201, "0.9485"),
+        (0.9485, 0.9485 + 1e-12, "just below 0.9485"),
+        (0.80, 0.95, "0.80"),
+        (0.95, 0.95, "0.95"),
+    ],
+)
+def test_a_lower_probability_reads_lower(value, other, written):
+    assert wording.format_probability_below(value, other) == written

@@ -292,6 +292,16 @@ def format_probability(value: float) -> str:
     return f"{value:.2f}"
 
 
+def format_probability_below(value: float, other: float) -> str:
+    """Return a probability, with digits enough that it reads lower than a higher one."""
+    if value >= other or format_probability(value) != format_probability(other):
+        return format_probability(value)
+    written = (
+        f"{math.floor(value * 10**digits) / 10**digits:.{digits}f}" for digits in range(3, 9)
+    )
+    return next((text for text in written if float(text) < other), "just below " + f"{other:g}")
+
+
 def format_short_probability(value: float | None) -> str:
     """Return a probability for a cell: > 0.99 where a sentence has above 0.99."""
     if value is None:

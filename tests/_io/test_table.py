@@ -499,3 +499,16 @@ def test_a_heading_in_the_words_of_the_user_is_not_translated(tmp_path):
     finally:
         SPOKEN.reset(token)
     assert "Hospital" not in note and "'acc' is read as accuracy" in note
+
+
+def test_a_column_that_is_not_read_is_noted(tmp_path):
+    text = "pilot,agent,contribution,accuracy,limt,beds\n1,A,10,0.8,20,5\n"
+    first, second = sheet_of(tmp_path, text).notes
+    assert first.startswith("the column 'limt' of ")
+    assert first.endswith(" is not read; if it is the limit, call it 'limit'")
+    assert second.startswith("the column 'beds' of ") and second.endswith(" is not read")
+
+
+def test_counts_in_per_cent_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"the column 'cases \(%\)' of .* is in per cent: write"):
+        sheet_of(tmp_path, "agent,cases (%)\nA,20\nB,30\n", PROPOSAL)

@@ -74,7 +74,16 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
             # On styles and validations, which are of no use here.
             warnings.simplefilter("ignore")
             return openpyxl.load_workbook(io.BytesIO(data), data_only=data_only)
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, ParseError) as error:
+    # A workbook may be broken in ways that its reader does not foresee.
+    except (
+        zipfile.BadZipFile,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OSError,
+        ParseError,
+    ) as error:
         raise InputError(
             f"{path} is no workbook that can be read ({error}); save it as .xlsx or as CSV"
         ) from None

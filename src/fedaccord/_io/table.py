@@ -123,6 +123,12 @@ class Rows:
         notes = list(self.notes)
         if renamed:
             notes.append(f"in {self.path} {_join(renamed)}")
+        known = (*kind.needed, *kind.own)
+        for name in () if kind.labels else places:
+            if name not in known:
+                near = find_closest(name, [one for one in known if one not in places])
+                meant = f"; if it is the {near}, call it {near!r}" if near else ""
+                notes.append(f"the column {name!r} of {self.path} is not read{meant}")
         rows = self.cells[1:]
         cells = {name: [row[place] for row in rows] for name, place in places.items()}
         for name in cells:
@@ -489,6 +495,11 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
             )
         places[column] = place
         if column in TYPES and "%" in heading:
+            if kind.type_of(column) != "share":
+                raise InputError(
+                    f"the column {heading!r} of {rows.path} is in per cent: write numbers, and "
+                    f"call it {column!r}"
+                )
             percents.append(column)
         if column in TYPES and simplify(heading) not in (column, SPOKEN.get().rename(column)):
             renamed.append(f"the column {heading!r} is read as {column}")

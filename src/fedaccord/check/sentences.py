@@ -19,6 +19,7 @@ from fedaccord.wording import (
     count_whole,
     format_amount_with_digits,
     format_probability,
+    format_probability_below,
     format_samples,
 )
 
@@ -177,6 +178,8 @@ def describe_prospects(found: Check) -> str:
 def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents reach their goals, after why a proposal does not hold."""
     sure = format_probability(prospects.everyone.value)
+    if "sure" in found.failing:
+        sure = format_probability_below(prospects.everyone.value, found.probability)
     planned = ""
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
         planned = f" (the plan: {format_probability(found.plan.everyone.value)})"

@@ -31,6 +31,7 @@ from fedaccord.wording import (
     format_difference,
     format_part,
     format_probability,
+    format_probability_below,
     format_samples,
     format_short_probability,
     join_with_and,
@@ -312,10 +313,8 @@ def _name_answer(found: Check, name: str) -> str:
 
 def _answer_goals(found: Check, prospects: Prospects) -> Mark:
     sure = found.answers["sure"] is Answer.TRUE
-    value, asked = (
-        format_probability(prospects.everyone.value),
-        format_probability(found.probability),
-    )
+    value = format_probability_below(prospects.everyone.value, found.probability)
+    asked = format_probability(found.probability)
     return Mark(f"with probability {value}; {asked} is required", "good" if sure else "bad")
 
 

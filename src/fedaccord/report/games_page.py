@@ -38,12 +38,12 @@ from fedaccord.report.games_verdicts import (
 from fedaccord.report.goals import make_goals_section, tabulate_benefits
 from fedaccord.report.model import (
     Listing,
-    Mark,
     Page,
     Part,
     Section,
     list_run_facts,
     rank,
+    show_doubts,
     tabulate_questions,
 )
 from fedaccord.report.overlap import explain_no_overlap, picture_overlap
@@ -159,8 +159,7 @@ def _answers_section(found: Check | None, chosen: str) -> Section | None:
     """Answer the three questions of the plan that the page is about, with what is doubted."""
     if found is None:
         return None
-    doubts = (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
-    parts: list[Part] = [*doubts, tabulate_questions(answer_questions(found))]
+    parts: list[Part] = [*show_doubts(found.doubts), tabulate_questions(answer_questions(found))]
     parts += filter(None, [describe_unexamined(found)])
     if found.prospects is not None:
         parts.append(f"{capitalize_first(describe_chances(found.prospects))}.")

@@ -56,7 +56,7 @@ UNBROKEN_NAMES = 30
 LONG = 30
 TALL = 60
 # With more rows than this the numbers of a figure are printed only where the reader opened them.
-MOST_PRINTED = 100
+MOST_PRINTED = 16
 # With more sections than this a page has a list of them.
 FEW_SECTIONS = 3
 # With more headings than this that list leaves out those below the first level.

@@ -315,6 +315,15 @@ class Section:
 Part: TypeAlias = "str | Mark | Table | Picture | Listing | Card | Fold | Section"
 
 
+def show_doubts(doubts: Sequence[str]) -> Iterator[Mark | Listing]:
+    """Return doubts, several of them under one head."""
+    if len(doubts) == 1:
+        yield Mark(f"Doubt: {doubts[0]}", "unsure")
+    elif doubts:
+        yield Mark(f"There are {len(doubts)} doubts:", "unsure")
+        yield Listing(tuple(doubts))
+
+
 def tabulate_questions(answers: Iterable[tuple[str, Mark, str]], what: str = "plan") -> Table:
     """Return the table at the head of a page: each question, its answer, and what follows.
 

@@ -35,13 +35,13 @@ from fedaccord.report.games_figures import (
 )
 from fedaccord.report.model import (
     Listing,
-    Mark,
     Part,
     Picture,
     Probability,
     Section,
     Table,
     rank,
+    show_doubts,
 )
 from fedaccord.wording import count, format_part, format_probability, join_first
 
@@ -79,9 +79,9 @@ def list_proposal_facts(found: Check, prospects: Prospects) -> Iterator[tuple[st
 
 
 def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
-    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
-    yield describe_rest(found, prospects)
     yield ask_three(found, prospects)
+    yield from show_doubts(found.doubts)
+    yield describe_rest(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)
     yield from suggest_limit(found)

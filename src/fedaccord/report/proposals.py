@@ -15,7 +15,16 @@ from fedaccord.report.games import list_needs
 from fedaccord.report.games_chances import describe_average, judge_tone
 from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy, judge_plan
-from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Table, joined
+from fedaccord.report.model import (
+    Listing,
+    Mark,
+    Page,
+    Part,
+    Picture,
+    Table,
+    joined,
+    show_doubts,
+)
 from fedaccord.report.plan_alternatives import (
     introduce_changes,
     introduce_together,
@@ -108,16 +117,7 @@ def show_agents(found: Check) -> Iterator[Part]:
         yield answer_envy(found)
     few = found.game.size <= SENTENCES
     yield Listing(tuple(f"{found.explain(i)}." for i in range(found.game.size * few)))
-    yield from list_doubts(found.doubts)
-
-
-def list_doubts(doubts: Sequence[str]) -> Iterator[Part]:
-    """Return doubts, several of them under one head."""
-    if len(doubts) == 1:
-        yield Mark(f"Doubt: {doubts[0]}", "unsure")
-    elif doubts:
-        yield Mark(f"There are {len(doubts)} doubts about these probabilities:", "unsure")
-        yield Listing(tuple(doubts))
+    yield from show_doubts(found.doubts)
 
 
 def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
