@@ -293,13 +293,10 @@ def format_probability(value: float) -> str:
 
 
 def format_probability_below(value: float, other: float) -> str:
-    """Return a probability, with digits enough that it reads lower than a higher one."""
+    """Return a probability, with a third digit where else it would read like a higher one."""
     if value >= other or format_probability(value) != format_probability(other):
         return format_probability(value)
-    written = (
-        f"{math.floor(value * 10**digits) / 10**digits:.{digits}f}" for digits in range(3, 9)
-    )
-    return next((text for text in written if float(text) < other), "just below " + f"{other:g}")
+    return f"{math.floor(1000 * value) / 1000:.3f}"
 
 
 def format_short_probability(value: float | None) -> str:
