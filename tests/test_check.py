@@ -162,7 +162,7 @@ def test_an_equilibrium_passes():
 def test_one_per_cent_too_much_is_not_stable():
     found = check(FEDERATION, equilibrium() * 1.01)
     assert (found.feasible, found.stable) == (TRUE, FALSE)
-    assert "Feasible, not stable" in found.sentence()
+    assert "Feasible but not stable" in found.sentence()
 
 
 def test_one_per_cent_too_little_is_not_feasible():

@@ -73,7 +73,7 @@ def test_a_plan_from_pilots_is_told_saved_and_found_stable(table, tmp_path):
     for name, amount in zip(given.agents, given.contributions, strict=True):
         assert f"{name} gives {f'{amount:,.0f}' if amount else 'nothing'}" in result.stdout
     checked = run("check", game, plan)
-    assert checked.code == 0 and "(the plan: 0.95)" in checked.stdout
+    assert checked.code == 0 and "with probability 0.95." in checked.stdout
     solved = run("solve", game, "--concept", "stable", "--json")
     assert json.loads(solved.stdout)["solutions"]["stable"]["contributions"] is not None
 

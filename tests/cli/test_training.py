@@ -254,7 +254,7 @@ def test_a_plan_is_what_the_second_protocol_prescribes(tiny: Path) -> None:
     result = run("audit", tiny, *options)
     # Everybody in full, and the south with half of it.
     assert result.stderr.startswith(f"fedaccord: {3 * 2} runs to make.\n")
-    assert ["asked", "-", "20"] in [line.split() for line in result.stdout.splitlines()]
+    assert ["plan", "asks", "-", "20"] in [line.split() for line in result.stdout.splitlines()]
     assert "a random contributor gives" in result.stdout
     assert "of what the plan asks of it reaches its goal in" in result.stdout
     found = json.loads(run("audit", tiny, *options, "--json").stdout)

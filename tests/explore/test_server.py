@@ -137,14 +137,19 @@ def test_the_server_listens_on_this_machine_alone(apps):
 # No request leaves this machine.
 
 
-def test_no_request_leaves(browser, apps, proxy):
-    tab = Tab(browser, apps())
+@pytest.mark.parametrize("pilots", [False, True])
+def test_no_request_leaves(browser, apps, proxy, request, pilots):
+    file = request.config.rootpath / "docs/how-to/network/pilots.csv"
+    tab = Tab(browser, apps(file) if pilots else apps())
     before = len(proxy.asked)
     tab.open()
     tab.press("With payments")
     tab.see("Who pays whom")
     tab.press("Other stable plans")
-    tab.find("canvas, .chart svg")
+    tab.see("This is the only stable plan")
+    if pilots:
+        tab.press("Price of certainty")
+        tab.find("canvas, .chart svg")
     # The browser's own pages are no requests to anybody.
     own = (*(f"{kind}://127.0.0.1:{tab.app.port}/" for kind in ("http", "ws")), "chrome://")
     strange = [a for a in browser.strange_requests() if not a.startswith(own)]

@@ -525,7 +525,9 @@ def test_goals_other_than_the_usual_can_be_set():
     lenient_goals = frontier(*found.contenders, goals=Goals(others=0.0))
     assert lenient_goals.reached(found.contender("PLEDGED"))[2].reached
     at_half = frontier(*found.contenders, goals=Goals(level=0.5))
-    assert "A contributor that gives 50 % does in" in at_half.verdict(found.contenders[0])
+    assert "A contributor that gives 50 % reaches its goal in" in at_half.verdict(
+        found.contenders[0]
+    )
     assert "a contributor that gives 50 % of what the plan asks" in at_half.criteria[1]
 
 

@@ -61,7 +61,9 @@ def test_groups_are_refused_where_agents_harm_each_other():
     game = SignedGame([[1, -1], [-1, 1]], [0, 0])
     assert check(game, [5, 5]).stable is Answer.TRUE
     assert check(game, [0, 0]).stable is Answer.TRUE
-    with pytest.raises(InputError, match="a group can give less together"):
+    with pytest.raises(
+        InputError, match="harm some agents, and --groups needs a game in which no samples do"
+    ):
         find_blocking_groups(game, [5, 5])
 
 

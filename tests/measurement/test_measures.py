@@ -269,7 +269,7 @@ def test_too_few_pilots_of_measures_are_a_doubt_as_those_of_accuracies_are(table
         head = f"pilot,agent,contribution,{heading},goal,limit"
         said = lines if name == "m" else [line.replace("accuracy,", "") for line in lines]
         (tmp_path / f"{name}.csv").write_text("\n".join([head, *said]))
-    doubt = "Pilots were made with 1 set of contributions"
+    doubt = "The pilots have 1 set of contributions"
     assert f"Doubt: {doubt}" in run("plan", tmp_path / "p.csv").stdout
     page = tmp_path / "page.html"
     assert f"Doubt: {doubt}" in run("solve", tmp_path / "m.csv", "--report", page).stdout
