@@ -69,8 +69,14 @@ def test_what_is_printed_is_what_plan_prints(folder):
     told = run("plan", folder / "pilots.csv").stdout
     result = run("check", folder / "pilots.csv", folder / "plan.csv")
     assert P_ALL.search(result.stdout)[1] == P_ALL.search(told)[1]
-    for word in ("with probability 0.95.", "is the least likely", "No agent could give less",
-                 "P at 25 %", "as many as the plan", "On average, with no safety margin"):  # fmt: skip
+    for word in (
+        "with probability 0.95.",
+        "is the least likely",
+        "No agent could give less",
+        "P at 25 %",
+        "as many as the plan",
+        "On average, with no safety margin",
+    ):
         assert word in result.stdout
 
 
