@@ -91,10 +91,10 @@ def test_envy_has_one_answer_and_envy_without_the_margin_has_names():
 def test_doubts_stand_between_the_verdict_and_the_answers():
     few = fit_curves(pilots(repeats=1, limit=600.0), resamples=10)
     parts = check_page(check(few, np.full(4, 100.0))).sections[0].parts
-    marks = [part for part in parts if isinstance(part, Mark)]
-    assert [mark.text for mark in marks] == [f"Doubt: {d.sentence}" for d in few.doubts] != []
-    assert "is the least likely to reach its goal" in parts[len(marks)]
-    assert isinstance(parts[len(marks) + 1], Table)
+    head, listing, least, table = parts[:4]
+    assert head == Mark(f"There are {len(few.doubts)} doubts:", "unsure")
+    assert listing.items == tuple(doubt.sentence for doubt in few.doubts)
+    assert "is the least likely to reach its goal" in least and isinstance(table, Table)
 
 
 def test_the_table_compares_with_the_plan():

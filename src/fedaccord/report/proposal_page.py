@@ -79,9 +79,9 @@ def list_proposal_facts(found: Check, prospects: Prospects) -> Iterator[tuple[st
 
 
 def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
-    yield ask_three(found, prospects)
     yield from show_doubts(found.doubts)
     yield describe_rest(found, prospects)
+    yield ask_three(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)
     yield from suggest_limit(found)
