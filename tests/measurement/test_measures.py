@@ -274,6 +274,8 @@ def test_too_few_pilots_of_measures_are_a_doubt_as_those_of_accuracies_are(table
     page = tmp_path / "page.html"
     assert f"Doubt: {doubt}" in run("solve", tmp_path / "m.csv", "--report", page).stdout
     assert f"Doubt: {doubt}" in page.read_text()
+    assert "One run reaches all goals with probability" in page.read_text()
+    assert "Not examined" not in page.read_text()
     found = json.loads(run("solve", tmp_path / "m.csv", "--json").stdout)
     assert [one.startswith(doubt) for one in found["doubts"]] == [True]
     assert json.loads(run("solve", table, "--json").stdout)["doubts"] == []

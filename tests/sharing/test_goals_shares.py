@@ -1,6 +1,7 @@
 """Payments for agents with several goals, and with samples that harm."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fedaccord import Goal, GoalsGame, SignedGame, share_costs
 from fedaccord.equilibria.programs import linear_program
 from fedaccord.errors import UnsolvedError
+from fedaccord.games.chances import Estimates
 from fedaccord.games.goals import Worlds
 from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import GroupCosts, list_groups
@@ -136,3 +138,21 @@ def test_a_part_of_a_game_keeps_the_worlds_of_its_goals() -> None:
     assert part.worlds is not None
     assert np.array_equal(part.worlds.needs, worlds.needs[:, held])
     assert np.array_equal(part.worlds.benefits, worlds.benefits[:, held][:, :, [3, 1]])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "certain"),
+    [
+        ([-5, -9, 0, 0], [20, -1, 0, 0], False),  # one is paid for sure, and nobody knows by whom
+        ([2, -9, 0, 0], [20, 5, 0, 0], True),
+        ([0, 0, 0, 0], [0, 0, 0, 0], True),
+        ([-4, 0, 0, 0], [0, 3, 0, 0], False),
+    ],
+)
+def test_pilots_are_certain_if_they_name_a_payer(low, high, certain) -> None:
+    found = share_costs(make_game(3))
+    paid = found.contracts["prices"]
+    payments = Estimates(paid.payments.values, np.array(low, float), np.array(high, float))
+    contract = replace(paid, payments=payments)
+    changed = replace(found, contracts={**found.contracts, "prices": contract})
+    assert changed.is_certain == certain

@@ -269,18 +269,30 @@ class _Shown:
         if self.measured is not None and not self.found.checks:
             yield from (Mark(f"Doubt: {said}", "unsure") for said in self.measured.doubts)
         yield from show_solutions(self.found)
-        given = self.found.solutions[self.found.main_concept].contributions
-        if self.measured is not None and given is not None:
+        if said := self._describe_chances():
             yield ""
-            yield self.measured.describe(given)
+            yield said
+
+    def _describe_chances(self) -> str:
+        """Return how likely the plan reaches all goals; nothing where pilots do not tell it."""
+        given = self.found.solutions[self.found.main_concept].contributions
+        if self.measured is None or given is None:
+            return ""
+        return self.measured.describe(given)
 
     def make_page(self, files: list[tuple[str, str]]) -> Page:
         from fedaccord.report.games_page import solve_page
 
         found = self.found
-        results = found.solutions, found.checks, found.prices
         return solve_page(
-            found.game, *results, staying=found.staying, command=command_line(), files=files
+            found.game,
+            found.solutions,
+            found.checks,
+            found.prices,
+            staying=found.staying,
+            chances=self._describe_chances(),
+            command=command_line(),
+            files=files,
         )
 
 

@@ -74,6 +74,7 @@ def solve_page(
     prices: Mapping[str, Interval | None],
     *,
     staying: Staying | None = None,
+    chances: str = "",
     command: str = "",
     files: Sequence[tuple[str, str]] = (),
 ) -> Page:
@@ -84,6 +85,7 @@ def solve_page(
     checks: what the check says of each plan, by concept.
     prices: the prices of stability and fairness by name, None where one was not asked for.
     staying: who stays where agents harm each other, if that is known.
+    chances: how likely the plan reaches all goals, in a sentence, where pilots tell it.
     command: what was typed.
     files: facts about the files that were read.
     """
@@ -91,7 +93,7 @@ def solve_page(
     chosen = choose_concept(solutions)
     methods = (f"{c} by {s.method} in {s.seconds:.2g} s" for c, s in solutions.items())
     sections = [
-        _answers_section(checks.get(chosen), chosen),
+        _answers_section(checks.get(chosen), chosen, chances),
         _allocations_section(game, solutions, chosen),
         make_goals_section(checks.get(chosen), staying if chosen == "stable" else None),
         _reasons_section(checks.get(chosen), f"Why each gives what it gives in the {chosen} plan"),
@@ -155,12 +157,12 @@ def _reasons_section(found: Check | None, heading: str) -> Section | None:
     return Section(heading, (rest, sentences))
 
 
-def _answers_section(found: Check | None, chosen: str) -> Section | None:
+def _answers_section(found: Check | None, chosen: str, chances: str) -> Section | None:
     """Answer the three questions of the plan that the page is about, with what is doubted."""
     if found is None:
         return None
     parts: list[Part] = [*show_doubts(found.doubts), tabulate_questions(answer_questions(found))]
-    parts += filter(None, [describe_unexamined(found)])
+    parts += filter(None, [chances or describe_unexamined(found)])
     if found.prospects is not None:
         parts.append(f"{capitalize_first(describe_chances(found.prospects))}.")
     return Section(f"The {name_plan(chosen)} in three answers", tuple(parts))

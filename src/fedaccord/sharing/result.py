@@ -145,11 +145,11 @@ class CostShares(Displayed):
 
     @property
     def is_certain(self) -> bool:
-        """Whether pilots tell for at least one agent whether it pays or is paid."""
+        """Whether pilots tell of at least one agent that it pays, or that none does."""
         found = self.contracts["prices"].payments
         if found.low is None or found.high is None:
             return True
-        return not bool(((found.low < 0) & (found.high > 0)).all())
+        return bool((found.low > 0).any() or not (found.high > 0).any())
 
     @property
     def is_proved(self) -> bool:
