@@ -47,7 +47,7 @@ FEDERATIONS = (
     Federation("digits", ("digits/results/frontier.json",)),
     Federation(
         "EMNIST, four agents",
-        tuple(f"blum2021/results/{name}.json" for name in ("frontier", "earned")),
+        tuple(f"blum2021/results/{name}.json" for name in ("frontier", "earned", "rivals")),
         "blum2021/results/earned-pairs.json",
     ),
     Federation(

@@ -165,7 +165,7 @@ def test_the_page_lists_the_harm_that_counts():
 def test_the_page_has_what_the_steps_cost():
     table = Study("", RESULTS, PAGE, 0, 0).list_rows("| | trainings |")
     steps = ["calibrate", "pilots", "harm", "plan", "coalitions", "share", "audit", "confirm"]
-    for study, row in zip(STUDIES[1:], table, strict=True):
+    for study, row in zip(STUDIES, table, strict=True):
         seconds = study.load("machine.json")["processor_seconds"]
-        assert row[0] == study.name
+        assert row[0] == {"consortium": "ten"}.get(study.name, study.name)
         assert [int(cell) for cell in row[2:]] == [seconds[step] for step in steps]

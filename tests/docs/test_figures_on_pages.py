@@ -154,3 +154,22 @@ def test_plans_before_and_after_are_the_audited_ones(folder, algorithm, files):
         (row,) = (line for line in told if line.startswith("| ") and f"results/{file}" in line)
         assert f"| {curve['total_samples']:,.0f} |" in row
         assert share_in(curve["all_satisfied"]) in row and share_in(cut["contributors"]) in row
+
+
+def test_what_is_told_of_the_rivals_on_emnist_is_what_was_counted():
+    found = results("blum2021/results/rivals.json")["contenders"]
+    words = " ".join(
+        frontier().partition("The [rivals](rivals.md) were compared in four")[2].split()
+    )
+    every = words.partition("Under ")[2].partition(", the defector")[0].replace(" and ", ", ")
+    for name in every.split(", "):
+        assert count_cuts(found[name]) == 4
+    assert count_cuts(found["Ditto"]) == 1 and "Under Ditto it does in 1 of 4 [0.05, 0.70]" in words
+    assert count_cuts(found["FedProx"]) == 0
+    assert [round(4 * found[n]["P2"]["all_satisfied"]["p"]) for n in ("FedProx", "Alone")] == [1, 3]
+
+
+def count_cuts(contender):
+    """Return in how many of four trials a defector at a quarter reached its goal."""
+    (cut,) = (point for point in contender["P2"]["levels"] if point["level"] == 0.25)
+    return round(4 * cut["outside"]["contributors"]["p"])
