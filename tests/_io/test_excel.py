@@ -156,3 +156,13 @@ def test_a_cover_sheet_and_a_title_are_passed_over(tmp_path):
     assert found.agents == ("a",)
     assert any("one is read, 'Sheet 1'; --sheet names another" in note for note in found.notes)
     assert any("found in row 3; rows above were skipped" in note for note in found.notes)
+
+
+def test_hidden_rows_are_read_and_noted(tmp_path: Path) -> None:
+    path = book(tmp_path, [["agent", "contribution"], ["A", 5], ["B", 7]])
+    made = openpyxl.load_workbook(path)
+    made.active.row_dimensions[3].hidden = True
+    made.save(path)
+    read = read_rows(path)
+    assert read.cells[-1] == ["B", "7"]
+    assert read.notes == (f"hidden rows of {path} are read too, the first is row 3",)

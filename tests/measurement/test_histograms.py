@@ -114,6 +114,12 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,label,count\nx,a,1\nx,a,2\n", "line 3 .* second of x for the label 'a'"),
         ("agent,label,count,need\nx,a,1,5\nx,b,2,6\n", "need of x is 5 .* 6 in line 3"),
         ("agent,a\nx,1,2\n", "line 2 .* has 3 cells"),
+        ("agent,flu,ok,Nr\nA,5,4,1\nB,4,1,2\n", "the column 'Nr' of .* seems to have no counts"),
+        ("agent,flu,Flu\nA,5,4\nB,4,1\n", "has the labels 'flu' and 'Flu': use the same spelling"),
+        (
+            "agent,flu,ok,all cases\nA,5,4,9\nB,4,1,5\n",
+            "the column 'all cases' of .* is the sum of the others in every line: delete it",
+        ),
     ],
 )
 def test_every_fault_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -283,3 +283,11 @@ def test_a_table_with_no_accuracy_at_all_is_not_filled_in_yet(tmp_path: Path) ->
 def test_only_an_accuracy_may_be_failed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'goal of City in line 2 .* reads "failed"'):
         PilotTable.load(written(tmp_path, HALF.replace("0.8\n", "failed\n")))
+
+
+@pytest.mark.parametrize(("value", "said"), [("1", "made no error at all"), ("0", '"failed" if')])
+def test_an_accuracy_at_an_end_is_questioned(tmp_path, value, said):
+    path = tmp_path / "pilots.csv"
+    path.write_text(f"pilot,agent,contribution,accuracy\n1,A,9,{value}\n1,B,9,0.5\n")
+    (note,) = PilotTable.load(path).notes
+    assert f"is {value}: " in note and said in note

@@ -55,4 +55,6 @@ OWN: Mapping[str, tuple[str, float]] = {
 # What stands for the accuracy of a training that failed.
 FAILED = frozenset(("failed", "fail", "diverged"))
 # What a line is called that sums up the others.
+# Headings of numbers that are no counts of a label.
+NO_LABELS = frozenset(("nr", "id", "number", "index", "beds", "year"))
 TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))

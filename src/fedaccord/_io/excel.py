@@ -54,10 +54,12 @@ def read_workbook(
         if any(texts):
             lines.append(row[0].row)
             cells.append(texts)
+    hidden = [line for line in lines if chosen.row_dimensions[line].hidden]
+    notes = [f"hidden rows of {path} are read too, the first is row {hidden[0]}"] if hidden else []
     others = sheet is None and sum(one.max_row > 1 for one in sheets if one is not chosen)
     which = "the first" if chosen is sheets[0] else "one"
     said = f"of the sheets of {path} {which} is read, {chosen.title!r}; --sheet names another"
-    return lines, cells, "row", (said,) if others else ()
+    return lines, cells, "row", (*([said] if others else []), *notes)
 
 
 def _read_heads(sheet: Any) -> list[list[str]]:

@@ -19,8 +19,8 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.columns import TOTALS
-from fedaccord._io.kinds import HISTOGRAMS
+from fedaccord._io.columns import NO_LABELS, TOTALS
+from fedaccord._io.kinds import HISTOGRAMS, simplify
 from fedaccord._io.numbers import SUPPRESSED, find_middle
 from fedaccord._io.table import Rows, Sheet, read_rows
 from fedaccord.errors import InputError
@@ -271,6 +271,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
     labels = tuple(name for name in sheet.columns if name not in known)
     if not labels:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
+    _check_labels(sheet, labels)
     if len(agents) < len(sheet.lines):
         owners = sheet.column("agent")
         row = next(n for n, name in enumerate(owners) if name in owners[:n])
@@ -279,6 +280,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
     rest = tuple(name for name in labels if name not in sums)
     counts = _read_counts(sheet, rest or labels)
     if not sums or not rest:
+        _refuse_sum(sheet, labels, counts)
         return labels, counts
     withheld = [[bool(SUPPRESSED.fullmatch(cell)) for cell in sheet.column(n)] for n in rest]
     for row, (said, found) in enumerate(
@@ -291,6 +293,34 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
             )
     sheet.notes.append(f"the column {sums[0]!r} of {sheet.path} sums up the others and is left out")
     return rest, counts
+
+
+def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
+    """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
+    seen: dict[str, str] = {}
+    for label in labels:
+        if simplify(label).rstrip(".") in NO_LABELS:
+            raise InputError(
+                f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
+                "it, or rename it if it is a label"
+            )
+        other = seen.setdefault(label.casefold(), label)
+        if other != label:
+            raise InputError(
+                f"{sheet.path} has the labels {other!r} and {label!r}: use the same spelling, and "
+                "join the two columns if they are one label"
+            )
+
+
+def _refuse_sum(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
+    """Refuse a column that is the sum of all the others, whatever it is called."""
+    sums = counts.sum(axis=1)
+    for label, column in zip(labels, counts.T, strict=True):
+        if len(labels) > 2 and column.any() and (2 * column == sums).all():
+            raise InputError(
+                f"the column {label!r} of {sheet.path} is the sum of the others in every "
+                f"{sheet.unit}: delete it"
+            )
 
 
 def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:

@@ -362,13 +362,15 @@ def _check_cells(sheet: Sheet) -> None:
             if name == "validation" and value < 1:
                 why = "leave it empty where it is not known"
                 raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
-    perfect = [row for row, value in enumerate(sheet.numbers("accuracy")) if value == 1]
-    if perfect:
-        more = f", and {len(perfect) - 1} more are" if len(perfect) > 1 else ""
-        sheet.notes.append(
-            f"{sheet.describe('accuracy', perfect[0])} is 1{more}: look whether the model made no "
-            "error at all"
-        )
+    for end, question in (
+        (1, "look whether the model made no error at all"),
+        (0, 'write "failed" if training failed'),
+    ):
+        rows = [row for row, value in enumerate(sheet.numbers("accuracy")) if value == end]
+        if rows:
+            more = f", and {len(rows) - 1} more are" if len(rows) > 1 else ""
+            said = f"{sheet.describe('accuracy', rows[0])} is {end}{more}"
+            sheet.notes.append(f"{said}: {question}")
 
 
 def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:
