@@ -81,7 +81,7 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> View:
         verdict = Mark(f"{verdict.text} {LOST}", verdict.tone)
     if answer.contributions is None and as_planned and answer.settled:
         locks = (LOCKS,) if state.lock and lacks else ()
-        shown = f"Of the numbers shown: {lower_first(verdict.text)}"
+        shown = f"The check says of the numbers shown: {lower_first(verdict.text)}"
         no_plan = judge_no_plan(answer, state.concept)
         return View(no_plan, "", figures[:1], (*lacks, *locks, shown, *agents))
     parts = (*lacks, *agents)

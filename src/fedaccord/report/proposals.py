@@ -44,7 +44,7 @@ from fedaccord.wording import (
 # Up to this many agents each have a sentence.
 SENTENCES = 60
 # What is said where a number could be misread.
-LOST = "This takes it that samples which an agent withholds are lost to it; see Members for more."
+LOST = "This assumes that an agent loses the samples it withholds. Members shows the other case."
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
 CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
 MEMBERS = (
