@@ -117,8 +117,14 @@ class Tab:
         return found
 
     def settle(self):
-        """Wait until nothing is under way."""
-        self.until(lambda: self.browser.run(SETTLED), "settled")
+        """Wait until nothing is under way, and what is shown stays."""
+
+        def stays():
+            seen = self.browser.run(SETTLED)
+            time.sleep(0.15)
+            return seen and seen == self.browser.run(SETTLED)
+
+        self.until(stays, "settled")
 
     def text(self):
         return self.browser.run("return document.body.innerText")
@@ -218,4 +224,6 @@ class Tab:
 
 
 SETTLED = """const busy = document.querySelector('.busy'), said = document.querySelector('.answer');
-return busy && said && said.innerText.length > 5 && !busy.innerText.includes('…')"""
+const fields = [...document.querySelectorAll('.rows input')].map(e => e.value);
+const settled = busy && said && said.innerText.length > 5 && !busy.innerText.includes('…');
+return settled ? said.innerText + fields : null"""
