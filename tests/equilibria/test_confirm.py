@@ -129,6 +129,7 @@ def test_a_right_claim_stands_as_it_is(concept):
     assert again.method == solution.method
     assert again.bounds == solution.bounds
     assert again.contributions.tolist() == solution.contributions.tolist()
+    assert again.certificate["confirmed"] == "exact arithmetic"
 
 
 @pytest.mark.parametrize("concept", SOLVERS)
@@ -183,10 +184,13 @@ def test_what_does_not_exist_is_not_said_to():
 def test_a_method_asked_for_keeps_its_answer_with_bounds_that_hold():
     game = LinearGame([[1, 1, 0], [1, 1, 1], [0, 1, 1]], [1, 1, 1])
     claimed = dataclasses.replace(
-        solve_stable(game), contributions=np.array([1.0, 0, 1]), bounds=Interval(2, 2)
+        solve_stable(game),
+        contributions=np.array([1.0, 0, 1]),
+        bounds=Interval(2, 2),
+        certificate={},
     )
     kept = confirm(ask(claimed), claimed, "milp")
-    assert kept.status is Status.LIMIT
+    assert kept.status is Status.LIMIT and "confirmed" not in kept.certificate
     assert kept.contributions.tolist() == [1, 0, 1]
     assert kept.bounds == Interval(1.0, 2.0)
 
@@ -194,7 +198,8 @@ def test_a_method_asked_for_keeps_its_answer_with_bounds_that_hold():
 def test_a_search_that_does_not_end_leaves_bounds_and_no_claim(monkeypatch):
     solution = solve_stable(SIX.replace(costs=None))
     monkeypatch.setattr(confirming, "NODES", 0)
-    open_end = settle(solution, bounds=Interval(solution.total, solution.total))
+    open_end = settle(solution, bounds=Interval(solution.total, solution.total), certificate={})
+    assert "confirmed" not in open_end.certificate
     assert open_end.status in (Status.LIMIT, Status.OPTIMAL)
     assert open_end.bounds.lower <= solution.total
     if open_end.status is Status.OPTIMAL:

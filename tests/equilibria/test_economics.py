@@ -11,7 +11,7 @@ from fedaccord.equilibria.economics import (
     requirement_prices,
     support_payments,
 )
-from fedaccord.equilibria.linear.stable import find_fixed_point
+from fedaccord.equilibria.linear.best_response import find_fixed_point
 from fedaccord.equilibria.result import Deadline, Interval, Solution, Status
 from fedaccord.equilibria.solve import solve_optimal, solve_stable
 from fedaccord.errors import InputError

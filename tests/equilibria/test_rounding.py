@@ -115,7 +115,9 @@ def test_wrong_claims_are_not_confirmed(monkeypatch, solve):
     right = solve(game)
     claim = Claim(game, right.concept, 1e-6, Deadline(10.0))
     assert right.status is Status.OPTIMAL
-    assert confirm(claim, right) is right
+    again = confirm(claim, right)
+    assert again.certificate["confirmed"]
+    assert (again.status, again.total, again.method) == (right.status, right.total, right.method)
     for share in (0.99, 1.01):
         wrong = dataclasses.replace(
             right,

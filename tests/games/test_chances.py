@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedaccord.errors import InputError
-from fedaccord.games.chances import Chances
+from fedaccord.games.chances import Chances, Fading
 from fedaccord.games.files import game_from_dict, read_game, write_game
 from fedaccord.games.measured import MeasuredGame
 
@@ -30,6 +30,7 @@ def make_game(**changes):
         measuring=np.array([0.01, 0.02, 0.03]),
         doubts=("Few pilots.",),
         probability=0.8,
+        fading=Fading(0.6, usual=250.0, largest=700.0),
     )
     return MeasuredGame(
         BENEFITS.mean(axis=0),
@@ -50,6 +51,36 @@ def test_a_file_keeps_the_probabilities_to_the_last_bit(tmp_path):
         assert (before.everyone(GIVEN) == after.everyone(GIVEN)).all()
     assert again.to_dict() == game.to_dict()
     assert (again.chances.doubts, again.chances.probability) == (("Few pilots.",), 0.8)
+
+
+def test_training_scatters_more_in_smaller_runs_and_measuring_does_not():
+    chances = make_game().chances.replace(judged="measured")
+    scale = (250 / 100) ** 0.3
+    assert chances.noise(250.0) == pytest.approx(np.hypot(chances.training, chances.measuring))
+    expected = np.hypot(scale * chances.training, chances.measuring)
+    assert chances.noise(100.0) == pytest.approx(expected)
+
+
+def test_a_defector_is_judged_in_a_run_without_what_it_keeps():
+    chances = make_game().chances.replace(goals=np.array([0.7, 0.75, 0.7]))
+    for agent in range(AGENTS):
+        cut = np.array(GIVEN)
+        cut[agent] *= 0.25
+        alone = chances.satisfied(cut)[:, agent].mean()
+        assert chances.could_cut(GIVEN, 0.25)[agent] == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    "fading",
+    [5, {"rate": 0.5}, {"rate": -1, "usual": 1, "largest": 1},
+     {"rate": 2, "usual": 1, "largest": 1}, {"rate": 0.5, "usual": 0, "largest": 1},
+     {"rate": "x", "usual": 1, "largest": 1}],
+)  # fmt: skip
+def test_a_wrong_fading_is_refused(fading):
+    data = make_game().to_dict()
+    data["chances"]["fading"] = fading
+    with pytest.raises(InputError, match='"fading" in "chances" must have'):
+        game_from_dict(data)
 
 
 def test_a_file_without_worlds_is_a_game_of_which_only_averages_are_known():

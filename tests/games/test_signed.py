@@ -62,7 +62,7 @@ def test_groups_are_refused_where_agents_harm_each_other():
     assert check(game, [5, 5]).stable is Answer.TRUE
     assert check(game, [0, 0]).stable is Answer.TRUE
     with pytest.raises(
-        InputError, match="harm some agents, and --groups needs a game in which no samples do"
+        InputError, match="harm some agents, but --groups needs a game without harm"
     ):
         find_blocking_groups(game, [5, 5])
 

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from fedaccord._checks import Vector, exact_numbers, simplest_fraction
 from fedaccord.check import Answer, check
-from fedaccord.equilibria.linear.envy_free import forced_pairs, pair_rows
+from fedaccord.equilibria.linear.envy_free import find_forced_pairs, make_pair_rows
 from fedaccord.equilibria.linear.optimal import is_tame, normalise
 from fedaccord.equilibria.programs import (
     Alternative,
@@ -78,6 +78,8 @@ CLAIMS = (Status.OPTIMAL, Status.NONE_EXISTS, Status.NOT_ATTAINED)
 def confirm(claim: Claim[LinearGame], solution: Solution, method: str = "auto") -> Solution:
     """Return the solution of a linear game if it is confirmed, and what can be proved otherwise.
 
+    The certificate of a claim that is confirmed says by what.
+
     claim: what was asked.
     method: the method that the caller chose.
     """
@@ -96,16 +98,17 @@ def confirm(claim: Claim[LinearGame], solution: Solution, method: str = "auto") 
     share = limit_work(seconds if failed else max(LEAST_SECONDS, seconds))
     program = program_of(game, claim.concept, claim.select)
     if claims and _is_confirmed_by_doubles(claim, solution, program, share):
-        return solution
+        return _mark_confirmed(solution, "arithmetic with bounded rounding")
     least = least_total(program, share, nodes=NODES // 10 if game.is_integer else NODES)
     if not least.complete and game.is_integer:
         # Narrowing boxes of whole numbers often ends where programs do not.
         searched = _search_boxes(claim, limit_work(share.limit))
         if searched.status in (Status.OPTIMAL, Status.NONE_EXISTS, Status.INFEASIBLE):
             same = solution.status is searched.status and solution.total == searched.total
-            return solution if same and not is_refuted(solution, 0.0) else searched
+            agrees = same and not is_refuted(solution, 0.0)
+            return _mark_confirmed(solution if agrees else searched)
     if least.complete:
-        return _compare(claim, solution, least, replace=method == "auto")
+        return _mark_confirmed(_compare(claim, solution, least, replace=method == "auto"))
     return _withdraw(claim, solution, least) if claims else solution
 
 
@@ -119,7 +122,15 @@ def solve_exactly(claim: Claim[LinearGame]) -> Solution | None:
         return None
     program = program_of(game, claim.concept, claim.select)
     least = least_total(program, limit_work(min(SECONDS, claim.deadline.left)), nodes=NODES)
-    return report(claim, least) if least.complete else None
+    return _mark_confirmed(report(claim, least)) if least.complete else None
+
+
+def _mark_confirmed(solution: Solution, by: str = "exact arithmetic") -> Solution:
+    """Write into the certificate what confirmed the claim, where the solution claims something."""
+    if solution.status not in CLAIMS:
+        return solution
+    certificate = {**solution.certificate, "confirmed": by}
+    return dataclasses.replace(solution, certificate=certificate)
 
 
 def is_refuted(solution: Solution, tolerance: float) -> bool:
@@ -261,7 +272,7 @@ def _withdraw(claim: Claim[LinearGame], solution: Solution, least: Least | None)
     elif claim.costliest:
         bound = game.total(stable_box(game)[1])
     else:
-        bound = _relaxed_bound(claim)
+        bound = _bound_relaxation(claim)
     found = [] if solution.contributions is None else [np.array(solution.contributions)]
     found = [] if is_refuted(solution, claim.tolerance) else found
     if least is not None and least.point is not None:
@@ -275,15 +286,17 @@ def _withdraw(claim: Claim[LinearGame], solution: Solution, least: Least | None)
     )
 
 
-def _relaxed_bound(claim: Claim[LinearGame]) -> float:
+def _bound_relaxation(claim: Claim[LinearGame]) -> float:
     """Bound totals from below by prices of rows that all allocations obey.
 
     The rows are the requirements, and pairs whom envy puts in order. Totals of whole numbers of
     equal costs are rounded up.
     """
     game, scaled = claim.game, normalise(claim.game)
-    order = sorted(forced_pairs(game)) if claim.concept == "envy-free" else []
-    rows = sparse.csr_array(sparse.vstack([scaled.benefits, -pair_rows(scaled, order, "order")]))
+    order = sorted(find_forced_pairs(game)) if claim.concept == "envy-free" else []
+    rows = sparse.csr_array(
+        sparse.vstack([scaled.benefits, -make_pair_rows(scaled, order, "order")])
+    )
     least = np.concatenate([scaled.needs, np.zeros(len(order))])
     result = linear_program(
         scaled.costs, scaled.low, scaled.high, rows=-rows, most=-least,
@@ -368,7 +381,7 @@ def program_of(
     if concept == "stable":
         choices = [_rest(writer, i, whole[i], low[i]) for i in range(k)]
     elif concept == "envy-free":
-        forced = forced_pairs(game) if isinstance(game, LinearGame) else set()
+        forced = find_forced_pairs(game) if isinstance(game, LinearGame) else set()
         rows += [writer.row([(j, 1), (i, -1)], 0) for i, j in sorted(forced)]
         choices = [
             _no_envy(writer, i, j, whole[i], low, high)

@@ -134,7 +134,7 @@ def mixed_program(
     )
 
 
-def difference_rows(pairs: Sequence[tuple[int, int]], size: int) -> sparse.csr_array:
+def make_difference_rows(pairs: Sequence[tuple[int, int]], size: int) -> sparse.csr_array:
     """Return rows x_i - x_j, one for each pair (i, j)."""
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     count, ones = np.arange(len(pairs)), np.ones(len(pairs))

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.check import Answer, Check
 from fedaccord.errors import InputError, UnsolvedError
@@ -186,7 +186,7 @@ class SolvedGame(Displayed):
         }
 
     def is_answered(self, concept: str) -> bool:
-        """Whether a concept got an answer that the check does not refute."""
+        """Return whether a concept got an answer that the check does not refute."""
         if concept not in self.checks:
             return self.solutions[concept].status is not Status.FAILED
         return self.checks[concept].verdicts[concept] is not Answer.FALSE
@@ -302,7 +302,7 @@ class Claim(Generic[AnyGame]):
         )  # fmt: skip
 
     def is_closed(self, lower: float, best: Vector) -> bool:
-        """Whether an allocation's total is as near a lower bound as the tolerance asks."""
+        """Return whether an allocation's total is as near a lower bound as the tolerance asks."""
         upper = self.game.total(best)
         return upper - lower <= self.tolerance * upper
 

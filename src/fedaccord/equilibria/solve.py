@@ -263,9 +263,37 @@ def _find_staying(game: Game, found: Check | None, time_limit: float) -> Staying
     """Return who stays where agents harm each other, if somebody would give less alone."""
     if not isinstance(game, RowGame) or game.is_monotone or found is None or found.rational:
         return None
-    from fedaccord.equilibria.rows.staying import find_staying
-
     return find_staying(game, time_limit=time_limit)
+
+
+def find_staying(game: RowGame, *, time_limit: float = 60.0) -> Staying:
+    """Remove agents until no agent that stays would give less alone.
+
+    Each round finds the cheapest stable plan of the agents that stay. Among those that give more
+    than they would alone, the agent that gives most in proportion leaves. An agent that is left
+    alone gives what it needs alone, so this ends. Other orders may end with other agents.
+
+    game: what the agents want.
+    time_limit: seconds in all.
+    """
+    if time_limit < 0:
+        raise InputError(f"time_limit must be zero seconds or more; got {time_limit!r}")
+    deadline = Deadline(time_limit)
+    agents = list(range(game.size))
+    left: list[int] = []
+    while True:
+        part = game if not left else game.restrict(agents)
+        solution = solve_stable(part, time_limit=deadline.left)
+        if solution.contributions is None or len(agents) == 1:
+            break
+        found = check(part, solution.allocation)
+        if not len(found.better_alone):
+            break
+        harmed = found.better_alone
+        alone = np.maximum(found.alone[harmed], 1e-300)
+        worst = int(harmed[np.argmax(found.contributions[harmed] / alone)])
+        left.append(agents.pop(worst))
+    return Staying(tuple(agents), tuple(left), solution)
 
 
 def _solve_rows(claim: Claim[Any], start: Vector | None = None) -> Solution:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
+from fedaccord.equilibria.result import SolvedGame
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
@@ -47,6 +50,25 @@ def round_equilibrium(game: LinearGame, given: Vector) -> Vector:
     given: an equilibrium.
     """
     return _settle(game, np.minimum(np.maximum(round_up(given), game.minimums), game.limits))
+
+
+def solve_whole(game: Game, *, concepts: Collection[str], time_limit: float) -> SolvedGame:
+    """Solve a game in whole samples; over the reals where a plan in whole samples is not found.
+
+    game: over the reals.
+    concepts: which of optimal, stable and envy-free.
+    time_limit: the most seconds for each.
+    """
+    # Solvers bring much along, which rounding does without.
+    from fedaccord.equilibria.solve import solve_all
+
+    limits, minimums = np.floor(game.limits), np.ceil(game.minimums)
+    if (minimums <= limits).all():
+        whole = game.replace(strategies="integer", limits=limits, minimums=minimums)
+        found = solve_all(whole, concepts=concepts, time_limit=time_limit)
+        if set(found.checks) == set(found.solutions):
+            return found
+    return solve_all(game, concepts=concepts, time_limit=time_limit)
 
 
 def _settle(game: LinearGame, start: Vector) -> Vector:

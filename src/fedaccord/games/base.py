@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,10 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord.errors import ExactnessError, InputError
+
+if TYPE_CHECKING:
+    from fedaccord.games.goals import GoalsGame
+    from fedaccord.games.measured import MeasuredGame
 
 Strategies: TypeAlias = Literal["real", "integer"]
 
@@ -116,6 +120,11 @@ class Game(ABC):
     # What an agent is and what it may do.
 
     @property
+    def has_margins(self) -> bool:
+        """Whether agents want more than their goals, with safety margins."""
+        return bool(np.any(getattr(self, "margins", 0.0)))
+
+    @property
     def size(self) -> int:
         """How many agents there are, k."""
         return len(self.requirements)
@@ -126,11 +135,11 @@ class Game(ABC):
         return self.strategies == "integer"
 
     def name(self, agent: int) -> str:
-        """What an agent is called."""
+        """Return what an agent is called."""
         return self.agents[agent] if self.agents is not None else f"agent {agent}"
 
     def total(self, contributions: Vector) -> float:
-        """What an allocation costs: sum of costs[i] * contributions[i]."""
+        """Return what an allocation costs: sum of costs[i] * contributions[i]."""
         return float(self.costs @ contributions)
 
     def __repr__(self) -> str:
@@ -386,6 +395,19 @@ class Game(ABC):
         if (self.costs != 1).any():
             result["costs"] = self.costs.tolist()
         return result
+
+
+# What serves every model asks here, and imports no model that it may not need.
+
+
+def is_measured(game: Game) -> TypeGuard[MeasuredGame]:
+    """Return whether agents want an accuracy, and learning curves say what that takes."""
+    return game.model == "measured"
+
+
+def has_goals(game: Game) -> TypeGuard[GoalsGame]:
+    """Return whether each agent has a list of goals."""
+    return game.model == "goals"
 
 
 class _Whole(Sequence[Fraction]):

@@ -1,11 +1,12 @@
-"""How likely agents reach their goals: over what the curves may be, and how one run turns out.
+"""How likely agents are to reach their goals, over what curves may be, and how a run turns out.
 
 Each resample of a fit is a world that may be the true one, all of them equally likely; in it
 
     P(i reaches its goal) = Phi((a_i(theta) - mu_i) / s_i)
 
 with a_i the accuracy that the curve promises and s_i the scatter of single runs round it: of their
-true accuracies, or of what is measured on the agent's validation points. Runs scatter
+true accuracies, or of what is measured on the agent's validation points. Training scatters less
+with more samples, at the rate that the pilots show. Runs scatter
 independently from agent to agent; where they go up and down together, all agents reach their goals
 together more often than is said here. Where some pilots failed altogether, as training that
 diverges does, one more run fails as often, and no agent reaches its goal then.
@@ -106,6 +107,43 @@ def spread_of(value: float, draws: Vector) -> Estimate:
     return spread(np.array([value]), draws[:, None])[0]
 
 
+@dataclass(frozen=True)
+class Fading:
+    """How training scatters less in runs with more samples: its variance is ~ samples ** -rate.
+
+    rate: 0 where all runs scatter alike; 1 where they do as the mean of their samples does.
+    usual: the number of samples at which runs scatter as the fit says.
+    largest: of the pilots; nothing is known of larger runs, so that they scatter as this one.
+    """
+
+    rate: float = 0.0
+    usual: float = 1.0
+    largest: float = 1.0
+
+    def scale(self, sizes: ArrayLike) -> Vector:
+        """Return how many times as far runs of these sizes scatter as the fit says."""
+        within = np.clip(sizes, 1.0, max(self.largest, 1.0))
+        return np.asarray((self.usual / within) ** (self.rate / 2))
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Fading:
+        """Read what GAME.json holds of it; without that, all runs scatter alike."""
+        if data is None:
+            return cls()
+        names = [field.name for field in dataclasses.fields(cls)]
+        values: list[Any] = [data.get(n) for n in names] if isinstance(data, Mapping) else []
+        if len(values) != 3 or not all(is_real(v) and 0 <= v < np.inf for v in values):
+            raise InputError(
+                f'"fading" in "chances" must have {", ".join(names)}, numbers of 0 or more'
+            )
+        rate, usual, largest = map(float, values)
+        if rate > 1 or usual <= 0:
+            raise InputError(
+                '"fading" in "chances" must have a rate of 1 at most, and usual above 0'
+            )
+        return cls(rate, usual, largest)
+
+
 class Fitted(Protocol):
     """What `Chances.of` reads of a Measurement."""
 
@@ -125,14 +163,18 @@ class Fitted(Protocol):
     def table(self) -> Any:
         """The pilots, of which a part may have failed."""
 
+    @property
+    def fading(self) -> Fading:
+        """How runs with more samples scatter less."""
+
 
 @dataclass(frozen=True, eq=False)
 class Chances:
     """What may be true of a federation, for as many worlds as there are resamples.
 
     goals: the accuracy each agent wants.
-    training: how far the true accuracies of runs scatter round the curve in each world, standard
-        deviations, B x k.
+    training: how far the true accuracies of runs of the usual size scatter round the curve in each
+        world, standard deviations, B x k.
     benefits: W of each world, B x k x k.
     curves: the parameters of each agent's curve in each world, B x k x 4.
     finishing: the part of all runs in which training comes to an end that can be measured.
@@ -141,6 +183,7 @@ class Chances:
     probability: that all agents reach their goals, as the game's margins were chosen for; None
         where they were not chosen for one.
     doubts: what speaks against trusting the fit, a sentence each, where that is kept.
+    fading: how runs with more samples scatter less.
     """
 
     goals: Vector
@@ -152,6 +195,7 @@ class Chances:
     judged: Judged = "true"
     probability: float | None = None
     doubts: tuple[str, ...] = ()
+    fading: Fading = Fading()
 
     @classmethod
     def of(cls, measurement: Fitted, judged: Judged = "true") -> Chances:
@@ -169,15 +213,19 @@ class Chances:
             finishing=measurement.table.finishing,
             measuring=measurement.measurement_noise,
             judged=judged,
+            fading=measurement.fading,
         )
 
     def __len__(self) -> int:
         return len(self.training)
 
-    @property
-    def noise(self) -> Matrix:
-        """How far single runs scatter round the curve in each world, as they are judged, B x k."""
-        return np.hypot(self.training, self.measuring if self.judged == "measured" else 0.0)
+    def noise(self, sizes: ArrayLike) -> Matrix:
+        """Return how far single runs scatter round the curve in each world, as judged, B x k.
+
+        sizes: how many samples all agents give, in the run that each agent is judged by.
+        """
+        training = self.training * self.fading.scale(sizes)
+        return np.hypot(training, self.measuring if self.judged == "measured" else 0.0)
 
     def replace(self, **changes: Any) -> Chances:
         """Return the same worlds with other goals, or judged in another way."""
@@ -202,18 +250,18 @@ class Chances:
         """Return the accuracy that each agent's curve promises in each world, B x k."""
         return predict_accuracies(self.curves, self.benefits @ contributions)
 
-    def reached(self, accuracies: Matrix) -> Matrix:
-        """Return the probability that one run reaches the goal, where the curve promises these."""
-        return self.finishing * _chance_above(accuracies - self.goals, self.noise)
-
     def satisfied(self, contributions: Vector) -> Matrix:
         """Return the probability that each agent is satisfied in one run, in each world."""
-        return self.reached(self.accuracies(contributions))
+        return self.finishing * self._reached(contributions)
 
     def everyone(self, contributions: Vector) -> Vector:
         """Return the probability that all are satisfied in one run, in each world."""
+        return self.finishing * np.asarray(self._reached(contributions).prod(axis=1))
+
+    def _reached(self, contributions: Vector) -> Matrix:
+        """Return the probability that each reaches its goal in a run that ends, in each world."""
         ahead = self.accuracies(contributions) - self.goals
-        return self.finishing * np.asarray(_chance_above(ahead, self.noise).prod(axis=1))
+        return _chance_above(ahead, self.noise(np.sum(contributions)))
 
     def could_cut(self, contributions: Vector, level: float) -> Vector:
         """Return the probability that an agent is satisfied after a cut that nobody else makes.
@@ -222,8 +270,11 @@ class Chances:
         level: the part that the agent gives of its own.
         """
         own = self.benefits.diagonal(axis1=1, axis2=2)
-        left = self.benefits @ contributions - (1 - level) * own * contributions
-        return frozen(self.reached(predict_accuracies(self.curves, left)).mean(axis=0))
+        cut = (1 - level) * contributions
+        left = self.benefits @ contributions - own * cut
+        ahead = predict_accuracies(self.curves, left) - self.goals
+        reached = _chance_above(ahead, self.noise(np.sum(contributions) - cut))
+        return frozen((self.finishing * reached).mean(axis=0))
 
     def others_reach(self, contributions: Vector, level: float) -> Vector:
         """Return the probability that all other agents are satisfied, for each agent that cuts.
@@ -235,20 +286,19 @@ class Chances:
         for agent in range(len(contributions)):
             given = np.array(contributions, dtype=float)
             given[agent] *= level
-            reached = _chance_above(self.accuracies(given) - self.goals, self.noise)
-            others = np.delete(reached, agent, axis=1).prod(axis=1)
+            others = np.delete(self._reached(given), agent, axis=1).prod(axis=1)
             found[agent] = self.finishing * others.mean()
         return frozen(found)
 
     def runs(self, contributions: Vector, rng: np.random.Generator) -> Matrix:
         """Draw the accuracies of single runs, a row each, some in every world."""
         promised = np.repeat(self.accuracies(contributions), RUNS, axis=0)
-        scatter = np.repeat(self.noise, RUNS, axis=0)
+        scatter = np.repeat(self.noise(np.sum(contributions)), RUNS, axis=0)
         drawn = promised + scatter * rng.standard_normal(promised.shape)
         return np.clip(drawn, 0.0, 1.0)
 
     def prospects(self, contributions: Vector) -> Prospects:
-        """Return how likely agents reach their goals with these contributions."""
+        """Return how likely agents are to reach their goals with these contributions."""
         return Prospects(self, contributions)
 
     # In GAME.json, whose goals they share.
@@ -262,6 +312,7 @@ class Chances:
             "finishing": self.finishing,
             **({} if self.probability is None else {"probability": self.probability}),
             **({"doubts": list(self.doubts)} if self.doubts else {}),
+            **({"fading": dataclasses.asdict(self.fading)} if self.fading.rate else {}),
             "measuring": np.broadcast_to(self.measuring, (size,)).tolist(),
             "training": self.training.tolist(),
             "curves": self.curves.reshape(len(self), -1).tolist(),
@@ -303,12 +354,13 @@ class Chances:
             judged=data["judged"],
             probability=_read_share(data, "probability") if "probability" in data else None,
             doubts=tuple(doubts),
+            fading=Fading.from_dict(data.get("fading")),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Prospects:
-    """How likely agents reach their goals with some contributions.
+    """How likely agents are to reach their goals with some contributions.
 
     chances: what may be true.
     contributions: what each agent gives.

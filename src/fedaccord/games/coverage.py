@@ -381,7 +381,7 @@ class CoverageGame(Game):
         return Unknown("the least gain from an own sample is too small for a double")
 
     def _is_covered(self, agent: int, corner: Vector) -> bool:
-        """Whether every point of an agent is drawn with certainty before its own last sample."""
+        """Return whether all points of an agent are drawn surely before its own last sample."""
         entries, begins = self._neighbourhood(agent)
         sure = (self._rates[entries] == 1) & (corner[self.rows[entries]] >= 1)
         own = self.rows[entries] == agent

@@ -53,7 +53,7 @@ def find_envy(
         certain.update(dict.fromkeys(sure))
         for pair in zip(first[near].tolist(), second[near].tolist(), strict=True):
             _settle(pair, exact, certain, close)
-    for pair in _matching_burdens(game, given, needed, allowed, gap):
+    for pair in _match_burdens(game, given, needed, allowed, gap):
         _settle(pair, exact, certain, close)
     if gap > 0 and game.utility_doubt == 0:
         # Lighter by less than the gap: envy, if so little matters.
@@ -105,7 +105,7 @@ def _lighter_burdens(
         yield from ((i, j) for j in (found if game.size <= LISTED else found[:1]))
 
 
-def _matching_burdens(
+def _match_burdens(
     game: Game, given: Vector, needed: Vector, allowed: float, gap: float
 ) -> Iterator[tuple[int, int]]:
     """Return pairs (i, j) with theta_j too close to f_i to say that it satisfies i, or does not.

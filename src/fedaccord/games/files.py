@@ -181,8 +181,8 @@ def _read_model(data: Mapping[str, Any]) -> str:
     models = ", ".join(f'"{name}"' for name in MODELS)
     if "model" not in data and "contributions" in data:
         raise InputError(
-            "these are contributions, and a game is needed here: 'fedaccord check GAME.json FILE' "
-            "takes them"
+            "this file has contributions, but a game is needed: to check contributions, run "
+            "'fedaccord check GAME.json FILE'"
         )
     if "model" not in data:
         raise InputError(f'the key "model" is missing; add it with one of {models}')

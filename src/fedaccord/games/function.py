@@ -84,7 +84,7 @@ class FunctionGame(Game):
             values = np.asarray(self._function(given), dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"the utility function failed at contributions {_shown(given)}: {error}"
+                f"the utility function failed at contributions {_shorten(given)}: {error}"
             ) from error
         if values.shape != (self.size,):
             raise InputError(
@@ -95,7 +95,7 @@ class FunctionGame(Game):
             agent = int(np.argmin(np.isfinite(values)))
             raise InputError(
                 f"the utility function gives {self.name(agent)} no finite number ({values[agent]}) "
-                f"at contributions {_shown(given)}: make it defined for all of zero or more"
+                f"at contributions {_shorten(given)}: make it defined for all of zero or more"
             )
         return np.array(values)
 
@@ -219,6 +219,6 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     return len(required) == 2
 
 
-def _shown(given: Vector) -> str:
+def _shorten(given: Vector) -> str:
     text = ", ".join(f"{c:g}" for c in given[:4])
     return f"[{text}{', ...' if len(given) > 4 else ''}]"

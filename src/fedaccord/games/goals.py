@@ -95,6 +95,7 @@ class Goal:
     at_least: the goal, of a measure that rises with data.
     at_most: the goal, of a measure that falls with data.
     curve: a LearningCurve of a measure that rises, a LossCurve of one that falls.
+    margin: the safety margin that `at_least` or `at_most` includes. GAME.json does not hold it.
     """
 
     agent: str | int
@@ -105,6 +106,7 @@ class Goal:
     at_least: float | None = None
     at_most: float | None = None
     curve: Curve | None = None
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         if not str(self.name).strip():
@@ -173,8 +175,9 @@ class Goal:
             raise InputError(f"{title} has {got}: give a {kind.__name__} of its {self.measure}")
         if np.isinf(self.need):
             raise UnreachableError(
-                f"{title} is {self.wish}, and its curve never gets beyond {self.curve.best:.3g}, "
-                "however much data there is: give it an easier goal"
+                f"{title} is {self.wish}, but its curve stays at or "
+                f"{'below' if measure.rises else 'above'} {self.curve.best:.3g} with any amount of "
+                "data: give it an easier goal"
             )
 
     @property
@@ -188,7 +191,7 @@ class Goal:
         """The goal in words: "at least 0.9"."""
         if self.requirement is not None:
             return f"{self.requirement:.6g} samples"
-        return f"at {'least' if self.at_least is not None else 'most'} {self.target:.6g}"
+        return f"at {'least' if self.at_least is not None else 'most'} {self.target:.5g}"
 
     @property
     def need(self) -> float:
@@ -297,6 +300,11 @@ class GoalsGame(RowGame):
             if key in seen:
                 raise InputError(f"{goal.title} is listed twice: give each goal its own name")
             seen.add(key)
+
+    @property
+    def has_margins(self) -> bool:
+        """Whether goals include safety margins."""
+        return any(goal.margin for goal in self.goals)
 
     def goal_name(self, goal: int) -> str:
         """Return what a goal is called in messages."""

@@ -56,7 +56,7 @@ def as_sparse(matrix: Any) -> Sparse:
 
 
 def check_distributions(distributions: Any, size: int, name_of: Callable[[int], str]) -> Sparse:
-    """Check Q and give it as a sparse array with sorted, unique, non-zero entries."""
+    """Check Q and return it as a sparse array with sorted, unique, non-zero entries."""
     if is_sparse(distributions):
         matrix = as_sparse(distributions)
     else:
@@ -79,7 +79,7 @@ def check_distributions(distributions: Any, size: int, name_of: Callable[[int], 
         agent = int(np.argmax(np.abs(sums - 1) > ROW_SUM_TOLERANCE))
         raise InputError(
             f"the probabilities of {name_of(agent)} sum to {sums[agent]:.9g}, not 1: divide its "
-            "row by that sum, or mend it"
+            "row by that sum, or correct it"
         )
     if (matrix.data > 1).any():
         # Within the tolerance of the sum, a certain point may come as 1.0000001.
@@ -92,8 +92,11 @@ def check_sparse(
     matrix: Sparse, what: str, name_of: Callable[[int], str], otherwise: str = ""
 ) -> None:
     """Refuse what check_finite refuses, naming the agent of the row."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    check_finite(matrix.data, what, lambda place: name_of(int(rows[place])), otherwise)
+
+    def name_at(place: int) -> str:
+        return name_of(int(np.searchsorted(matrix.indptr, place, side="right")) - 1)
+
+    check_finite(matrix.data, what, name_at, otherwise)
 
 
 def exact_row(matrix: Sparse, row: int) -> tuple[list[int], list[Fraction]]:
@@ -133,8 +136,8 @@ class LinearGame(Game):
             helpers, benefit = self.row(agent)
             raise InputError(
                 f"{self.name(agent)} gains {ratio[agent]:.0e} times as much from a sample of "
-                f"{self.name(int(helpers[np.argmax(benefit)]))} as from its own: mend the units of "
-                "its benefits"
+                f"{self.name(int(helpers[np.argmax(benefit)]))} as from its own: correct the units "
+                "of its benefits"
             )
 
     def _read_benefits(self, benefits: Any) -> Any:
@@ -397,9 +400,12 @@ class DiscoveryGame(LinearGame):
     @cached_property
     def own_benefits(self) -> Vector:
         """The squared length of each agent's distribution."""
-        return frozen(
-            np.asarray(self.distributions.multiply(self.distributions).sum(axis=1)).ravel()
+        rows = self.distributions
+        # The squares share the places of Q, which may fill memory.
+        squares: Sparse = sparse.csr_array(
+            (rows.data**2, rows.indices, rows.indptr), shape=rows.shape
         )
+        return frozen(np.asarray(squares.sum(axis=1)).ravel())
 
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
         """Return a block of Q Q' as a dense array."""

@@ -20,6 +20,7 @@ from fedaccord._checks import (
     is_real,
 )
 from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 
 if TYPE_CHECKING:
@@ -200,9 +201,9 @@ class MeasuredGame(LinearGame):
             margin = self.margins[agent]
             above = f" and aims {margin:.3g} above it" if margin > 0 else ""
             raise UnreachableError(
-                f"{self._name_of(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, and "
-                f"its learning curve never gets beyond {self.curves[agent].best:.3g}, however much "
-                "data there is: give it a lower goal"
+                f"{self._name_of(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, but "
+                f"its learning curve stays at or below {self.curves[agent].best:.3g} with any "
+                "amount of data: lower its goal"
             )
         return needs
 
@@ -268,6 +269,12 @@ def nearest_goals(benefits: Matrix, curves: Matrix, limits: Vector) -> Vector:
     samples = benefits @ np.where(endless, 0.0, limits)
     helped = (benefits[..., endless] > 0).any(axis=-1)
     return predict_accuracies(curves, np.where(helped, np.inf, samples))
+
+
+def list_doubts(game: Game) -> tuple[str, ...]:
+    """Return what speaks against trusting a game, where pilots measured it, a sentence each."""
+    chances = game.chances if isinstance(game, MeasuredGame) else None
+    return () if chances is None else chances.doubts
 
 
 def _read_vector(values: ArrayLike, what: str, size: int) -> Vector:

@@ -13,7 +13,7 @@ from linear_games import (
 )
 
 from fedaccord.check import Answer, check
-from fedaccord.equilibria.linear.envy_free import envious_pairs, forced_pairs
+from fedaccord.equilibria.linear.envy_free import find_envious_pairs, find_forced_pairs
 from fedaccord.equilibria.result import Status, equal_allocation
 from fedaccord.equilibria.solve import solve_envy_free
 from fedaccord.games.linear import LinearGame
@@ -127,7 +127,7 @@ def test_forced_pairs_cut_off_no_envy_free_allocation(seed):
     game = LinearGame(benefits, np.round(game.requirements), **{
         "limits": game.limits, "minimums": game.minimums,
     })  # fmt: skip
-    forced = forced_pairs(game)
+    forced = find_forced_pairs(game)
     found = 0
     for _ in range(400):
         theta = np.clip(rng.integers(0, 9, 3) / 4, game.minimums, game.limits)
@@ -139,11 +139,11 @@ def test_forced_pairs_cut_off_no_envy_free_allocation(seed):
 
 
 def test_forced_pairs_are_found():
-    assert forced_pairs(LinearGame(TWINS, [1, 1])) == {(0, 1), (1, 0)}
-    assert forced_pairs(LinearGame(TWINS, [1, 2])) == {(0, 1), (1, 0)}
-    assert forced_pairs(LinearGame(np.eye(2), [1, 2])) == {(0, 1)}
-    assert forced_pairs(LinearGame(np.eye(2), [1, 2], limits=[3, 2])) == set()
-    assert forced_pairs(LinearGame(np.eye(2), [1, 2], minimums=[1, 0])) == set()
+    assert find_forced_pairs(LinearGame(TWINS, [1, 1])) == {(0, 1), (1, 0)}
+    assert find_forced_pairs(LinearGame(TWINS, [1, 2])) == {(0, 1), (1, 0)}
+    assert find_forced_pairs(LinearGame(np.eye(2), [1, 2])) == {(0, 1)}
+    assert find_forced_pairs(LinearGame(np.eye(2), [1, 2], limits=[3, 2])) == set()
+    assert find_forced_pairs(LinearGame(np.eye(2), [1, 2], minimums=[1, 0])) == set()
 
 
 def test_envious_pairs_are_those_of_the_audit():
@@ -154,7 +154,7 @@ def test_envious_pairs_are_those_of_the_audit():
         theta = rng.integers(0, 9, 3) / 4 + rng.random(3)
         found = check(game, theta)
         if found.feasible is Answer.TRUE and not found.borderline:
-            assert tuple(envious_pairs(game, theta, 1e-6)) == found.envy
+            assert tuple(find_envious_pairs(game, theta, 1e-6)) == found.envy
             seen += len(found.envy)
     assert seen > 10
 

@@ -11,7 +11,7 @@ from solvers import of_games
 from strategies import discovery_games
 
 from fedaccord.check import Answer, check
-from fedaccord.equilibria.linear import multiplicative_weights, optimal
+from fedaccord.equilibria.linear import first_order, multiplicative_weights, optimal
 from fedaccord.equilibria.linear.multiplicative_weights import _Best, _Players
 from fedaccord.equilibria.linear.optimal import certify, dual_bound, repair
 from fedaccord.equilibria.result import Deadline, Status
@@ -23,7 +23,7 @@ highs_optimal, first_order_optimal, milp_optimal, multiplicative_weights_optimal
     of_games(solve, "optimal")
     for solve in (
         optimal.highs_optimal,
-        optimal.first_order_optimal,
+        first_order.first_order_optimal,
         optimal.milp_optimal,
         multiplicative_weights.multiplicative_weights_optimal,
     )
@@ -93,6 +93,42 @@ def test_the_lifted_form_solves_the_same_program(game):
     dense = LinearGame(game.dense_benefits, game.requirements)
     assert solve_optimal(dense).total == pytest.approx(truth, rel=1e-6, abs=1e-9)
     assert solve_optimal(game).total == pytest.approx(truth, rel=1e-6, abs=1e-9)
+
+
+def crowded_discovery(seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(12, 0.3), size=30)
+    return DiscoveryGame(rows, scale * rng.uniform(0.5, 1, 30))
+
+
+def note_precision(monkeypatch):
+    """Return a list that gets the kind of number of each program that is made."""
+    kinds = []
+    make = first_order._make_program
+    monkeypatch.setattr(first_order, "_make_program", lambda g, k: kinds.append(k) or make(g, k))
+    return kinds
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_single_precision_proves_three_digits_in_any_unit(scale, monkeypatch):
+    game, kinds = crowded_discovery(scale=scale), note_precision(monkeypatch)
+    solution = first_order_optimal(game, tolerance=1e-3, deadline=Deadline(20))
+    assert solution.status is Status.OPTIMAL
+    assert kinds == [np.float32]
+    verify(solution, float(optimum(crowded_discovery()).sum()) * scale)
+    kinds.clear()
+    first_order_optimal(game, tolerance=1e-5, deadline=Deadline(1))
+    assert kinds == [np.float64]
+
+
+def test_double_precision_takes_over_where_single_stalls(monkeypatch):
+    game, kinds = crowded_discovery(), note_precision(monkeypatch)
+    monkeypatch.setattr(first_order, "SINGLE", 0.0)
+    monkeypatch.setattr(first_order, "PATIENCE", first_order.CHECK_EVERY)
+    solution = first_order_optimal(game, tolerance=1e-9, deadline=Deadline(20))
+    assert solution.status is Status.OPTIMAL
+    assert kinds == [np.float32, np.float64]
+    verify(solution, float(optimum(game).sum()))
 
 
 def test_highs_solves_the_lifted_form_of_a_crowded_discovery_game():

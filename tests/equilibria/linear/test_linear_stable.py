@@ -10,6 +10,7 @@ from fedaccord.equilibria.general import stable as general
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear_stable
 from fedaccord.equilibria.linear import stable_programs
+from fedaccord.equilibria.linear.best_response import find_fixed_point, polish
 from fedaccord.equilibria.linear.stable import potential_gap, trivial_lower_bound
 from fedaccord.equilibria.linear.stable_programs import is_stable
 from fedaccord.equilibria.result import Deadline, Status
@@ -105,7 +106,7 @@ def test_the_potential_bounds_hold_the_total_even_after_few_sweeps():
         ends = stable_range(game)
         if ends is None or not game.requirements.any():
             continue
-        for theta in (rng.random(4), linear_stable.polish(game, rng.random(4))):
+        for theta in (rng.random(4), polish(game, rng.random(4))):
             theta = np.clip(theta, game.minimums, game.limits)
             bounds = linear_stable.bound_totals(game, theta, potential_gap(game, theta))
             if bounds is not None:
@@ -122,7 +123,7 @@ def test_the_gap_bounds_the_distance_of_the_potential_from_its_least():
         def potential(theta, game=game):
             return theta @ game.apply(theta) / 2 - game.requirements @ theta
 
-        point = linear_stable.find_fixed_point(game, tolerance=1e-10, deadline=Deadline(10))
+        point = find_fixed_point(game, tolerance=1e-10, deadline=Deadline(10))
         least = potential(point.contributions)
         theta = np.clip(rng.random(4) * 2, game.minimums, game.limits)
         assert potential(theta) - least <= potential_gap(game, theta) + 1e-9

@@ -9,9 +9,14 @@ from row_games import RowOracle, determinant, draw_goals_game, draw_signed_game
 
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status
-from fedaccord.equilibria.rows.staying import find_staying
 from fedaccord.equilibria.rows.uniqueness import _by_minors, prove_unique
-from fedaccord.equilibria.solve import solve_all, solve_envy_free, solve_optimal, solve_stable
+from fedaccord.equilibria.solve import (
+    find_staying,
+    solve_all,
+    solve_envy_free,
+    solve_optimal,
+    solve_stable,
+)
 from fedaccord.errors import InputError
 from fedaccord.games.goals import Goal, GoalsGame
 from fedaccord.games.linear import LinearGame

@@ -36,6 +36,9 @@ LARGEST_EXPONENT = 500.0
 # violation must exceed them to be seen.
 ROW_SCALE = 1e3
 
+# A constraint that is broken by less than this, in logarithms, is not cut.
+SLACK = 1e-9
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -85,10 +88,10 @@ class SmoothForm:
         scale = ROW_SCALE / rows.max(axis=1).toarray().ravel()
         return Cut(sparse.csr_array(sparse.diags_array(scale) @ rows), scale * least)
 
-    def find_violated(self, contributions: Vector, slack: float) -> Indices:
-        """Return the agents whose constraint is broken by more than slack, in logarithms."""
+    def find_violated(self, contributions: Vector) -> Indices:
+        """Return the agents whose constraint is broken by more than SLACK, in logarithms."""
         losses, _ = self.losses(contributions)
-        over = losses[self.needy] > self.goals[self.needy] * np.exp(slack)
+        over = losses[self.needy] > self.goals[self.needy] * np.exp(SLACK)
         return np.asarray(self.needy[over])
 
 
@@ -108,7 +111,6 @@ def smooth_bound(
     *,
     upper: float,
     extra: Sequence[Cut] = (),
-    slack: float = 1e-9,
 ) -> Bound:
     """Bound totals from below by the least total of the smooth form, by tangent planes.
 
@@ -118,7 +120,7 @@ def smooth_bound(
     form = SmoothForm(game)
     best, point = game.total(game.minimums), np.array(game.minimums)
     cuts, rounds, stalled = [*extra], 0, 0
-    agents = form.find_violated(point, slack)
+    agents = form.find_violated(point)
     # The solver's tolerance may hold the last violations up for ever: three rounds that add
     # nothing to the bound are the end too.
     while agents.size and stalled < 3 and not deadline.passed:
@@ -135,7 +137,7 @@ def smooth_bound(
         stalled = stalled + 1 if found <= best * (1 + 1e-9) else 0
         best = max(best, found)
         point = np.clip(np.asarray(answer.x), game.minimums, most)
-        agents = form.find_violated(point, slack)
+        agents = form.find_violated(point)
     return Bound(min(best, upper), point, rounds, not agents.size or stalled >= 3)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
+from fedaccord.equilibria.compiled import compile_loop
 
 
-@njit(cache=True)
+@compile_loop
 def uniform_sweeps(
     begins: Any, points: Any, copies: Any, goals: Any, sizes: Any, lowest: Any, highest: Any,
     misses: Any, unseen: Any, sweeps: int, enough: float,
@@ -45,7 +45,7 @@ def uniform_sweeps(
     return sweeps
 
 
-@njit(cache=True)
+@compile_loop
 def response_sweeps(
     begins: Any, points: Any, rates: Any, logs: Any, weights: Any, rows: Any, order: Any,
     starts: Any, goals: Any, lows: Any, highs: Any, given: Any, misses: Any, unseen: Any,
@@ -90,7 +90,7 @@ def response_sweeps(
     return sweeps
 
 
-@njit(cache=True)
+@compile_loop
 def _left(logs: Any, rest: Any, amount: float) -> float:
     total = 0.0
     for n in range(len(logs)):
@@ -98,7 +98,7 @@ def _left(logs: Any, rest: Any, amount: float) -> float:
     return total
 
 
-@njit(cache=True)
+@compile_loop
 def _least(logs: Any, rest: Any, goal: float) -> float:
     """Return the least t with S(t) <= goal, as games.coverage finds it, for one agent."""
     at_zero, at_one = _left(logs, rest, 0.0), _left(logs, rest, 1.0)

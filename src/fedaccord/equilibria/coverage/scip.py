@@ -10,7 +10,6 @@ and the chance E_x that nobody draws x is a chain of products of two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -57,13 +56,11 @@ def solve_scip(
     kind: Literal["feasible", "stable", "envy-free"] = "feasible",
     sense: Literal["minimize", "maximize"] = "minimize",
     margin: float = 0.0,
-    orders: Sequence[tuple[int, int]] = (),
 ) -> ScipAnswer:
     """Find the least or greatest total of an allocation of a kind, nobody giving more than `most`.
 
     margin: by how much sum_x q_ix E_x must exceed its goal after a swap for i not to envy j. At
         zero, ties count as no envy: a relaxation, whose bound holds for all envy-free allocations.
-    orders: pairs (i, j) with theta_i <= theta_j.
     """
     model = _Model(game, most, deadline)
     for i in range(game.size):
@@ -74,8 +71,6 @@ def solve_scip(
             for j in range(game.size):
                 if i != j:
                     model.forbid_envy(i, j, margin)
-    for i, j in orders:
-        model.add(model.given[i] <= model.given[j])
     return model.optimise(sense)
 
 

@@ -65,7 +65,7 @@ def _uniform_stable(claim: Claim[CoverageGame], start: Vector | None, method: st
     if not swept.is_close(tolerance):
         return claim.failed("convex form", "Because the sweeps were stopped by the time limit.")
     given = swept.contributions
-    if (missing := _unsatisfied(game, given, tolerance)) is not None:
+    if (missing := _find_unsatisfied(game, given, tolerance)) is not None:
         # All minima within the limits have the same utilities, and every equilibrium is one.
         return claim.none_exists("convex form", _beyond_limit(game, missing))
     # Far above what regret this small can move a utility by; too large a margin only costs proofs.
@@ -257,7 +257,7 @@ def _integer_starts(game: CoverageGame) -> list[Vector | None]:
     return starts
 
 
-def _unsatisfied(game: CoverageGame, given: Vector, tolerance: float) -> int | None:
+def _find_unsatisfied(game: CoverageGame, given: Vector, tolerance: float) -> int | None:
     """Return an agent that needs more than its limit, if there is one."""
     needed = game.best_responses(given)
     over = needed - game.limits > tolerance * (float(given.max()) or 1.0)
@@ -266,4 +266,4 @@ def _unsatisfied(game: CoverageGame, given: Vector, tolerance: float) -> int | N
 
 def _is_equilibrium(claim: Claim[CoverageGame], swept: Swept) -> bool:
     close = swept.is_close(claim.tolerance)
-    return close and _unsatisfied(claim.game, swept.contributions, claim.tolerance) is None
+    return close and _find_unsatisfied(claim.game, swept.contributions, claim.tolerance) is None

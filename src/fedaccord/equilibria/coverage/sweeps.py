@@ -45,7 +45,7 @@ class Swept:
     sweeps: int
 
     def is_close(self, tolerance: float) -> bool:
-        """Whether everybody is at its best response, relative to the largest contribution."""
+        """Return whether each is at its best response, relative to the largest contribution."""
         return self.regret <= tolerance * (float(self.contributions.max()) or 1.0)
 
 
@@ -54,7 +54,7 @@ def regret(game: CoverageGame, contributions: Vector) -> float:
     return float(np.abs(game.responses_within(contributions) - contributions).max())
 
 
-def clipped_start(game: CoverageGame, start: Vector | None) -> Vector:
+def clip_start(game: CoverageGame, start: Vector | None) -> Vector:
     """Return where sweeps begin: nobody gives more than it would alone."""
     if start is None:
         return np.array(game.minimums)
@@ -106,7 +106,7 @@ def sweep_uniform(
     lowest = np.maximum(set_misses(game, game.limits), 1e-300)
     highest = set_misses(game, game.minimums)
     goals = 2 * (1 - game.requirements) * (1 + ROUNDING) / set_rates(game)
-    misses = np.clip(set_misses(game, clipped_start(game, start)), lowest, highest)
+    misses = np.clip(set_misses(game, clip_start(game, start)), lowest, highest)
     enough, done = aim, 0
     while True:
         unseen = game._products(misses[game.rows])
@@ -216,7 +216,7 @@ def sweep_responses(
     A step up is taken while u_i(m) < mu_i, so lowers P; a step down while u_i(m - e_i) >= mu_i, so
     does not raise P and lowers the total: (P, total) falls in lexicographic order.
     """
-    state = _State(game, clipped_start(game, start))
+    state = _State(game, clip_start(game, start))
     best = Swept(state.given.copy(), regret(game, state.given), 0)
     damping, done, checks = 1.0, 0, 0
     while not (best.is_close(aim) or deadline.passed):

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
 from fedaccord.equilibria.coverage.cuts import Cut
-from fedaccord.equilibria.programs import difference_rows, linear_program
+from fedaccord.equilibria.programs import linear_program, make_difference_rows
 from fedaccord.equilibria.result import Deadline
 from fedaccord.games.coverage import CoverageGame
 
@@ -57,7 +57,7 @@ class Symmetry:
         pairs += [(first[a], first[b]) for a, b in self.orders]
         if not pairs:
             return []
-        rows = difference_rows([(high, low) for low, high in pairs], len(self.labels))
+        rows = make_difference_rows([(high, low) for low, high in pairs], len(self.labels))
         return [Cut(rows, np.zeros(len(pairs)))]
 
 

@@ -66,11 +66,11 @@ def general_optimal(claim: Claim[Game]) -> Solution:
         return claim.failed("cut-back", "No start was feasible.", lower=lower)
     if game.size > MOST_AGENTS:
         return claim.bounded("cut-back", lower, best)
-    best, lower = _bounded_by_boxes(game, best, claim.tolerance, Deadline(claim.deadline.left / 2))
+    best, lower = _bound_by_boxes(game, best, claim.tolerance, Deadline(claim.deadline.left / 2))
     return claim.bounded("boxes", lower, best)
 
 
-def _bounded_by_boxes(
+def _bound_by_boxes(
     game: Game, best: Vector, tolerance: float, deadline: Deadline
 ) -> tuple[Vector, float]:
     """Rule out boxes of allocations until what is left costs about as much as the best known.

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
-from fedaccord.equilibria.programs import difference_rows, linear_program, mixed_program
+from fedaccord.equilibria.programs import linear_program, make_difference_rows, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.games.envy import find_envy, has_no_envy
 from fedaccord.games.linear import LinearGame
@@ -60,7 +60,7 @@ class _Pairs:
     either: set[tuple[int, int]] = field(default_factory=set)
 
 
-def forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
+def find_forced_pairs(game: LinearGame) -> set[tuple[int, int]]:
     """Return pairs (i, j) with theta_i <= theta_j in every envy-free allocation.
 
     If i gives more than j, a swap leaves it at least as well off as it is when W_ij >= W_ii, and
@@ -95,7 +95,7 @@ def _has_nearly_forced(game: LinearGame, forced: set[tuple[int, int]]) -> bool:
     return any((i, j) not in forced for i, j in np.argwhere(near).tolist() if i != j)
 
 
-def envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
+def find_envious_pairs(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
     """List pairs with theta_i above theta_j whose swap leaves i less short than the margin."""
     slack = (game.apply(theta) - game.requirements) / game.own_benefits
     share = game.dense_benefits / game.own_benefits[:, None]
@@ -125,7 +125,7 @@ def envy_free_linear(
     best = np.array(equal)
     if stable is not None and has_no_envy(game, stable, claim.tolerance):
         best = min((best, stable), key=game.total)
-    forced = forced_pairs(game)
+    forced = find_forced_pairs(game)
     pairs = _Pairs(below=set(forced))
     exact = False
     while not deadline.passed:
@@ -161,7 +161,7 @@ def envy_free_linear(
 def _find_violated(game: LinearGame, theta: Vector, margin: float) -> list[tuple[int, int]]:
     """List the pairs an answer of the program still violates, exactly so over the integers."""
     if not game.is_integer:
-        return envious_pairs(game, theta, margin)
+        return find_envious_pairs(game, theta, margin)
     certain, close = find_envy(game, theta, game.best_responses(theta), 0.0)
     return [*certain, *close]
 
@@ -176,7 +176,7 @@ def _refine(
         trial = _lp(game, _frozen_states(game, best, forced), FINAL_MARGIN)
         if trial is None or game.total(trial) >= game.total(best) - 1e-9 * unit:
             break
-        if envious_pairs(game, trial, 0.5 * FINAL_MARGIN * unit):
+        if find_envious_pairs(game, trial, 0.5 * FINAL_MARGIN * unit):
             break
         best = trial
     states = _frozen_states(game, best, forced)
@@ -213,9 +213,9 @@ def _frozen_states(game: LinearGame, theta: Vector, forced: set[tuple[int, int]]
     )
 
 
-def pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
-    """Rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
-    difference = difference_rows(pairs, scaled.needs.size)
+def make_pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sparse.csr_array:
+    """Return rows over theta: theta_i - theta_j, or u_i after swapping with j, for each pair."""
+    difference = make_difference_rows(pairs, scaled.needs.size)
     if kind == "order":
         return difference
     first = np.array([i for i, _ in pairs], dtype=np.intp)
@@ -224,12 +224,12 @@ def pair_rows(scaled: Normalised, pairs: list[tuple[int, int]], kind: str) -> sp
     return sparse.csr_array(scaled.benefits[first] + sparse.diags_array(share) @ difference)
 
 
-def _fixed_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector, Vector]:
+def _make_fixed_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector, Vector]:
     """Return rows over theta, what they may be at most, and one where strictly less."""
     k = scaled.needs.size
     rows, right = [-scaled.benefits], [-scaled.needs]
     if states.apart:
-        rows.append(pair_rows(scaled, states.apart, "swap"))
+        rows.append(make_pair_rows(scaled, states.apart, "swap"))
         right.append(scaled.needs[[i for i, _ in states.apart]])
     for sign, bounds in ((-1.0, states.more), (1.0, states.less)):
         if bounds:
@@ -239,7 +239,7 @@ def _fixed_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector, Vecto
             right.append(sign * np.array([amount for _, amount in bounds]) / scaled.unit)
     strict = np.concatenate([np.zeros(k), np.ones(sum(map(len, right)) - k)])
     if states.below:
-        rows.append(pair_rows(scaled, states.below, "order"))
+        rows.append(make_pair_rows(scaled, states.below, "order"))
         right.append(np.zeros(len(states.below)))
         strict = np.append(strict, right[-1])
     return sparse.vstack(rows), np.concatenate(right), strict
@@ -248,7 +248,7 @@ def _fixed_rows(scaled: Normalised, states: _States) -> tuple[Any, Vector, Vecto
 def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
     """Minimise the total with every pair's state fixed."""
     scaled = normalise(game)
-    rows, most, strict = _fixed_rows(scaled, states)
+    rows, most, strict = _make_fixed_rows(scaled, states)
     result = linear_program(
         scaled.costs, scaled.low, scaled.high, rows=rows, most=most - margin * strict,
         tolerance=1e-10,
@@ -259,7 +259,7 @@ def _lp(game: LinearGame, states: _States, margin: float) -> Vector | None:
 def _with_margin(game: LinearGame, states: _States, total: float) -> Vector | None:
     """Return an allocation of a total that keeps all swaps strictly short, or None."""
     scaled = normalise(game)
-    rows, most, strict = _fixed_rows(scaled, states)
+    rows, most, strict = _make_fixed_rows(scaled, states)
     column, cost = sparse.csr_array(strict[:, None]), np.append(scaled.costs, 0.0)
     budget = total / (float(game.costs.max()) * scaled.unit) * (1 + 1e-9)
     result = linear_program(
@@ -291,7 +291,7 @@ def _solve_pattern(
     none = sparse.csr_array((k, m))
     rows: list[Block] = [(sparse.hstack([scaled.benefits, none]), scaled.needs, np.inf)]
     if pairs.below:
-        order = pair_rows(scaled, sorted(pairs.below), "order")
+        order = make_pair_rows(scaled, sorted(pairs.below), "order")
         empty = sparse.csr_array((len(pairs.below), m))
         rows.append((sparse.hstack([order, empty]), -np.inf, 0.0))
     if m:
@@ -316,16 +316,18 @@ def _solve_pattern(
 def _either_or(
     game: LinearGame, scaled: Normalised, pairs: list[tuple[int, int]], most: Vector, margin: float
 ) -> list[Block]:
-    """Rows for: theta_i <= theta_j, or the swap leaves i short by the margin (z = 1), or i gives
-    more than j's limit (w = 1).
+    """Return rows for each pair (i, j), of which one of three must hold.
+
+    theta_i <= theta_j, or the swap leaves i short by the margin (z = 1), or i gives more than j's
+    limit (w = 1).
     """
     first = np.array([i for i, _ in pairs])
     second = np.array([j for _, j in pairs])
     largest = scaled.benefits.max(axis=1).toarray().ravel()[first]
     # After a swap i's utility is at most its best benefit times all that the budget buys, twice.
     slack = 2 * largest * float((game.costs * most).max() / game.costs.min()) + margin
-    order = pair_rows(scaled, pairs, "order")
-    swap = pair_rows(scaled, pairs, "swap")
+    order = make_pair_rows(scaled, pairs, "order")
+    swap = make_pair_rows(scaled, pairs, "swap")
     give = sparse.csr_array(
         (np.ones(len(pairs)), (np.arange(len(pairs)), first)), shape=order.shape
     )

@@ -6,18 +6,20 @@ minimum and has utility to spare: a few sweeps without it change nothing that a 
 mend.
 
 Places in arrays are unsigned, which spares a test for negative ones at every entry: half the time.
+Sums are taken several terms at a time, which spares another third.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fedaccord.equilibria.compiled import compile_sums
 
 # How much of its stand-alone need an agent at its minimum must have to spare to be left out.
 IDLE_SHARE = 0.05
 
 
-@njit(cache=True)
+@compile_sums
 def sweep_explicit(pointer, index, value, own, need, low, high, theta, idle, full):  # type: ignore[no-untyped-def]
     """Sweep with W given by its sparse rows."""
     worst = 0.0
@@ -35,7 +37,7 @@ def sweep_explicit(pointer, index, value, own, need, low, high, theta, idle, ful
     return worst
 
 
-@njit(cache=True)
+@compile_sums
 def sweep_dense(benefits, own, need, low, high, theta, idle, full):  # type: ignore[no-untyped-def]
     """Sweep with W given as a dense array."""
     worst = 0.0
@@ -50,9 +52,9 @@ def sweep_dense(benefits, own, need, low, high, theta, idle, full):  # type: ign
     return worst
 
 
-@njit(cache=True)
-def sweep_gram(pointer, index, value, own, need, low, high, theta, found, idle, full):  # type: ignore[no-untyped-def]
-    """Sweep with W = Q Q' given by the sparse rows of Q, keeping found = Q' theta up to date."""
+@compile_sums
+def sweep_gram(pointer, index, value, own, need, low, high, theta, image, idle, full):  # type: ignore[no-untyped-def]
+    """Sweep with W = Q Q' given by the sparse rows of Q, keeping image = Q' theta up to date."""
     worst = 0.0
     for i in range(need.size):
         if idle[i] and not full:
@@ -60,7 +62,7 @@ def sweep_gram(pointer, index, value, own, need, low, high, theta, found, idle, 
         first, last = np.uint64(pointer[i]), np.uint64(pointer[i + 1])
         utility = 0.0
         for p in range(first, last):
-            utility += value[p] * found[np.uint64(index[p])]
+            utility += value[p] * image[np.uint64(index[p])]
         wanted = theta[i] + (need[i] - utility) / own[i]
         new = min(max(wanted, low[i]), high[i])
         idle[i] = wanted < low[i] - IDLE_SHARE * need[i] / own[i]
@@ -69,5 +71,5 @@ def sweep_gram(pointer, index, value, own, need, low, high, theta, found, idle, 
             worst = max(worst, abs(change))
             theta[i] = new
             for p in range(first, last):
-                found[np.uint64(index[p])] += value[p] * change
+                image[np.uint64(index[p])] += value[p] * change
     return worst

@@ -9,14 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Indices, Vector
+from fedaccord.equilibria.linear.best_response import polish, relative_regret
 from fedaccord.equilibria.linear.optimal import is_tame, normalise
-from fedaccord.equilibria.linear.stable import (
-    bound_totals,
-    polish,
-    potential_gap,
-    relative_regret,
-    trivial_lower_bound,
-)
+from fedaccord.equilibria.linear.stable import bound_totals, potential_gap, trivial_lower_bound
 from fedaccord.equilibria.programs import Outcome, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.errors import InputError, MissingExtraError

@@ -44,7 +44,7 @@ def find_by_lemke(game: RowGame, deadline: Deadline, *, exact: bool) -> Vector |
     left = _pivot(table, basis, row, entering)
     while not deadline.passed:
         entering = _next_of(owner, basis, owner[left], left, size)
-        found = _leaving_row(table, basis, entering, size, exact)
+        found = _choose_leaving_row(table, basis, entering, size, exact)
         if found is None:
             return None
         left = _pivot(table, basis, found, entering)
@@ -78,7 +78,9 @@ def _next_of(owner: list[int], basis: list[int], agent: int, left: int, size: in
     return next(name for name in mine if name != left and name not in taken)
 
 
-def _leaving_row(table: Any, basis: list[int], entering: int, size: int, exact: bool) -> int | None:
+def _choose_leaving_row(
+    table: Any, basis: list[int], entering: int, size: int, exact: bool
+) -> int | None:
     """Return the row that first stops the rise; ties by the columns of s, in doubles z first."""
     column = table[:, entering]
     able = np.flatnonzero(column > (0 if exact else 1e-11))

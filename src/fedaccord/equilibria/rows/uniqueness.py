@@ -132,7 +132,10 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        return Uniqueness("all principal minors of the benefits are above zero")
+        return Uniqueness(
+            "all principal minors of the benefits are above zero, and such benefits have at most "
+            "one stable plan, whatever the requirements"
+        )
     return None
 
 

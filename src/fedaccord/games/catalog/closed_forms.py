@@ -86,11 +86,6 @@ def coverage_flower_core(petals: int) -> float:
     return whole + (keep**whole - (1 - 1 / root)) * petals / keep**whole
 
 
-def coverage_flower_smooth(petals: int) -> float:
-    """Return a lower bound on any optimum: the core's amount where r^t is not rounded."""
-    return math.log(1 - 1 / math.isqrt(petals)) / math.log(1 - 1 / petals)
-
-
 # Two agents and K4.
 
 

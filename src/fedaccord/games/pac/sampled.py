@@ -200,7 +200,7 @@ class SampledPacGame(Game):
 
         return value
 
-    def _crossing(self, agent: int, contributions: Vector, sign: int) -> float:
+    def _find_crossing(self, agent: int, contributions: Vector, sign: int) -> float:
         """Return the least own amount at which an estimate or bound reaches the requirement.
 
         True utilities rise, so a bound above the requirement at any amount holds beyond it, and
@@ -220,18 +220,18 @@ class SampledPacGame(Game):
         return float(low + (required - below) / (value(high) - below))
 
     def _responses(self, contributions: Vector) -> Vector:
-        return np.array([self._crossing(i, contributions, 0) for i in range(self.size)])
+        return np.array([self._find_crossing(i, contributions, 0) for i in range(self.size)])
 
     def _response(self, agent: int, contributions: Vector) -> float:
-        return self._crossing(agent, contributions, 0)
+        return self._find_crossing(agent, contributions, 0)
 
     def _whole_response(self, agent: int, needed: float, contributions: Vector) -> float:
         return needed
 
     def response_bounds(self, contributions: Vector) -> tuple[Vector, Vector]:
         """Return bounds on best responses; for all agents together with the stated confidence."""
-        low = [self._crossing(i, contributions, +1) for i in range(self.size)]
-        high = [self._crossing(i, contributions, -1) for i in range(self.size)]
+        low = [self._find_crossing(i, contributions, +1) for i in range(self.size)]
+        high = [self._find_crossing(i, contributions, -1) for i in range(self.size)]
         return np.array(low), np.array(high)
 
     def _model_arguments(self, keep: Indices | None = None) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def read_worlds(worlds: Any, size: int, name_of: Callable[[int], str]) -> tuple[
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(
             f"the priors of the worlds sum to {float(total):.9g}, not 1: divide each by that sum, "
-            "or mend them"
+            "or correct them"
         )
     if total == 1:
         return tuple(result)
@@ -123,7 +123,7 @@ def _read_draws(draws: Any, where: str) -> tuple[Draw, ...]:
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(
             f"the probabilities of {where} sum to {float(total):.9g}, not 1: divide them by that "
-            "sum, or mend them"
+            "sum, or correct them"
         )
     return tuple((x, y, p / total) for (x, y), p in chances.items() if p)
 
@@ -164,7 +164,8 @@ def read_labels(worlds: Sequence[World], name_of: Callable[[int], str]) -> list[
                     raise InputError(
                         f"in world {number} point {x!r} has the labels {labels[x]!r} and {y!r} "
                         f"(a sample of {name_of(agent)}); the worst consistent classifier needs "
-                        'one label per point in each world: mend it, or use the classifier "bayes"'
+                        "one label per point in each world: correct it, or use the classifier "
+                        '"bayes"'
                     )
         result.append(labels)
     return result
