@@ -16,10 +16,10 @@ from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.networks import ClientRows, Dropout, model_factory, ready_dropout
 from fedaccord.federation.training.loop import (
     find_client_gradient,
-    new_optimizer,
     train,
     update_locally,
 )
+from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.reference import train_plainly
 from fedaccord.federation.training.rng import Draws
 

@@ -216,6 +216,14 @@ def test_where_clients_promise_what_they_bring_a_pilot_is_a_promise_kept(tmp_pat
     assert not again.made
 
 
+@pytest.mark.parametrize("stages", [0, -1, 1.5])
+def test_pilots_are_aimed_once_or_more(stages):
+    engine = MadeUpEngine(by_sum)
+    with pytest.raises(InputError, match="stages must be a whole number of 1 or more"):
+        pilots(engine, budget=30, aim=lambda table: [5, 5, 5], stages=stages)
+    assert not engine.made
+
+
 def test_who_trains_alone_needs_no_plan():
     engine = MadeUpEngine(by_sum)
     with pytest.raises(InputError, match="Solo trains everybody alone"):

@@ -15,7 +15,6 @@ p-value is a reason to ask, and no proof.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -84,16 +83,6 @@ def find_copies(hashes: Mapping[str, Sequence[str]]) -> Copies:
         within={name: len(own) - len(different[name]) for name, own in hashes.items()},
         across={(a, b): shared for a, b, shared in pairs if shared},
     )
-
-
-def accept_first(hashes: Sequence[str]) -> NDArray[np.bool_]:
-    """Return for each sample whether it is the first of its kind: copies count for nothing."""
-    seen: Counter[str] = Counter()
-    accepted = np.zeros(len(hashes), dtype=bool)
-    for place, one in enumerate(hashes):
-        accepted[place] = not seen[one]
-        seen[one] += 1
-    return accepted
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedaccord._checks import Vector, frozen
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import MOST_SAMPLES, Algorithm, Counts, Update
 from fedaccord.federation.defection.tactic import Tactic

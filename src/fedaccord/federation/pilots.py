@@ -6,6 +6,7 @@ common is what their contributions have. No audit counts them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Vector, check_whole
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
@@ -66,6 +67,7 @@ def run_pilots(
     budget: int | None = None,
     goals: ArrayLike | None = None,
     aim: Callable[[PilotTable], ArrayLike] | None = None,
+    stages: int = 1,
     seed: int = 0,
     store: RunStore | str | Path | None = None,
     others: bool = True,
@@ -87,6 +89,7 @@ def run_pilots(
     aim: gives, from the table of the first pilots, contributions near which to make the last
         third of them: what is to be planned is best known there. Where left out, or where the
         budget is no more than 2 k + 5, all are of the design.
+    stages: how often to aim; each time by all pilots so far, at an equal part of the last third.
     seed: the random seed.
     store: a file of finished runs, or a RunStore.
     others: whether what else the store has counts too; without it the table is the same whatever
@@ -101,6 +104,7 @@ def run_pilots(
         budget=budget,
         goals=goals,
         aim=aim,
+        stages=stages,
         seed=seed,
         store=store,
         others=others,
@@ -181,6 +185,7 @@ def _make_pilots(
     goals: ArrayLike | None,
     aim: Callable[[PilotTable], ArrayLike] | None,
     design: Sequence[Sequence[int]] | None = None,
+    stages: int = 1,
     seed: int,
     store: RunStore | str | Path | None,
     others: bool,
@@ -211,6 +216,7 @@ def _make_pilots(
             raise InputError("a design is given, so leave budget and aim out")
         budget = len(chosen)
     total = usual_budget(len(points)) if budget is None else check_budget(budget)
+    check_whole("stages", stages)
     # A third of the pilots is aimed, if the design is made once all the same.
     spare = max(0, total - whole_design(len(points)))
     aimed = 0 if aim is None else min(total // REPEATS, spare)
@@ -220,9 +226,7 @@ def _make_pilots(
             chosen = pilot_design(points, budget=total - aimed)
         pilots.make(chosen, first=PILOTS)
         if aim is not None and aimed:
-            # Of the design alone, so that whoever goes on after an interruption aims the same.
-            plan = aim(pilots.table(wanted, validation))
-            pilots.make(pilots_near(plan, points, budget=aimed, seed=seed), first=AIMED)
+            pilots.make_near(lambda: aim(pilots.table(wanted, validation)), aimed, stages)
         # Where goals do not matter, neither do those that an audit of the source had.
         if others:
             pilots.find([asked] if algorithm.tests_goal else [asked, source])
@@ -264,6 +268,22 @@ class _Pilots:
 
         outcomes = self.executor.execute_all(runs, progress=tell)
         self.known.update({r.key: (r, o) for r, o in zip(runs, outcomes, strict=True)})
+
+    def make_near(self, aim: Callable[[], ArrayLike], count: int, stages: int) -> None:
+        """Make pilots near plans, in stages.
+
+        aim: gives a plan, by the pilots so far.
+        count: how many pilots, in all stages.
+        stages: how many plans.
+        """
+        points = [int(n) for n in self.source.points]
+        ends = [count * stage // stages for stage in range(stages + 1)]
+        for before, end in itertools.pairwise(ends):
+            if end > before:
+                # By the stages before it alone, so that whoever goes on after an interruption
+                # aims the same.
+                near = pilots_near(aim(), points, budget=end, seed=self.seed)
+                self.make(near[before:], first=AIMED + before)
 
     def find(self, sources: Sequence[Source]) -> None:
         """Take in all else that the store has to tell, of trials that no audit counts.

@@ -247,6 +247,8 @@ def test_an_array_that_claims_more_than_it_holds_sets_no_memory_aside(tmp_path):
         ({"pictures": IMAGES, "labels": LABELS}, "no array images or .* arrays are pictures, lab"),
         ({"images": IMAGES}, "no array labels or y"),
         ({"images": IMAGES, "labels": LABELS[:4]}, "5 points and the labels have shape"),
+        ({"images": IMAGES, "labels": LABELS + np.inf}, "label of point 0 .* is inf; give whole"),
+        ({"images": IMAGES, "labels": LABELS + np.nan}, "label of point 0 .* is nan; give whole"),
         ({"images": IMAGES + np.nan, "labels": LABELS}, "point 0 .* not a finite number"),
         ({"images": IMAGES.astype(int) * 100, "labels": LABELS}, "0 to 255"),
         ({"images": IMAGES[:, 0] + 1e39, "labels": LABELS}, "point 0 .* infinite or too large"),
@@ -397,9 +399,17 @@ def test_digits_are_always_there():
 
 
 def test_without_scikit_learn_digits_say_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtraError, match=r"fedaccord\[train\]"):
         load_data("digits")
+
+
+def test_the_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    digits, found = load_digits(), load_data("digits")
+    assert np.array_equal(found.inputs, digits.images.astype(np.float32) / np.float32(16))
+    assert np.array_equal(found.labels, digits.target)
 
 
 def test_a_data_set_cannot_be_changed_and_knows_its_content():

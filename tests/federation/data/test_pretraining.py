@@ -141,6 +141,10 @@ def test_weights_come_back_from_a_file_and_start_a_federation(tmp_path):
         read["weight"][0] = 0
     save_arrays(tmp_path / "own.npz", {"weights/a": np.ones(2)}, {"record": [], "provenance": {}})
     assert list(PretrainedWeights.load(tmp_path / "own.npz")) == ["a"]
+    swapped = {"weights/weight": made["weight"].astype(">f4")}
+    save_arrays(tmp_path / "swapped.npz", swapped, {"record": [], "provenance": {}})
+    again = PretrainedWeights.load(tmp_path / "swapped.npz")["weight"]
+    assert again.dtype.isnative and np.array_equal(again, made["weight"])
     np.savez(tmp_path / "other.npz", images=TRAIN[0])
     with pytest.raises(InputError, match="does not hold pre-trained weights"):
         PretrainedWeights.load(tmp_path / "other.npz")
@@ -319,6 +323,21 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_was(tmp_path):
     assert finish("pieces", 1, work, path=empty, description={}) == [{"n": 0}]
     with pytest.raises(InputError, match="is a database of another program"):
         RunStore(empty)
+
+
+@pytest.mark.parametrize("table", ["pieces SET result", "work SET description"])
+@pytest.mark.parametrize("value", ["'x'", "NULL", "'[1]'", "7", "x'00ff'"])
+def test_pieces_that_were_changed_are_refused(table, value, tmp_path):
+    path = tmp_path / "a.db"
+
+    def make():
+        return finish("pieces", 2, lambda n: {"n": n}, path=path, description={"a": 1})
+
+    assert make() == [{"n": 0}, {"n": 1}]
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE {table} = {value}")
+    with pytest.raises(InputError, match=r"a.db is damaged: put back a copy"):
+        make()
 
 
 def test_a_draw_is_a_plain_record():

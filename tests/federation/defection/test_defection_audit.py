@@ -14,9 +14,13 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
-from fedaccord.federation.defection.audit import PLANNING_TRIALS, defection_curves
+from fedaccord.federation.config.sections import AuditOptions
+from fedaccord.federation.defection.audit import PLANNING_TRIALS, Design, defection_curves
+from fedaccord.federation.defection.differences import compare_trials
 from fedaccord.federation.defection.intervals import wilson
+from fedaccord.federation.defection.sequences import sequence
 from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.parts import Part
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
 
@@ -128,7 +132,7 @@ def by_chance(run, client):
 
 
 @pytest.mark.parametrize("defectors", ["each", "random"])
-@pytest.mark.parametrize("width", [None, 0.4])
+@pytest.mark.parametrize("width", [None, 0.4, 0.7])
 def test_the_order_in_which_runs_end_does_not_matter(monkeypatch, defectors, width):
     tables = []
     for ahead, seed in ((1, 0), (2, 1), (1000, 2)):
@@ -141,18 +145,105 @@ def test_the_order_in_which_runs_end_does_not_matter(monkeypatch, defectors, wid
 
 
 def test_a_cell_stops_at_the_first_trial_whose_interval_is_narrow_enough(monkeypatch):
-    # All satisfied: [n / (n + z^2), 1] is narrower than 0.3 from n = 9 on, 3.84 / 12.84.
     engine = made_up(monkeypatch, lambda run, client: [0.9, 0.9])
     audit = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=100, width=0.3)
-    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 9
-    assert audit.curve("FedAvg").all_satisfied.trials == 9
-    assert len(engine.made) == 9 * (1 + 3)
+    found = audit.curve("FedAvg").at(0.5).at_end.random
+    assert found == sequence(np.ones((14, 3)), 0.3)
+    assert found.width <= 0.3 < sequence(np.ones((13, 3)), 0.3).width
+    assert audit.curve("FedAvg").all_satisfied.trials == 14
+    assert len(engine.made) == 14 * (1 + 3)
 
 
-def test_no_cell_stops_before_five_trials(monkeypatch):
+@pytest.mark.parametrize("loser", ["others", "all"])
+def test_a_cell_waits_for_each_of_its_shares(monkeypatch, loser):
+    """The defector always reaches its goal; the others, or all in full, in every second trial."""
+
+    def rule(run, client):
+        cut = run.contributions[client] < MadeUp.points[client]
+        spared = cut if loser == "others" else sum(run.contributions) < 70 or client
+        return [0.1, 0.9 if spared or run.trial % 2 else 0.1]
+
+    made_up(monkeypatch, rule)
+    audit = defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=25, width=0.3)
+    ended = {p.level: p.at_end.random.trials for p in audit.curve("FedAvg").levels}
+    assert ended == ({1: 25, 0.5: 25} if loser == "others" else {1: 25, 0.5: 14})
+
+
+def test_random_defectors_are_looked_at_when_all_have_defected_equally_often(monkeypatch):
     made_up(monkeypatch, lambda run, client: [0.9, 0.9])
-    audit = defection_curves(MadeUp(), FedAvg(), levels=[0.5], trials=100, width=0.9)
-    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 5
+    options = {"levels": [0.5], "trials": 100, "width": 0.3, "defectors": "random"}
+    audit = defection_curves(MadeUp(), FedAvg(), **options)
+    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 15
+    assert {s.trials for s in audit.curve("FedAvg").at(0.5).at_end.clients.values()} == {5}
+
+
+@pytest.mark.parametrize(
+    ("options", "plans", "block"),
+    [
+        ({}, [(10, 20, 40)], 1),
+        ({"defectors": "random"}, [(10, 20, 40)], 3),
+        ({"defectors": "random"}, [(10, 20, 40), (0, 20, 40)], 6),
+        ({"defectors": "random"}, [(0, 0, 0)], 3),
+        ({"group": 2}, [(10, 20, 40)], 1),
+        ({"group": 2, "defectors": "random"}, [(10, 20, 40)], 3),
+    ],
+)
+def test_a_block_has_everyone_defect_equally_often(options, plans, block):
+    design = Design(MadeUp(), FedAvg(), AuditOptions(**options))
+    assert design.count_block(plans) == block
+    for full in plans:
+        groups = [g for trial in range(block) for g in design.choose_groups(trial, full)]
+        giving = [g for g in groups if all(full[i] for i in g)]
+        assert len({giving.count(g) for g in giving}) <= 1 or 0 in full
+
+
+def test_progress_expects_as_many_runs_as_the_shares_so_far_call_for(monkeypatch):
+    made_up(monkeypatch, lambda run, client: [0.9, 0.9])
+    told = []
+    options = {"levels": [0.5], "trials": 100, "progress": told.append}
+    defection_curves(MadeUp(), FedAvg(), width=0.3, **options)
+    # One run at full contribution and one per client in each trial.
+    assert (told[0].total, told[0].estimated) == (400, False)
+    later = [now for now in told if now.done >= 8]
+    assert {now.total for now in later} == {14 * 4}
+    assert all(now.estimated for now in later)
+    told.clear()
+    defection_curves(MadeUp(), FedAvg(), **options)
+    assert {(now.total, now.estimated) for now in told} == {(400, False)}
+
+
+def test_a_part_cannot_stop_early(monkeypatch, tmp_path):
+    engine = made_up(monkeypatch, by_points)
+    with (
+        RunStore(tmp_path / "runs.db", part=Part(1, 2)) as store,
+        pytest.raises(InputError, match="leave --part or --width out"),
+    ):
+        defection_curves(MadeUp(), FedAvg(), trials=9, width=0.3, store=store)
+    assert not engine.made
+
+
+@pytest.mark.parametrize("width", [None, 0.3])
+def test_differences_are_paired_by_trial(monkeypatch, width):
+    """Under MW-FED nobody that cuts is satisfied; under FedAvg all are in every second trial."""
+
+    def rule(run, client):
+        cut = run.contributions[client] < MadeUp.points[client]
+        lucky = run.trial % 2 if run.algorithm.name == "FedAvg" else not cut
+        return [0.1, 0.9 if lucky else 0.1]
+
+    made_up(monkeypatch, rule)
+    algorithms = [FedAvg(), MwFed()]
+    audit = defection_curves(MadeUp(), algorithms, levels=[1, 0.5], trials=20, width=width)
+    first, second = (curve.at(0.5) for curve in audit.curves)
+    luck = [[1] * 3 if trial % 2 else [0] * 3 for trial in range(20)]
+    never = [[0] * 3] * second.judged.random.trials
+    assert first.from_others == {}
+    assert first.from_full == compare_trials(luck, luck, width)
+    assert second.from_others == {"FedAvg": compare_trials(never, luck, width)}
+    assert second.from_others["FedAvg"].value == pytest.approx(-0.5, abs=0.04)
+    assert second.from_others["FedAvg"].trials == (20 if width is None else 14)
+    assert second.from_full.value == -1
+    assert audit.curves[1].at(1).from_full is None
 
 
 def test_a_cell_that_is_not_sure_goes_on_while_others_stop(monkeypatch):
@@ -162,21 +253,21 @@ def test_a_cell_that_is_not_sure_goes_on_while_others_stop(monkeypatch):
     engine = made_up(monkeypatch, rule)
     audit = defection_curves(MadeUp(), FedAvg(), levels=[1, 0.5], trials=25, width=0.3)
     curve = audit.curve("FedAvg")
-    assert curve.at(1).at_end.random.trials == 9
+    assert curve.at(1).at_end.random.trials == 14
     assert curve.at(0.5).at_end.random.trials == 25
-    assert max(run.trial for run in engine.made if sum(run.contributions) == 70) == 8
+    assert max(run.trial for run in engine.made if sum(run.contributions) == 70) == 13
 
 
 def test_trials_that_were_finished_beyond_the_stop_are_kept_and_not_counted(monkeypatch, tmp_path):
     engine = made_up(monkeypatch, lambda run, client: [0.9, 0.9], ahead=1000)
-    options = {"levels": [0.5], "trials": 12, "width": 0.3, "store": tmp_path / "runs.db"}
+    options = {"levels": [0.5], "trials": 18, "width": 0.3, "store": tmp_path / "runs.db"}
     audit = defection_curves(MadeUp(), FedAvg(), **options)
-    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 9
+    assert audit.curve("FedAvg").at(0.5).at_end.random.trials == 14
     with RunStore(tmp_path / "runs.db") as store:
-        assert len(store) == len(engine.made) == 12 * 4
+        assert len(store) == len(engine.made) == 18 * 4
     again = defection_curves(MadeUp(), FedAvg(), **options)
     assert table(again) == table(audit)
-    assert len(engine.made) == 12 * 4
+    assert len(engine.made) == 18 * 4
 
 
 def test_random_defectors_are_balanced_and_cost_one_run_a_trial(monkeypatch):

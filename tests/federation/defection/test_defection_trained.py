@@ -159,7 +159,7 @@ def audit_of_killed(path, workers=1, model=two_layers):
         algorithms,
         levels=[1, 0.5, 0.1],
         trials=400,
-        width=0.4,
+        width=0.6,
         workers=workers,
         store=path,
     )
@@ -184,7 +184,13 @@ def test_an_audit_that_is_killed_twice_ends_as_one_that_is_not(tmp_path):
         with subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
-            until(lambda goal=safe + 10: stored(path) >= goal, "ten more runs are kept")
+            # One worker may have made them all before the other began.
+            until(
+                lambda goal=safe + 10: (
+                    stored(path) >= goal and len(list((tmp_path / "workers").iterdir())) >= 2
+                ),
+                "ten more runs are kept, and both workers are at work",
+            )
             # A terminal sends Ctrl-C to all the processes of its group.
             (os.killpg if ending == signal.SIGINT else os.kill)(process.pid, ending)
             process.wait(60)

@@ -177,3 +177,10 @@ def test_intervals_of_means_hold_the_true_one_as_often_as_they_say():
     draws = random.normal(10, 3, size=(2000, 6))
     held = [low <= 10 <= high for low, high in map(mean_interval, draws)]
     assert 0.935 <= np.mean(held) <= 0.965
+
+
+def test_a_trial_that_is_not_finished_counts_with_what_it_has():
+    found = clustered([[True, False], [True, True], [False]])
+    assert (found.p, found.trials) == (0.6, 3)
+    whole = clustered(np.array([[1, 0], [1, 1]]))
+    assert clustered([[True, False], [True, True], []]) == whole

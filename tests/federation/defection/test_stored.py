@@ -1,11 +1,17 @@
 """Audits read from a file of runs alone agree with the audits that made the runs."""
 
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+
 import pytest
 import torch
 
 from fedaccord.errors import InputError
 from fedaccord.federation import Client, FedAvg, Federation, MwFed, defection_curves
 from fedaccord.federation.defection.stored import read_audits
+from fedaccord.federation.runs.store import RunStore
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +61,20 @@ def test_an_unfinished_audit_shows_what_is_there(federation, tmp_path):
     assert first.runs < second.runs
     trials = [found.audit.curve("FedAvg").at(0.5).judged.random.trials for found in (first, second)]
     assert trials[0] < trials[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"defectors": "random"}, {"group": 2}])
+def test_an_audit_is_read_whichever_runs_are_finished(federation, tmp_path, options):
+    path, left = tmp_path / "runs.sqlite", tmp_path / "left.sqlite"
+    run(federation, path, levels=(1, 0.5), trials=3, **options)
+    for seed in range(8):
+        with RunStore(path) as store:
+            keys = [row["key"] for row in store.counted(range(9))]
+        shutil.copy(path, left)
+        lost = random.Random(seed).sample(keys, len(keys) // 2)
+        with closing(sqlite3.connect(left)) as store, store:
+            store.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in lost])
+        assert all(found.runs == len(keys) - len(lost) for found in read_audits(left))
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -442,3 +442,18 @@ def test_a_gradient_of_the_gradient_is_refused_and_not_wrong():
     (slope,) = torch.autograd.grad(loss, [network.conv1.weight], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         slope.square().sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "tag"),
+    [
+        ("linux-x86_64", "x86_64", "linux_x86_64"),
+        ("macosx-11.0-arm64", "arm64", "macosx_11_0_arm64"),
+        ("macosx-10.13-universal2", "arm64", "macosx_11_0_arm64"),
+        ("macosx-10.13-universal2", "x86_64", "macosx_10_13_x86_64"),
+    ],
+)
+def test_a_wheel_is_for_the_processor_that_the_block_was_compiled_for(
+    system, machine, tag, tmp_path, monkeypatch
+):
+    assert build_script(tmp_path, monkeypatch).platform_tag(system, machine) == tag

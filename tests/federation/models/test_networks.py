@@ -166,6 +166,28 @@ def test_the_papers_network_says_which_images_it_takes(shape):
 def test_an_unknown_engine_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match="one of auto, native, torch, eager; got 'gpu'"):
         PaperNet(47, "gpu")
+    with pytest.raises(InputError, match="one of auto, native, torch, eager; got 'gpu'"):
+        model_factory("mlp", (8,), 3, engine="gpu")()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "predicts", "words"),
+    [
+        ("mlp", (8,), "classes", "switched off by FEDACCORD_NATIVE"),
+        ("logistic", (8,), "classes", "switched off by FEDACCORD_NATIVE"),
+        ("mlp", (2000,), "classes", "up to 65,536 parameters, and this one has 128,259"),
+        ("cnn", (8, 8), "classes", "does not compute the model 'cnn'"),
+        ("mlp", (8,), "amounts", "does not compute models of amounts"),
+        ("linear", (8,), "times", "does not compute models of times"),
+    ],
+)
+def test_no_network_is_trained_in_torch_where_the_config_insists_on_the_native_block(
+    name, shape, predicts, words, monkeypatch
+):
+    monkeypatch.setenv("FEDACCORD_NATIVE", "0")
+    assert model_factory(name, shape, 3, predicts=predicts)() is not None
+    with pytest.raises(InputError, match=rf'{words}.*; use engine="auto" to go on'):
+        model_factory(name, shape, 3, engine="native", predicts=predicts)()
 
 
 def test_a_copied_network_trains_like_the_original():

@@ -1,6 +1,7 @@
 """Runs in this process and in others are the same runs, and no process is left behind."""
 
 import dataclasses
+import importlib
 import os
 import pickle
 import signal
@@ -145,19 +146,23 @@ def test_a_federation_that_cannot_be_sent_gets_a_sentence():
 
 
 @needs_two_cores
-def test_a_federation_that_cannot_be_loaded_there_gets_a_sentence(tmp_path, monkeypatch):
-    module = tmp_path / "vanishing_models.py"
+@pytest.mark.parametrize("what", ["federation", "algorithm"])
+def test_what_cannot_be_loaded_there_gets_a_sentence(what, tmp_path, monkeypatch):
+    module = tmp_path / f"vanishing_{what}.py"
     module.write_text(
-        "from federation.small import two_layers\n\ndef model():\n    return two_layers()\n"
+        "from federation.small import two_layers\n"
+        "from fedaccord.federation.algorithms.base import FedAvg\n\n"
+        "def model():\n    return two_layers()\n\nclass Own(FedAvg):\n    pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    import vanishing_models
-
-    federation = small_federation(model=vanishing_models.model)
+    vanishing = importlib.import_module(module.stem)
+    is_model = what == "federation"
+    federation = small_federation(model=vanishing.model if is_model else two_layers)
+    runs = [run(n, None if is_model else vanishing.Own(**QUICK)) for n in range(3)]
     module.unlink()
-    words = r"cannot load the federation .*vanishing_models.*: use the local engine with one"
+    words = rf"cannot load the {what} .*vanishing_{what}.*: use the local engine with one"
     with pytest.raises(RunError, match=words):
-        finished(federation, [run()], workers=2)
+        finished(federation, runs, workers=2)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])

@@ -1,10 +1,8 @@
 """Work that is made in parts on several machines, and united."""
 
 import json
-import os
 import random
 import shutil
-import signal
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 from commands import assert_refused, run, write
 from federation.tiny import tiny_audit
+from processes import make_parts_in_spite_of_kills, merge_in_any_order
 
 from fedaccord.errors import InputError
 from fedaccord.federation.runs.merge import merge_files
@@ -83,34 +82,6 @@ def test_every_key_falls_to_exactly_one_part(of: int) -> None:
         assert sum(part.has(key) for part in parts) == 1
 
 
-def start_elsewhere(command: Sequence[Any]) -> int:
-    """Run a command in a process of its own; return its id."""
-    child = os.fork()
-    if child:
-        return child
-    try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        os._exit(run(*command).code)
-    finally:
-        os._exit(99)
-
-
-def make_in_spite_of_a_kill(command: Sequence[Any], after: float) -> bool:
-    """Run a command, kill it after some seconds and run it again; return whether it was killed."""
-    child = start_elsewhere(command)
-    end = time.monotonic() + after
-    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:
-        time.sleep(0.002)
-    if killed := not ended[0]:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        ended = os.waitpid(start_elsewhere(command), 0)
-    assert os.waitstatus_to_exitcode(ended[1]) == 0
-    return killed
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["P2", "frontier"])
 def test_ten_parts_that_are_killed_and_merged_in_any_order_are_one_audit(
@@ -122,18 +93,9 @@ def test_ten_parts_that_are_killed_and_merged_in_any_order_are_one_audit(
     started = time.monotonic()
     whole = result_of(*command, "--results", "unbroken.sqlite")
     seconds, ours = time.monotonic() - started, random.Random(kind)
-    killed = [
-        make_in_spite_of_a_kill([*command, "--part", f"{i}/10"], ours.uniform(0, seconds))
-        for i in range(1, 11)
-    ]
-    assert any(killed)
+    make_parts_in_spite_of_kills(command, range(1, 11), 10, seconds, ours)
     parts = [f"fedaccord.part-{i}-of-10.sqlite" for i in range(1, 11)]
-    for _ in range(2):
-        ours.shuffle(parts)
-        done = run("merge", *parts, "--into", "fedaccord.sqlite")
-        assert (done.code, done.stdout) == (0, "")
-        assert "unfinished" not in done.stderr
-    assert "0 of them are new" in done.stderr
+    merge_in_any_order(parts, "fedaccord.sqlite", ours)
     made = count_runs("fedaccord.sqlite")
     assert made == count_runs("unbroken.sqlite")
     assert result_of(*command) == whole
@@ -234,6 +196,10 @@ def change(path: str, *statements: str) -> None:
     [
         ("UPDATE runs SET versions = 'fedaccord 9'", ("fedaccord 9", "same versions")),
         ("UPDATE parts SET label = 'another'", ("not parts of the same work",)),
+        ("UPDATE runs SET versions = x'00ff'", ("same versions",)),
+        ("UPDATE parts SET of = 1e99", ("damaged", "make this part again")),
+        ("UPDATE parts SET of = 4611686018427387904", ("damaged", "make this part again")),
+        ("UPDATE parts SET part = 9", ("damaged", "make this part again")),
         ("PRAGMA user_version = 2", ("another version of fedaccord",)),
         ("PRAGMA application_id = 7", ("another program",)),
         ("PRAGMA application_id = 0x46444150", ("different kinds of work",)),

@@ -1,5 +1,6 @@
 """Finished runs stay finished: whatever ends the process, fills the disk or edits the file."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -217,6 +218,16 @@ def test_a_run_lost_from_the_file_is_not_there(tmp_path):
         assert put(store) == store.get(RUN)
 
 
+def change_store(folder, edit, run=RUN):
+    """Make a store of one run, change it as another program could, and return its path."""
+    path = folder / "runs.db"
+    with RunStore(path) as store:
+        put(store, run)
+    with contextlib.closing(sqlite3.connect(path)) as direct, direct:
+        direct.execute(edit)
+    return path
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -230,12 +241,7 @@ def test_a_run_lost_from_the_file_is_not_there(tmp_path):
     ],
 )
 def test_a_row_that_was_changed_is_refused(tmp_path, edit):
-    path = tmp_path / "runs.db"
-    with RunStore(path) as store:
-        put(store)
-    with sqlite3.connect(path) as direct:
-        direct.execute(edit)
-    direct.close()
+    path = change_store(tmp_path, edit)
     with (
         RunStore(path) as store,
         pytest.raises(InputError, match=r"damaged .*not as it was written"),
@@ -244,12 +250,8 @@ def test_a_row_that_was_changed_is_refused(tmp_path, edit):
 
 
 def test_the_result_of_another_run_is_refused(tmp_path):
-    path = tmp_path / "runs.db"
-    with RunStore(path) as store:
-        put(store, dataclasses.replace(RUN, trial=9))
-    with sqlite3.connect(path) as direct:
-        direct.execute("UPDATE runs SET key = ?", (RUN.key,))
-    direct.close()
+    edit = f"UPDATE runs SET key = '{RUN.key}'"
+    path = change_store(tmp_path, edit, dataclasses.replace(RUN, trial=9))
     with RunStore(path) as store, pytest.raises(InputError, match="damaged"):
         store.get(RUN)
 
@@ -258,17 +260,32 @@ def test_the_result_of_another_run_is_refused(tmp_path):
     "edit", ["UPDATE history SET loss = 0 WHERE round = 1", "DELETE FROM history WHERE round = 3"]
 )
 def test_a_history_that_was_changed_is_refused(tmp_path, edit):
-    path = tmp_path / "runs.db"
-    with RunStore(path) as store:
-        put(store)
-    with sqlite3.connect(path) as direct:
-        direct.execute(edit)
-    direct.close()
+    path = change_store(tmp_path, edit)
     with (
         RunStore(path) as store,
         pytest.raises(InputError, match=r"damaged \(the history of run"),
     ):
         store.rows(RUN)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ("UPDATE runs SET seconds = 'x'", r"damaged \(run [0-9a-f]{12} is not as it was written"),
+        ("UPDATE runs SET versions = x'00ff'", "is not as it was written"),
+        ("UPDATE runs SET satisfied = '[false,true,false]'", "is not as it was written"),
+        ("UPDATE runs SET samples = 'x'", "is not as it was written"),
+        ("UPDATE runs SET base_seed = 'x'", "is not as it was written"),
+        ("ALTER TABLE runs RENAME COLUMN versions TO other", "no such column: runs.versions"),
+        ("ALTER TABLE runs RENAME COLUMN samples TO other", "no such column: runs.samples"),
+        ("DROP TABLE runs", "no such table: runs"),
+    ],
+)
+def test_a_table_that_was_changed_is_refused(tmp_path, edit, words):
+    path = change_store(tmp_path, edit)
+    for read in (lambda store: store.get(RUN), lambda store: store.counted(range(10))):
+        with pytest.raises(InputError, match=words), RunStore(path) as store:
+            read(store)
 
 
 def text_file(path):
@@ -357,6 +374,17 @@ def test_a_full_disk_says_how_many_runs_are_safe_and_what_to_do(tmp_path):
         assert all(len(store.rows(run)) == ROUNDS * len(CLIENTS) for run in trials(safe))
         put(store, dataclasses.replace(RUN, trial=safe))
         assert len(store) == safe + 1
+
+
+def test_a_disk_that_is_full_from_the_start_gets_a_remedy(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr("fedaccord._io.sqlite.claim", fail)
+    with pytest.raises(FedaccordError, match=r"cannot write .* is full; .*free some space"):
+        RunStore(tmp_path / "runs.db")
 
 
 def test_a_file_that_may_grow_no_further_gets_a_sentence_too(tmp_path):

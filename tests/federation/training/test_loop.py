@@ -596,5 +596,5 @@ def test_batch_normalisation_bears_a_batch_of_one_sample(form):
     assert np.isfinite(history.final).all()
     # Batches of more samples are normalised by their own spread, as ever.
     model = normalised().train()
-    plain = training.add_gradient(model, *(torch.randn(5, 4).double(), torch.zeros(5).long()))
+    plain = training.set_gradient(model, *(torch.randn(5, 4).double(), torch.zeros(5).long()))
     assert len(plain) == 5 and model[1].training

@@ -432,7 +432,8 @@ class AuditOptions:
         that has none is held under P1 to all points, and under P2 to its own: the different points
         it used of each client, on average over trials that are not among those counted.
     defectors: "each" client in every trial, or one at "random", every client equally often.
-    width: how narrow an interval is enough.
+    width: stop a level as soon as the 95 % intervals of its shares are this narrow; all intervals
+        then hold at every look.
     scored_on: judge the final models on this many further samples of each client, which nobody
         trains or validates on, so that chance in measuring hardly counts; "all" takes as many as
         there are. Where left out, models are judged on the clients' validation samples.
@@ -469,7 +470,7 @@ class AuditOptions:
     )
     width: float | None = key(
         real(above=0, below=1),
-        help="Stop a level once its 95 % interval is this narrow.",
+        help="Stop a level once its 95 % intervals are this narrow.",
         metavar="W",
     )
     scored_on: str | int | None = key(count_or_all, help=SCORED_ON, metavar="N")

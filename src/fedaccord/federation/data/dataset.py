@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -323,14 +324,16 @@ def _read_labels(
                     f"{str(name)!r} among the {what}{of} is none of {', '.join(known)}"
                 )
         return tuple(known), np.array([known[name] for name in names], dtype=np.int64)[numbers]
-    whole = labels.dtype.kind in "uib"
-    if labels.dtype.kind == "f" and not (whole := bool(np.all(labels == np.floor(labels)))):
-        place = int(np.argwhere(labels != np.floor(labels))[0][0])
+    if (
+        labels.dtype.kind == "f"
+        and (odd := ~np.isfinite(labels) | (labels != labels.round())).any()
+    ):
+        place = int(odd.argmax())
         raise InputError(
             f"the label of point {place}{of} is {labels[place]}; give whole numbers or texts, or "
             "label_above to tell large values from small ones"
         )
-    if not whole:
+    if labels.dtype.kind not in "uibf":
         raise InputError(f"{what}{of} must be whole numbers or texts; got {labels.dtype}")
     least, most = int(labels.min()), int(labels.max())
     limit = MOST_CLASSES if classes is None else len(classes)
@@ -419,11 +422,12 @@ def _load_whole(
 
 
 def _load_digits() -> Dataset:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtraError("scikit-learn", "train") from None
-    digits = load_digits()
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise MissingExtraError("scikit-learn", "train")
+    # What sklearn.datasets.load_digits reads. To import scikit-learn takes longer than all else.
+    file = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    table = np.loadtxt(file, delimiter=",", dtype=np.int64)
     # Its pixels count dark dots, 0 to 16.
-    images = digits.images.astype(np.float32) / np.float32(16)
-    return Dataset(images, digits.target, classes=tuple("0123456789"), source="digits")
+    images = table[:, :-1].reshape(-1, 8, 8).astype(np.float32) / np.float32(16)
+    return Dataset(images, table[:, -1], classes=tuple("0123456789"), source="digits")

@@ -22,13 +22,14 @@ from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import check_bands
 from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.idx import find_file
+from fedaccord.federation.training.direct import keep_in_torch
 from fedaccord.federation.training.loop import (
     give_streams,
     is_right,
-    new_optimizer,
     reproducibly,
     take_step,
 )
+from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.rng import stream
 
 # Makes a new model: a `ModelFactory`, or any function.
@@ -156,6 +157,9 @@ def pretrain(
 def start_model(model: ModelMaker, seed: int) -> nn.Module:
     """Make a new model, its dropout drawing from streams of the seed."""
     network = model()
+    # Runs are known by the weights and scores that they start from: these must be the same to the
+    # last bit wherever they are made.
+    keep_in_torch(network)
     give_streams(network, seed)
     return network.train()
 

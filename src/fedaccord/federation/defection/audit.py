@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from fedaccord._display import show_progress
+from fedaccord._lazy import show_progress
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.config.sections import AuditOptions, Plans, takes
@@ -30,31 +30,33 @@ from fedaccord.federation.defection.curves import (
     DefectionCurve,
     Group,
     Reading,
+    Rows,
+    Sharing,
     Trial,
     at_end,
-    count_all_satisfied,
-    count_defectors_satisfied,
     cut,
+    list_all_satisfied,
+    list_satisfied,
     on_scored,
     sum_up,
 )
+from fedaccord.federation.defection.differences import compare_curves
 from fedaccord.federation.defection.intervals import Proportion, clustered
+from fedaccord.federation.defection.sequences import expect_trials, sequence
 from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
 from fedaccord.federation.partition import find_measures
 from fedaccord.federation.runs.engines import Engine, Source
 from fedaccord.federation.runs.execute import Executor, Progress, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import PLANNING
-from fedaccord.federation.scoring import Scored
 from fedaccord.federation.training.rng import stream
 from fedaccord.wording import count, pluralize
 
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
+    from fedaccord.federation.scoring import Scored
 
 Algorithms: TypeAlias = Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm]
-# A cell is not stopped early before this many trials: by chance the first few often agree.
-FEWEST_TRIALS = 5
 # Of more groups than this, one is drawn in each trial.
 MOST_GROUPS = 12
 # How many trials find the contributions to prescribe.
@@ -98,6 +100,9 @@ class Design:
         check_group(options.group, len(source.names))
         named = _hold_reserves(_name_each(algorithms), source, options.plan)
         if options.scored_on is not None:
+            # Most audits judge models on validation samples.
+            from fedaccord.federation.scoring import Scored
+
             if not isinstance(source, Scored):
                 source = Scored(source, options.scored_on)
             # How many "all" are is known from here on.
@@ -123,12 +128,36 @@ class Design:
     @cached_property
     def scored(self) -> str:
         """Which further samples models are judged on; "" for none."""
-        return self.source.key if isinstance(self.source, Scored) else ""
+        return "" if self.options.scored_on is None else cast("Scored", self.source).key
 
     @property
     def reading(self) -> Reading:
-        """Returns which clients reach their goals in a run."""
+        """What says which clients reach their goals in a run."""
         return on_scored if self.scored else at_end
+
+    @property
+    def share(self) -> Sharing:
+        """What makes shares with intervals; with a width, intervals that hold at every look."""
+        width = self.options.width
+        return clustered if width is None else functools.partial(sequence, width=width)
+
+    def count_block(self, full: Iterable[Contributions]) -> int:
+        """Return in how many trials all defect equally often.
+
+        Within them, who has defected tells who will, and a gambler could use that. Over all of
+        them it cannot: the mean of what each client brings it is 1, so their product is at most 1.
+
+        full: what each algorithm asks of everybody.
+        """
+        blocks = [1]
+        for giving in (sum(map(bool, theta)) or 1 for theta in full):
+            groups = math.comb(giving, min(self.options.group, giving))
+            if self.options.group > 1:
+                few = self.options.defectors == "each" and groups <= MOST_GROUPS
+                blocks.append(1 if few else groups)
+            elif self.options.defectors == "random":
+                blocks.append(math.lcm(len(self.names), giving))
+        return math.lcm(*blocks)
 
     def run(
         self,
@@ -289,8 +318,10 @@ def defection_curves(
 
     An algorithm that goes by pledges always gets all of theta as pledges.
 
-    With a width, a level stops after five or more trials as soon as the interval for the random
-    client is narrow enough. Intervals then hold slightly less often than they say.
+    With a width, a level stops as soon as all of its shares, single clients' aside, have intervals
+    that are narrow enough. All intervals are then those of confidence sequences, which hold at
+    every look. If one random client defects in each trial, the audit looks when all have defected
+    equally often.
 
     source: a federation, or what deals one to each trial.
     algorithms: to be audited; use a dict to name them if two are of one kind.
@@ -325,6 +356,11 @@ def run_audit(
 
     With a store for a part, it makes the runs of that part and raises OnlyPart.
     """
+    if executor.store.part is not None and design.options.width is not None:
+        raise InputError(
+            "a part of an audit cannot stop early, because it does not know the results of the "
+            "other parts; leave --part or --width out"
+        )
     started = time.perf_counter()
     work = _Work(design, executor, progress)
     full = work.find_plans(plans)
@@ -334,10 +370,17 @@ def run_audit(
         name: {cell.level: cell.finished for cell in cells if cell.algorithm == name}
         for name in full
     }
+    defectors = "random" if design.options.protocol == "P1" else "contributors"
+    curves = compare_curves(
+        (_sum_up(design, name, theta, trials[name]) for name, theta in full.items()),
+        {(cell.algorithm, cell.level): cell.rows[defectors] for cell in cells},
+        design.options.width,
+        design.count_block(full.values()),
+    )
     return DefectionAudit(
         options=design.options,
         clients=design.names,
-        curves=tuple(_sum_up(design, name, theta, trials[name]) for name, theta in full.items()),
+        curves=curves,
         versions=tuple(sorted({outcome.versions for outcome in counted})),
         source=design.fingerprint,
         requirements=tuple(float(r) for r in design.source.requirements),
@@ -359,6 +402,7 @@ def _sum_up(
         trials=trials,
         drawn=design.drawn,
         scored=bool(design.scored),
+        share=design.share,
     )
     lowest = min(trials)
     if not design.options.kept_data or lowest == 1:
@@ -379,14 +423,21 @@ def _sum_up(
 class _Cell:
     """The trials of one algorithm at one level, counted in order up to the first unfinished."""
 
-    def __init__(self, design: Design, algorithm: str, level: float, full: Contributions) -> None:
+    def __init__(
+        self, design: Design, algorithm: str, level: float, full: Contributions, block: int
+    ) -> None:
         self.algorithm = algorithm
         self.level = level
         self.finished: list[Trial] = []
+        # Of each trial, who reached their goals; the shares of these decide when it stops.
+        self.rows: dict[str, Rows] = list_satisfied([], design.reading, full, design.drawn)
         self.stopped = False
         self.satisfied = clustered(np.zeros((0, 1)))
+        # How many trials it takes, by the shares so far.
+        self.expected = design.options.trials
         self._design = design
         self._full = full
+        self._block = block
         self._next = self.runs(design.first)
 
     def runs(self, trial: int) -> list[tuple[Group, Run]]:
@@ -400,27 +451,40 @@ class _Cell:
     def advance(self, outcomes: Mapping[str, Outcome]) -> None:
         """Count the trials that are finished now; the order in which runs end does not matter."""
         while not self.ended and all(run.key in outcomes for _, run in self._next):
-            self.finished.append([(group, outcomes[run.key]) for group, run in self._next])
-            design, reading = self._design, self._design.reading
-            self.satisfied = count_defectors_satisfied(self.finished, design.drawn, reading)
-            widest, width = self.satisfied.width, design.options.width
-            if self.level == 1:
-                widest = max(widest, count_all_satisfied(self.finished, reading).width)
-            enough = len(self.finished) >= FEWEST_TRIALS and width is not None
-            self.stopped = enough and widest <= (width or 0)
+            self._count([(group, outcomes[run.key]) for group, run in self._next])
             if not self.ended:
                 self._next = self.runs(self._design.first + len(self.finished))
+
+    def _count(self, trial: Trial) -> None:
+        """Count a trial, and look whether it is the last."""
+        design = self._design
+        self.finished.append(trial)
+        found = list_satisfied([trial], design.reading, self._full, design.drawn)
+        if self.level == 1:
+            found["all"] = list_all_satisfied([trial], design.reading)
+        for name, rows in found.items():
+            self.rows.setdefault(name, []).extend(rows)
+        self.satisfied = design.share(self.rows["random"])
+        width, seen, most = design.options.width, len(self.finished), design.options.trials
+        if width is None or (design.first + seen) % self._block:
+            return
+        looked_at = [rows for rows in self.rows.values() if rows]
+        self.stopped = all(design.share(rows).width <= width for rows in looked_at)
+        if not self.ended:
+            longest = max(expect_trials(rows, width, most) for rows in looked_at)
+            whole = math.ceil(max(longest, seen + 1) / self._block) * self._block
+            self.expected = min(whole, most)
 
     @property
     def ended(self) -> bool:
         return self.stopped or len(self.finished) == self._design.options.trials
 
     def left(self, outcomes: Mapping[str, Outcome]) -> int:
-        """Count the runs to come, unless it stops early, that no other cell makes."""
+        """Count the runs to come that no other cell makes, as far as the shares so far tell."""
         if self.ended:
             return 0
         own = [r.key for _, r in self._next if self.level == 1 or _is_defection(r, self._full)]
-        to_come = (self._design.options.trials - len(self.finished)) * len(set(own))
+        to_come = max(1, self.expected - len(self.finished)) * len(set(own))
         return to_come - sum(key in outcomes for key in set(own))
 
 
@@ -485,7 +549,8 @@ class _Work:
     def _new_cells(self, full: Mapping[str, Contributions]) -> list[_Cell]:
         # Full contribution always is a cell: it tells whether all are satisfied.
         levels = (1.0, *(level for level in self._design.options.levels if level != 1))
-        return [_Cell(self._design, n, level, full[n]) for n in full for level in levels]
+        block = self._design.count_block(full.values())
+        return [_Cell(self._design, n, level, full[n], block) for n in full for level in levels]
 
     def _list_runs(self) -> Iterator[tuple[str, Run]]:
         first = self._design.first
@@ -529,6 +594,7 @@ class _Work:
                 seconds=time.perf_counter() - executor.started,
                 left=self._time_left(left),
                 planning=bool(self._plans),
+                estimated=any(cell.expected < self._design.options.trials for cell in self._cells),
                 known=tuple(
                     Known(cell.algorithm, cell.level, cell.satisfied, cell.stopped)
                     for cell in self._cells

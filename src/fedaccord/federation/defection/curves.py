@@ -10,18 +10,19 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fedaccord._checks import simplest_fraction
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.intervals import (
+    Difference,
     Interval,
     KeptWorth,
     Proportion,
     clustered,
     mean_interval,
-    wilson,
 )
 from fedaccord.federation.runs.store import Outcome
 
@@ -33,6 +34,9 @@ Group = tuple[int, ...]
 Trial = list[tuple[Group, Outcome]]
 # Which clients reached their goals in a run: at the last evaluation, or at any.
 Reading: TypeAlias = Callable[[Outcome], tuple[bool, ...]]
+# Of each trial, a row with who reached its goal; and what makes a share with its interval of them.
+Rows: TypeAlias = list[list[bool]]
+Sharing: TypeAlias = Callable[[ArrayLike], Proportion]
 at_end: Reading = attrgetter("satisfied")
 by_then: Reading = attrgetter("satisfied_by_then")
 # The same at the end, on further samples.
@@ -107,6 +111,9 @@ class DefectionLevel:
     outside: how often they were if a defector goes on alone with the samples that it gave, and
         takes the better model; None where defectors did not go on.
     kept: the same with all samples that it has (P3).
+    from_full: by how much more often the defector reached its goal than at full contribution, in
+        the same trials; None at full contribution, and in results of before this was counted.
+    from_others: the same at this level, than under each algorithm before this one.
     """
 
     level: float
@@ -115,6 +122,8 @@ class DefectionLevel:
     scored: Satisfaction | None = None
     outside: Satisfaction | None = None
     kept: Satisfaction | None = None
+    from_full: Difference | None = None
+    from_others: Mapping[str, Difference] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"DefectionLevel({self.level:g}, {self.judged.random})"
@@ -130,12 +139,15 @@ class DefectionLevel:
         Where models were judged on further samples, the shares on validation samples stand under
         "validation".
         """
+        others = {name: found.to_dict() for name, found in self.from_others.items()}
         return {
             "level": self.level,
             **self.judged.to_dict(),
             "first_passage": self.by_then.to_dict(),
             **({} if self.scored is None else {"validation": self.at_end.to_dict()}),
             **{name: found.to_dict() for name, found in self._going_on() if found is not None},
+            **({} if self.from_full is None else {"from_full": self.from_full.to_dict()}),
+            **({"from_others": others} if others else {}),
         }
 
     def _going_on(self) -> tuple[tuple[str, Satisfaction | None], ...]:
@@ -145,9 +157,13 @@ class DefectionLevel:
     def from_dict(cls, data: Mapping[str, Any]) -> DefectionLevel:
         """Return the point that to_dict wrote."""
         passed, judged = (Satisfaction.from_dict(part) for part in (data["first_passage"], data))
-        beside = {
+        beside: dict[str, Any] = {
             name: Satisfaction.from_dict(data[name]) for name in ("outside", "kept") if name in data
         }
+        if "from_full" in data:
+            beside["from_full"] = Difference.from_dict(data["from_full"])
+        others = data.get("from_others", {})
+        beside["from_others"] = {n: Difference.from_dict(one) for n, one in others.items()}
         if "validation" not in data:
             return cls(data["level"], judged, passed, **beside)
         validated = Satisfaction.from_dict(data["validation"])
@@ -322,7 +338,7 @@ class DefectionAudit(Displayed):
 
     @property
     def width(self) -> float | None:
-        """How narrow an interval had to be to stop early; None for never."""
+        """How narrow intervals had to be to stop early; None for never."""
         return self.options.width
 
     @property
@@ -365,6 +381,7 @@ class DefectionAudit(Displayed):
             "run_seconds": self.run_seconds,
             "trials": self.trials,
             "width": self.width,
+            **({} if self.width is None else {"intervals": "confidence sequence"}),
             "defectors": self.defectors,
             "requirements": dict(zip(self.clients, self.requirements, strict=True)),
             **({} if self.measures == ACCURACY else {"measures": list(self.measures)}),
@@ -413,6 +430,7 @@ def sum_up(
     trials: Mapping[float, Sequence[Trial]],
     drawn: int,
     scored: bool = False,
+    share: Sharing = clustered,
 ) -> DefectionCurve:
     """Make an algorithm's curve out of its finished trials.
 
@@ -424,6 +442,7 @@ def sum_up(
     trials: by level; level 1 is among them.
     drawn: how many of a trial's defectors were drawn from all clients.
     scored: whether models were judged on further samples.
+    share: makes a share with its interval.
     """
     full = trials[1.0]
     at_full = [trial[0][1] for trial in full]
@@ -432,11 +451,12 @@ def sum_up(
     # A run may stand for several defectors: at full contribution it does for all.
     counted = {id(run): run for some in trials.values() for trial in some for _, run in trial}
 
-    def went_on(level: float) -> bool:
-        return any(run.keeping for trial in trials[level] for _, run in trial)
+    def if_went_on(level: float, reading: Reading) -> Satisfaction | None:
+        went_on = any(run.keeping for trial in trials[level] for _, run in trial)
+        return satisfaction(level, reading) if went_on else None
 
     def satisfaction(level: float, reading: Reading) -> Satisfaction:
-        return _satisfaction(trials[level], reading, clients, contributions, drawn)
+        return _satisfaction(trials[level], reading, clients, contributions, drawn, share)
 
     return DefectionCurve(
         algorithm=algorithm,
@@ -448,38 +468,51 @@ def sum_up(
                 satisfaction(level, at_end),
                 satisfaction(level, by_then),
                 satisfaction(level, on_scored) if scored else None,
-                *(satisfaction(level, r) if went_on(level) else None for r in (outside, keeping)),
+                outside=if_went_on(level, outside),
+                kept=if_went_on(level, keeping),
             )
             for level in levels
         ),
-        all_satisfied=count_all_satisfied(full),
-        all_by_then=count_all_satisfied(full, by_then),
+        all_satisfied=share(list_all_satisfied(full)),
+        all_by_then=share(list_all_satisfied(full, by_then)),
         total_samples=float(np.mean(used)),
         total_draws=float(np.mean(sampled)),
         diverged=sum(run.diverged for run in counted.values()),
         samples_interval=mean_interval(used),
         draws_interval=mean_interval(sampled),
-        all_scored=count_all_satisfied(full, on_scored) if scored else None,
+        all_scored=share(list_all_satisfied(full, on_scored)) if scored else None,
     )
 
 
-def count_all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Proportion:
-    """Count the trials at full contribution in which all reached their goals."""
-    return wilson(sum(all(reading(trial[0][1])) for trial in trials), len(trials))
+def list_all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Rows:
+    """List for the trials at full contribution whether all reached their goals."""
+    return [[all(reading(trial[0][1]))] for trial in trials]
 
 
-def count_defectors_satisfied(
-    trials: Sequence[Trial], drawn: int, reading: Reading = at_end
-) -> Proportion:
-    """Count how often defectors reached their goals.
+def list_satisfied(
+    trials: Sequence[Trial], reading: Reading, full: Contributions, drawn: int
+) -> dict[str, Rows]:
+    """List for each trial who reached their goals, by the names that Satisfaction has for them.
 
     trials: those finished.
-    drawn: how many of a trial's defectors were drawn from all clients.
     reading: what says who is satisfied in a run.
+    full: what each client is to give.
+    drawn: how many of a trial's defectors were drawn from all clients.
     """
-    return clustered(
-        [[all_of(reading(outcome), group) for group, outcome in t[:drawn]] for t in trials]
-    )
+    # Of each trial, who defected, whether it was satisfied, and whether all the others were.
+    entries = []
+    for trial in trials:
+        found = [(group, reading(outcome)) for group, outcome in trial]
+        entries.append([(g, all_of(s, g), all_of(s, _others(g, len(s)))) for g, s in found])
+    of_all = [trial[:drawn] for trial in entries]
+    giving = [own for trial in entries if (own := [one for one in trial if _gives(one[0], full)])]
+    together = len(full) > 1
+    return {
+        "random": [[own for _, own, _ in trial] for trial in of_all],
+        "contributors": [[own for _, own, _ in trial] for trial in giving],
+        "others": [[others for *_, others in trial] for trial in of_all if together],
+        "others_of_contributors": [[others for *_, others in t] for t in giving if together],
+    }
 
 
 def all_of(satisfied: Sequence[bool], group: Group) -> bool:
@@ -506,30 +539,18 @@ def _satisfaction(
     names: Sequence[str],
     full: Contributions,
     drawn: int,
+    share: Sharing,
 ) -> Satisfaction:
     """Sum up the trials of a cell."""
-    # Of each trial, who defected, whether it was satisfied, and whether all the others were.
-    entries = []
-    for trial in trials:
-        found = [(group, reading(outcome)) for group, outcome in trial]
-        entries.append([(g, all_of(s, g), all_of(s, _others(g, len(s)))) for g, s in found])
-    of_all = [trial[:drawn] for trial in entries]
-    giving = [own for trial in entries if (own := [one for one in trial if _gives(one[0], full)])]
 
-    def share(some: Sequence[Sequence[tuple[Group, bool, bool]]], place: int) -> Proportion:
-        return clustered([[one[place] for one in trial] for trial in some] or np.zeros((0, 1)))
+    def list_own(client: int) -> Rows:
+        entries = (entry for trial in trials for entry in trial)
+        return [[reading(run)[client]] for group, run in entries if client in group]
 
-    def alone(client: int) -> Proportion:
-        own = [reading(run)[client] for trial in trials for group, run in trial if client in group]
-        return wilson(sum(own), len(own))
-
-    together = len(names) > 1
+    listed = list_satisfied(trials, reading, full, drawn)
     return Satisfaction(
-        random=share(of_all, 1),
-        clients={name: alone(i) for i, name in enumerate(names)},
-        contributors=share(giving, 1),
-        others=share(of_all if together else [], 2),
-        others_of_contributors=share(giving if together else [], 2),
+        clients={name: share(list_own(i)) for i, name in enumerate(names)},
+        **{name: share(rows) for name, rows in listed.items()},
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,30 @@ class Proportion:
         """Return the proportion that to_dict wrote."""
         p = math.nan if data["p"] is None else float(data["p"])
         return cls(p, data["low"], data["high"], data["trials"])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two shares seen in the same trials, with its 95 % interval.
+
+    value: by how much the first is larger, NaN without trials.
+    low, high: the ends of the interval.
+    trials: how many trials both have.
+    """
+
+    value: float
+    low: float
+    high: float
+    trials: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the difference as plain values; one that is not known as None."""
+        return {**asdict(self), "value": self.value if self.trials else None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Difference:
+        """Return the difference that to_dict wrote."""
+        return cls(**{**data, "value": math.nan if data["value"] is None else data["value"]})
 
 
 @dataclass(frozen=True)
@@ -117,18 +141,37 @@ def clustered(outcomes: ArrayLike, confidence: float = 0.95) -> Proportion:
     so q and s are those of the trials and two more, one in which all clients succeed and one in
     which none does.
 
-    outcomes: one row per trial, one column per client, true where it reached its goal.
+    outcomes: one row per trial, one column per client, true where it reached its goal. A trial
+        that is not finished has a shorter row.
     confidence: how often such intervals hold the true share, nearly.
     """
-    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
-    trials = len(table) if table.size else 0
+    rows = [row for row in map(np.atleast_1d, cast("Iterable[Any]", outcomes)) if row.size]
+    trials, size = len(rows), sum(row.size for row in rows)
     if not trials:
         return _score_interval(math.nan, 0, 0, confidence)
-    p = float(table.sum()) / table.size
-    shares = np.append(table.mean(axis=1), (1.0, 0.0))
+    p = float(sum(row.sum() for row in rows)) / size
+    shares = np.append([row.mean() for row in rows], (1.0, 0.0))
     q = float(shares.mean())
     effective = trials * q * (1 - q) / float(shares.var(ddof=1))
-    return _score_interval(p, min(max(effective, trials), table.size), trials, confidence)
+    return _score_interval(p, min(max(effective, trials), size), trials, confidence)
+
+
+def difference_interval(differences: ArrayLike, quantile: float) -> tuple[float, float]:
+    """Return the interval for the mean difference of two shares seen in the same trials.
+
+    That of Agresti and Min (2005) for n trials, with two more: d = 0, 0, 1 and -1, each of which
+    counts half. So it says something when all trials end alike.
+
+        m = sum(d) / (n + 2)     m +- z sqrt((sum(d^2) + 1) / (n + 2) - m^2) / sqrt(n + 2)
+
+    differences: of each trial, d from -1 to 1.
+    quantile: z, of the distribution that decides how wide it is.
+    """
+    d = np.asarray(differences, dtype=np.float64)
+    n = len(d) + 2
+    middle = float(d.sum()) / n
+    reach = quantile * math.sqrt(((float(d @ d) + 1) / n - middle**2) / n)
+    return max(-1.0, middle - reach), min(1.0, middle + reach)
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:

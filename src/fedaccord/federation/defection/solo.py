@@ -52,6 +52,8 @@ def solo_curves(
 ) -> SoloCurves:
     """Train every client alone on a part of its samples, in many trials.
 
+    With a store for a part, it makes the runs of that part and raises OnlyPart.
+
     source: a federation, or what deals one to each trial.
     algorithm: Solo, with its settings.
     levels: what part of its samples each client trains on.
@@ -71,8 +73,16 @@ def solo_curves(
     # Trial by trial, so that what is there when it is stopped has every level.
     ordered = [run for together in zip(*runs.values(), strict=True) for run in together]
     with open_executor(source, workers=workers, store=store) as executor:
+        kept = executor.store
+        if (part := kept.part) is not None:
+            work = (source.fingerprint, algorithm.to_dict(), seed)
+            kept.note_part(*work, finished=False)
+            ours = [run for run in ordered if part.has(int(run.key, 16))]
+            executor.execute_all(ours, progress=progress)
+            kept.note_part(*work, finished=True)
+            raise kept.end_part()
         executor.execute_all(ordered, progress=progress)
-        outcomes, kept = executor.outcomes.values(), executor.store
+        outcomes = executor.outcomes.values()
         looks = [n + 1 for n in range(algorithm.rounds) if algorithm.evaluates(n)]
         accuracy = {
             level: frozen(np.array([_accuracies(kept, run, source.names, looks) for run in some]))

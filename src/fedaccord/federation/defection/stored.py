@@ -115,9 +115,14 @@ def _sum_up(rows: Sequence[Mapping[str, Any]]) -> StoredAudit | None:
 def _find_cells(
     rows: Sequence[Mapping[str, Any]],
 ) -> dict[Contributions, dict[float, list[Trial]]]:
-    """Return the trials of each level, for each full contribution."""
+    """Return the trials of each level, for each full contribution.
+
+    Of a trial of which only the full run is finished, it is not known yet who defects: where others
+    tell it, this one does not count.
+    """
     wholes = _find_full({row["contributions"] for row in rows})
     found: dict[Contributions, dict[float, list[Trial]]] = {}
+    trials: dict[Contributions, list[dict[float, Trial]]] = {}
     for _, some in groupby(rows, key=lambda row: row["trial"]):
         trial: dict[Contributions, dict[float, Trial]] = {}
         for row in some:
@@ -126,6 +131,10 @@ def _find_cells(
             level = _find_level(full, row["contributions"], group)
             trial.setdefault(full, {}).setdefault(level, []).append((group, _read(row)))
         for full, cells in trial.items():
+            trials.setdefault(full, []).append(cells)
+    for full, several in trials.items():
+        others = [cells for cells in several if cells.keys() - {1.0}]
+        for cells in others or several:
             _spread_full_run(full, cells)
             for level, entries in cells.items():
                 found.setdefault(full, {}).setdefault(level, []).append(entries)

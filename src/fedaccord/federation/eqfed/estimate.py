@@ -102,10 +102,10 @@ class Judge:
         """Return by how much accuracies vary more than for the chance in validation points."""
         if len(accuracies) < 2:
             return np.zeros(accuracies.shape[1])
-        counted = 0 if self._same_points else self._counting(accuracies)
+        counted = 0 if self._same_points else self._find_counting_variance(accuracies)
         return np.asarray(accuracies.var(axis=0, ddof=1) - counted)
 
-    def _counting(self, accuracies: Matrix) -> Vector:
+    def _find_counting_variance(self, accuracies: Matrix) -> Vector:
         # An accuracy of 1 on v points may well be one of 1 - 1/(2 v).
         least = 0.5 / self._validation
         p = np.clip(accuracies.mean(axis=0), least, 1 - least)
@@ -119,6 +119,6 @@ class Judge:
             sums, weights = zip(*self._others.values(), strict=True)
             varying += others * sum(sums) / sum(weights)
         varying = max(0.0, varying / max(1, freedom + others))
-        counting, again = self._counting(accuracies), 1 + 1 / len(accuracies)
+        counting, again = self._find_counting_variance(accuracies), 1 + 1 / len(accuracies)
         known = 2 * counting if self._same_points else counting * again
         return np.sqrt(known + varying * again)

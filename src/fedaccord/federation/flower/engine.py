@@ -215,7 +215,7 @@ class Simulation:
         def simulate() -> None:
             try:
                 run_simulation(
-                    _lending(grids),
+                    _make_lender(grids),
                     clients.app(),
                     num_supernodes=len(clients.names),
                     backend_config={"client_resources": {"num_cpus": 1}},
@@ -258,7 +258,7 @@ def _start_ray(folder: Path, cpus: int) -> None:
                 raise RunError(f"Ray, in which Flower simulates, cannot start: {detail}") from error
 
 
-def _lending(grids: queue.SimpleQueue[Grid]) -> ServerApp:
+def _make_lender(grids: queue.SimpleQueue[Grid]) -> ServerApp:
     """Make a ServerApp that gives its grid away, for runs to come, and never ends."""
     app = ServerApp()
 
@@ -351,7 +351,7 @@ class Clients:
 
     def _site(self, message: Message, context: Context) -> Site:
         config = next(iter(message.content.config_records.values()))
-        federation = _dealing(self.file)(int(config[TRIAL]))  # type: ignore[arg-type]
+        federation = _load_deal(self.file)(int(config[TRIAL]))  # type: ignore[arg-type]
         client = federation.clients[_place(context)]
         return Site(
             federation.model,
@@ -368,7 +368,7 @@ def _place(context: Context) -> int:
 
 
 @functools.cache
-def _dealing(file: str) -> engines.Deal:
+def _load_deal(file: str) -> engines.Deal:
     """Load what deals the federations, once in each process."""
     torch.set_num_threads(1)
     with open(file, "rb") as source:

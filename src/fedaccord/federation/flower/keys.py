@@ -78,7 +78,7 @@ class Keys:
         return self.folder / "server.key"
 
     def public(self, name: str) -> Path:
-        """The public key of a client."""
+        """Return the path of the public key of a client."""
         return self.clients[name].with_suffix(".pub")
 
 

@@ -178,7 +178,7 @@ class Roster:
 
     def _look(self, grid: Grid) -> dict[str, int]:
         """Return the node of each client that is there and has said who it is."""
-        # Who goes and comes back may be asked again; who was started anew has forgotten.
+        # Who goes and comes back may be asked again; who was started again has forgotten.
         live = list(grid.get_nodes())
         self._nodes = {info.node_id: self._nodes.get(info.node_id, _Node()) for info in live}
         for info in live:

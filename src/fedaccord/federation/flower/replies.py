@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,14 @@ _NPY = re.compile(
 
 # Between two looks for replies: at first so many seconds, then a tenth of the time waited so far.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-# Seconds between two looks for nodes that were started anew.
+# Seconds between two looks for nodes that were started again.
 LOOK_EVERY = 3.0
 # Nodes of a simulation report never, nodes of a deployment every half minute.
 NEVER = 1e6
 # Flower's code for a node that is gone.
 GONE = 5
+# Makes one record of all replies, by the metric that weighs them.
+MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
 FORGOTTEN = "its node lost the connection or was restarted in the meantime"
 
 
@@ -175,7 +177,7 @@ class AttentiveGrid:
         if not self._starts():
             return self._grid.send_and_receive(sent, timeout=timeout)
         ids = list(self._grid.push_messages(sent))
-        # Only now: a node that was started anew before it was asked knows what it was asked.
+        # Only now: a node that was started again before it was asked knows what it was asked.
         started = self._starts()
         # What could not be sent has no id.
         waiting = {number: m for number, m in zip(ids, sent, strict=False) if number}
@@ -183,15 +185,15 @@ class AttentiveGrid:
         begun = looked = time.monotonic()
         while waiting:
             now = time.monotonic()
-            anew: set[int] = set()
+            restarted: set[int] = set()
             if now - looked >= LOOK_EVERY:
                 looked = now
-                anew = {n for n, at in self._starts().items() if started.get(n, at) != at}
+                restarted = {n for n, at in self._starts().items() if started.get(n, at) != at}
             for reply in self._grid.pull_messages(list(waiting)):
                 heard.append(reply)
                 waiting.pop(reply.metadata.reply_to_message_id, None)
             for number, message in list(waiting.items()):
-                if message.metadata.dst_node_id in anew:
+                if message.metadata.dst_node_id in restarted:
                     del waiting[number]
                     heard.append(Message(Error(code=GONE, reason=FORGOTTEN), reply_to=message))
             waited = time.monotonic() - begun
@@ -208,3 +210,27 @@ class AttentiveGrid:
             for node in self._grid.get_nodes()
             if 0 < node.heartbeat_interval < NEVER
         }
+
+
+def mean_metrics(
+    average: MetricsFunction, contents: list[RecordDict], weighted_by: str
+) -> MetricRecord:
+    """Average the metrics that all replies have alike, numbers or lists of one length.
+
+    One client's metric that the others do not have, or have otherwise, would make Flower's
+    functions fail, and with them the run.
+
+    average: of Flower's, or the user's.
+    contents: the replies.
+    weighted_by: the metric that says how much each weighs.
+    """
+    records = [next(iter(content.metric_records.values())) for content in contents]
+    kinds = [
+        {(key, len(value) if isinstance(value, list) else None) for key, value in record.items()}
+        for record in records
+    ]
+    alike = {key for key, _ in set.intersection(*kinds)}
+    for record in records:
+        for key in set(record) - alike:
+            del record[key]
+    return average(contents, weighted_by)

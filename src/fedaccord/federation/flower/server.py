@@ -28,12 +28,12 @@ from flwr.serverapp.strategy import Result
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms import base, earned, mw_fed, pledged, release
 from fedaccord.federation.algorithms.base import Algorithm
-from fedaccord.federation.flower.metrics import mean_metrics
 from fedaccord.federation.flower.nodes import NodesError, Roster
 from fedaccord.federation.flower.protocol import LOG
 from fedaccord.federation.flower.replies import (
     AttentiveGrid,
     match_replies,
+    mean_metrics,
     read_evaluation,
     read_update,
     to_arrays,

@@ -1,4 +1,5 @@
-// The paper's network up to its hidden layer, for one core:
+// The paper's network up to its hidden layer, and smaller networks whole (perceptron.hpp), for one
+// core. The paper's is
 //
 //     conv 3x3 (1 -> 32), relu, conv 3x3 (32 -> 64), max-pool 2x2, relu, dropout,
 //     linear (9216 -> 128), relu
@@ -25,6 +26,7 @@
 #include "common.hpp"
 #include "forward.hpp"
 #include "linear.hpp"
+#include "perceptron.hpp"
 
 #ifndef FUSED_SOURCE
 #define FUSED_SOURCE "unknown"
@@ -42,6 +44,9 @@ double bound_features(std::ptrdiff_t images, const float* image, const Parameter
   return 2e6 * hidden * (1 + double{largest(given.weights2, kChannels2 * kChannels1 * kTaps)}) +
          largest(given.bias2, kChannels2);
 }
+
+// How many rows a network of one hidden layer takes at a time: their layers fit the cache.
+constexpr std::ptrdiff_t kRowsAtATime = 96;
 
 // Far enough below the largest float for the sums that bounds do not count.
 constexpr double kLargest = 1e37;
@@ -102,6 +107,36 @@ int fused_backward(std::ptrdiff_t images, const float* image, const Parameters* 
                    work.features_gradient, work);
   }
   write_gradients(work, scale, *gradients);
+  return kDone;
+} catch (const std::bad_alloc&) {
+  return kNoMemory;
+}
+
+// The scores [rows][classes] of points [rows][inputs], some rows at a time.
+int perceptron_scores(const Perceptron* given, std::ptrdiff_t rows, const float* points,
+                      float* scores) try {
+  Layers& work = layers();
+  work.take_weights(*given);
+  for (std::ptrdiff_t first = 0; first < rows; first += kRowsAtATime) {
+    const std::ptrdiff_t some = std::min(rows - first, kRowsAtATime);
+    work.pass(*given, some, {points + first * given->inputs, given->inputs, 1});
+    write_rows(some, given->classes, work.scores, padded(given->classes),
+               scores + first * given->classes);
+  }
+  return kDone;
+} catch (const std::bad_alloc&) {
+  return kNoMemory;
+}
+
+// The cross-entropy of each of the clients' samples, and the gradient of the mean of all.
+int perceptron_gradient(const Perceptron* given, std::ptrdiff_t clients, const Samples* samples,
+                        const Perceptron* gradient, float* losses) try {
+  Layers& work = layers();
+  const std::ptrdiff_t rows = gather(clients, samples, given->inputs, work);
+  work.take_weights(*given);
+  work.pass(*given, rows, {work.inputs.data(), padded(given->inputs), 1});
+  find_losses(rows, given->classes, work, losses);
+  find_gradient(*given, rows, *gradient, work);
   return kDone;
 } catch (const std::bad_alloc&) {
   return kNoMemory;

@@ -33,6 +33,8 @@ FEATURES = WINDOWS * 64
 PLACES = 4
 UNITS = 128
 SHAPES = ((32, 1, 3, 3), (32,), (64, 32, 3, 3), (64,), (UNITS, FEATURES), (UNITS,))
+# Of larger perceptrons torch is quicker, as it divides matrices into parts that fit the cache.
+MOST_PARAMETERS = 2**16
 
 _POINTER = ctypes.c_void_p
 _SIGNATURES: dict[str, tuple[type[Any], list[type[Any]]]] = {
@@ -43,22 +45,29 @@ _SIGNATURES: dict[str, tuple[type[Any], list[type[Any]]]] = {
         [ctypes.c_ssize_t, *[_POINTER] * 3, ctypes.c_int, ctypes.c_float, *[_POINTER] * 3],
     ),
     "fused_backward": (ctypes.c_int, [ctypes.c_ssize_t, *[_POINTER] * 6, ctypes.c_float, _POINTER]),
+    "perceptron_scores": (ctypes.c_int, [_POINTER, ctypes.c_ssize_t, _POINTER, _POINTER]),
+    "perceptron_gradient": (ctypes.c_int, [_POINTER, ctypes.c_ssize_t, *[_POINTER] * 3]),
 }
 # What the functions give back.
 _DONE, _NO_MEMORY, _OUT_OF_RANGE = 0, 1, 2
 
 
 def available() -> bool:
-    """Whether the native block is built, current, switched on and runs on this processor."""
+    """Return whether the native block is built, current, switched on and runs on this machine."""
     return why_not() is None
 
 
 def why_not() -> str | None:
     """Return why training does not use the native block, or None when it does."""
     reason: str | None = f"the native block is switched off by {SWITCH} in the environment"
-    if os.environ.get(SWITCH, "1").strip().lower() not in ("0", "no", "off", "false"):
+    if not is_off(SWITCH):
         reason = _load()[1]
     return f"{reason}; training uses torch, some 5 times slower" if reason else None
+
+
+def is_off(switch: str) -> bool:
+    """Return whether the environment switches something off."""
+    return os.environ.get(switch, "1").strip().lower() in ("0", "no", "off", "false")
 
 
 def hidden_layer(
@@ -163,7 +172,7 @@ def _forward(
     winners = None
     if for_backward or drawn is not None:
         winners = torch.empty(len(images), WINDOWS, PLACES, dtype=torch.int64, device="cpu")
-    outcome = _library().fused_forward(
+    outcome = library().fused_forward(
         len(images),
         images.data_ptr(),
         _addresses(weights),
@@ -195,7 +204,7 @@ class _HiddenLayer(torch.autograd.Function):
         images, drawn, features, winners, hidden, *weights = ctx.saved_tensors
         gradient = gradient.contiguous()
         gradients = [torch.empty_like(weight) for weight in weights]
-        outcome = _library().fused_backward(
+        outcome = library().fused_backward(
             len(images),
             images.data_ptr(),
             _addresses(weights),
@@ -216,11 +225,12 @@ class _HiddenLayer(torch.autograd.Function):
         return None, None, None, *gradients
 
 
-def _library() -> ctypes.CDLL:
-    library, reason = _load()
-    if library is None:
+def library() -> ctypes.CDLL:
+    """Return the native block, or raise a FedaccordError that says why there is none."""
+    found, reason = _load()
+    if found is None:
         raise FedaccordError(f"{reason}")
-    return library
+    return found
 
 
 @cache

@@ -138,6 +138,18 @@ def ready_dropout(model: nn.Module, batch: Sequence[ClientRows], *, seed: int) -
         )
 
 
+def _check_engine(engine: Engine, reason: str | None) -> None:
+    """Raise an InputError at an unknown engine, and at the native one if it cannot be used.
+
+    engine: what the user asked for.
+    reason: why the native block does not compute the network; None if it does.
+    """
+    if engine not in get_args(Engine):
+        raise InputError(f"engine must be one of {', '.join(get_args(Engine))}; got {engine!r}")
+    if engine == "native" and reason is not None:
+        raise InputError(f'{reason}; use engine="auto" to go on without it')
+
+
 class PaperNet(nn.Module):
     """The network of the paper's experiments, for images of 28 x 28.
 
@@ -156,11 +168,8 @@ class PaperNet(nn.Module):
 
     def __init__(self, classes: int = 47, engine: Engine = "auto") -> None:
         super().__init__()
-        if engine not in get_args(Engine):
-            raise InputError(f"engine must be one of {', '.join(get_args(Engine))}; got {engine!r}")
         reason = native.why_not()
-        if engine == "native" and reason is not None:
-            raise InputError(f'{reason}; use engine="auto" to go on without it')
+        _check_engine(engine, reason)
         if engine == "auto":
             engine = "torch" if reason is not None else "native"
         self.engine = engine
@@ -233,13 +242,24 @@ class Perceptron(nn.Module):
     inputs: how many numbers a point has.
     classes: how many scores to give.
     hidden: units of the hidden layer; 0 for no hidden layer.
+    engine: "torch" or "eager" to train it in torch; "native" to insist on the native block; "auto"
+        for the block if it is available and the network is small enough.
     """
 
-    def __init__(self, inputs: int, classes: int, hidden: int = 64) -> None:
+    def __init__(
+        self, inputs: int, classes: int, hidden: int = 64, engine: Engine = "auto"
+    ) -> None:
         super().__init__()
+        self.engine = engine
         self.fc1 = nn.Linear(inputs, hidden) if hidden else nn.Identity()
         self.fc2 = nn.Linear(hidden or inputs, classes)
         self.hidden = hidden
+        size = sum(parameter.numel() for parameter in self.parameters())
+        large = (
+            f"the native block computes networks of up to {native.MOST_PARAMETERS:,} parameters, "
+            f"and this one has {size:,}"
+        )
+        _check_engine(engine, large if size > native.MOST_PARAMETERS else native.why_not())
 
     def forward(self, points: Tensor) -> Tensor:
         """Return the scores of (N, ...) points."""
@@ -257,7 +277,7 @@ class ModelFactory:
     name: a name that `model_factory` knows.
     input_shape: of one point.
     classes: how many scores to give.
-    engine: of the paper's network.
+    engine: what computes it, see PaperNet and Perceptron.
     """
 
     name: str
@@ -272,7 +292,7 @@ class ModelFactory:
         if self.name == "cnn":
             return SmallNet(self.input_shape, self.classes)
         hidden = 64 if self.name == "mlp" else 0
-        return Perceptron(math.prod(self.input_shape), self.classes, hidden)
+        return Perceptron(math.prod(self.input_shape), self.classes, hidden, self.engine)
 
 
 KNOWN = {
@@ -297,7 +317,7 @@ def model_factory(
     name: "paper", "cnn", "mlp", "logistic" or "linear".
     input_shape: of one point: (height, width), (channels, height, width) or (features,).
     classes: how many classes the labels name.
-    engine: of the paper's network, see PaperNet.
+    engine: what computes it, see PaperNet and Perceptron.
     predicts: "classes", or "amounts" or "times": a network with one output, whatever the classes.
     """
     shape = tuple(int(side) for side in input_shape)
@@ -305,6 +325,9 @@ def model_factory(
     if name not in KNOWN:
         known = "; ".join(f"{key} ({what})" for key, what in KNOWN.items())
         raise InputError(f"there is no model {name!r}; known are {known}")
+    if name == "cnn" or predicts != "classes":
+        what = "the model 'cnn'" if name == "cnn" else f"models of {predicts}"
+        _check_engine(engine, f"the native block does not compute {what}")
     if predicts != "classes":
         if name in ("paper", "cnn"):
             raise InputError(f"model {name!r} tells classes apart: use 'mlp' or 'linear'")

@@ -94,7 +94,8 @@ class NextModel:
         if self._optimizer is None:
             # A list keeps the order and takes any name.
             self._parameters = torch.nn.ParameterList([torch.tensor(server[n]) for n in gradient])
-            self._optimizer = self._steps.new_optimizer(
+            optimizers = imported("fedaccord.federation.training.optimizers")
+            self._optimizer = optimizers.new_torch_optimizer(
                 self._parameters, self._algorithm.optimizer, self._algorithm.learning_rate
             )
         assert self._parameters is not None

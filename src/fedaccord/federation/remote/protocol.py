@@ -143,7 +143,7 @@ def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
     for what, value, least, most in (
         ("num-samples", order.num_samples, 1, MOST_SAMPLES),
         ("quota", brought, 1, points),
-        # Each pass through the points has to be shuffled anew to find where it stopped.
+        # Each pass through the points has to be shuffled again to find where it stopped.
         ("drawn", order.drawn, 0, max(brought, 1) * MOST_PASSES),
     ):
         if not least <= value <= most:

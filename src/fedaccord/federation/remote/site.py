@@ -70,7 +70,7 @@ def keep_errors(log: logging.Logger) -> Iterator[None]:
         yield
     except OrderError:
         raise
-    except Exception as error:
+    except Exception as error:  # a user's app may fail in any way
         log.exception("this client cannot answer the server")
         raise OrderError(
             f"its app failed with {type(error).__name__}; the log of its node says more"

@@ -138,7 +138,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
                 history = make_run(deal, run)
             except FedaccordError:
                 raise
-            except Exception as error:
+            except Exception as error:  # a user's model may fail in any way
                 raise RunError(_failure(run, error)) from error
             yield Finished(run, history)
 
@@ -288,24 +288,36 @@ def serve(tasks: IO[bytes], results_to: int, *, make: Maker | None = None) -> No
     # Whatever a user's model prints goes to the errors.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
-    waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[Run | Exception] = queue.SimpleQueue()
     try:
         deal = unpack(tasks)
     except EOFError:
         return
     threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
     while True:
-        pickle.dump(answer(deal, waiting.get(), make=make), results)
+        run = waiting.get()
+        if isinstance(run, Exception):
+            reply: Reply = (_explain_missing("algorithm", run), "")
+        else:
+            reply = answer(deal, run, make=make)
+        pickle.dump(reply, results)
         results.flush()
 
 
-def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run]) -> None:
-    """Pass runs on, and end this process at once, in the middle of a run, if the other is gone."""
+def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run | Exception]) -> None:
+    """Pass runs on, or why one cannot be loaded.
+
+    End this process at once, in the middle of a run, if the other is gone.
+    """
     while True:
         try:
             waiting.put(pickle.load(tasks))
-        except Exception:  # noqa: BLE001 - a pipe cut anywhere: nobody is there to tell
+        except (EOFError, pickle.UnpicklingError):
             os._exit(0)
+        except Exception as error:  # noqa: BLE001 - whatever a user's algorithm needs may be missing
+            waiting.put(error)
+            # What follows cannot be told apart from the rest of that run: wait for the end.
+            tasks.read()
 
 
 Reply: TypeAlias = tuple[History | FedaccordError, str]
@@ -329,10 +341,15 @@ def answer(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
 
 
 def _refuse(error: Exception, trial: int) -> Federation:
-    raise RunError(
-        f"a worker process cannot load the federation ({type(error).__name__}: {error}): use the "
+    raise _explain_missing("federation", error) from error
+
+
+def _explain_missing(what: str, error: Exception) -> RunError:
+    """Return what to raise where a worker process cannot load something of the user's."""
+    return RunError(
+        f"a worker process cannot load the {what} ({type(error).__name__}: {error}): use the "
         "local engine with one worker, or keep its parts in modules that can be imported there"
-    ) from error
+    )
 
 
 def make_run(deal: Deal, run: Run) -> History:

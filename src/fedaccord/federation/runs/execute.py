@@ -28,12 +28,13 @@ class Progress:
 
     done: runs finished, those found in the store among them.
     reused: those found in the store.
-    total: the expected number of runs; fewer if cells stop early.
+    total: the expected number of runs, by the shares so far if cells stop early.
     running: runs under way.
     seconds: since the audit began.
     left: the expected seconds until the end; None before the first run has finished.
     planning: whether these are the runs that find the contributions to prescribe.
     known: the table so far.
+    estimated: whether the shares so far say that fewer runs are enough than may be made.
     """
 
     done: int
@@ -44,6 +45,7 @@ class Progress:
     left: float | None
     planning: bool
     known: tuple[Known, ...]
+    estimated: bool = False
 
 
 class Executor:

@@ -12,12 +12,18 @@ from typing import Any
 from fedaccord._io import sqlite
 from fedaccord.errors import InputError
 from fedaccord.federation.runs import resumable, store
+from fedaccord.federation.runs.parts import MOST
 
 # The files that can be united: their layouts, and the tables of a new one.
 LAYOUTS = {
     store.APPLICATION: (store.VERSION, store.SCHEMA.split(";")[:-1]),
     resumable.APPLICATION: (resumable.VERSION, []),
 }
+# Counts rows that name no part.
+NO_PARTS = (
+    "SELECT count(*) FROM parts WHERE typeof(part) != 'integer' OR typeof(of) != 'integer'"
+    f" OR part < 1 OR part > of OR of > {MOST}"
+)
 # Where a file of pieces of work says what they depend on.
 DESCRIBED = ("work", "description")
 
@@ -65,6 +71,8 @@ class _Content:
             sqlite.claim(connection, path, application=known, version=LAYOUTS[known][0])
             if (report := _one(connection, "PRAGMA quick_check(1)")) != "ok":
                 raise InputError(f"{path} is damaged ({report}): make this part again")
+            if "parts" in _tables(connection, "main") and _one(connection, NO_PARTS):
+                raise InputError(f"{path} is damaged (its table of parts): make this part again")
             runs = known == store.APPLICATION
             return cls(
                 *(path, known),
@@ -129,6 +137,45 @@ def merge_files(parts: Sequence[str | Path], whole: str | Path) -> Merged:
         labels = frozenset[str]().union(*(content.labels for content in filled))
         after = _count(connection)
         return Merged(after, after - before, _list_lacking(connection, labels))
+
+
+def merge_folders(parts: Sequence[str | Path], whole: str | Path) -> Merged:
+    """Unite the files of the same name in the folders of parts, as `merge_files` does.
+
+    parts: the folders.
+    whole: the folder that has the work of all of them in the end; made where there is none.
+    """
+    whole = Path(whole)
+    for part in map(Path, parts):
+        if not part.is_dir():
+            raise InputError(f"there is no folder {part}; make this part first")
+    files: dict[str, list[Path]] = {}
+    for path in _list_files(*parts):
+        # A part that was killed as it began leaves an empty file.
+        if _Content.read(path).application:
+            files.setdefault(path.name, []).append(path)
+    if not files:
+        raise InputError("the parts hold no runs yet; make them first")
+    whole.mkdir(parents=True, exist_ok=True)
+    found = [merge_files(paths, whole / name) for name, paths in sorted(files.items())]
+    return Merged(
+        runs=sum(one.runs for one in found),
+        added=sum(one.added for one in found),
+        lacking=tuple(dict.fromkeys(part for one in found for part in one.lacking)),
+    )
+
+
+def count_work(folder: str | Path) -> int:
+    """Count the runs and pieces of work that the files of a folder keep."""
+    total = 0
+    for path in _list_files(folder):
+        with _open(path) as connection:
+            total += _count(connection)
+    return total
+
+
+def _list_files(*folders: str | Path) -> list[Path]:
+    return [path for folder in folders for path in sorted(Path(folder).glob("*.sqlite"))]
 
 
 def _add(connection: sqlite3.Connection, path: Path, whole: Path) -> None:
@@ -220,7 +267,8 @@ def _values(connection: sqlite3.Connection, table: str, column: str) -> frozense
     """Return the different values of a column, none where there is no such table."""
     if table not in _tables(connection, "main"):
         return frozenset()
-    return frozenset(v for (v,) in connection.execute(f"SELECT DISTINCT {column} FROM {table}"))
+    found = connection.execute(f"SELECT DISTINCT {column} FROM {table}")
+    return frozenset(str(value) for (value,) in found)
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:

@@ -76,7 +76,18 @@ def finish(
             part.note(connection, _digest(description), finished=True)
             raise part.end(Path(path), made)
         query = f"select result from {table} where piece < ? order by piece"
-        return [json.loads(text) for (text,) in connection.execute(query, (pieces,))]
+        return [_read(text, path) for (text,) in connection.execute(query, (pieces,))]
+
+
+def _read(text: Any, path: str | Path) -> dict[str, Any]:
+    """Return what was kept, or raise an InputError where it is something else."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is damaged: put back a copy of it, or move it away")
+    return found
 
 
 def _digest(description: Mapping[str, Any]) -> str:
@@ -108,7 +119,7 @@ def _check_description(
     query = "select description from work where name = ?"
     (found,) = connection.execute(query, (table,)).fetchone()
     if found != text:
-        old, new = json.loads(found), json.loads(text)
+        old, new = _read(found, path), json.loads(text)
         key = next(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))
         raise InputError(
             f"{path} holds {table} made with {key} = {old.get(key)!r}, and now {key} is "

@@ -35,6 +35,7 @@ VERSION = 1
 # The columns that identify a run, and those that say what came of it: both have a digest.
 IDENTITY = ("source", "algorithm", "contributions", "base_seed", "trial")
 RESULT = ("accuracies", "satisfied", "first_passage", "samples", "unique", "diverged")
+COLUMNS = ("id", "key", *IDENTITY, *RESULT, "digest", "seconds", "versions", "finished")
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -263,13 +264,12 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             raise InputError(f"cannot write {self.path}: there is no folder {self.path.parent}")
         with self._explain("open"):
             self._connection = sqlite.connect(self.path)
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._connection.close)
             with self._explain("read"):
                 self._prepare()
             self._safe_runs = len(self)
-        except BaseException:
-            self._connection.close()
-            raise
+            undo.pop_all()
 
     def __repr__(self) -> str:
         return "RunStore(in memory)" if self.path is None else f"RunStore({str(self.path)!r})"
@@ -290,16 +290,9 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
 
         A run that is to be judged on scored points has not been finished without that.
         """
-        with self._explain("read"):
-            cursor = self._connection.execute("SELECT * FROM runs WHERE key = ?", (run.key,))
-            found = cursor.fetchone()
-        if found is None:
+        if not (found := self._select("key = ?", run.key)):
             return None
-        row = dict(zip((column for column, *_ in cursor.description), found, strict=True))
-        identity, result = ([row[name] for name in names] for names in (IDENTITY, RESULT))
-        key = _digest(_version_of(run.algorithm.to_dict()), *identity)
-        if key != run.key or _digest(key, *result) != row["digest"]:
-            raise self._describe_damage(f"run {run.key[:12]} is not as it was written")
+        (row,) = found
         scores = self._get_scores(run, row["id"]) if run.scored else ((), ())
         went_on = self._get_went_on(run, row["id"]) if run.goes_on else {}
         if scores is None or went_on is None:
@@ -315,6 +308,28 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             **went_on,
             **self._get_goals(run, row["id"]),
         )
+
+    def _select(self, condition: str, *values: object) -> list[dict[str, Any]]:
+        """Return runs by their columns, in the order of trials, or name one that was changed."""
+        names = ", ".join(f'runs."{column}"' for column in COLUMNS)
+        with self._explain("read"):
+            cursor = self._connection.execute(
+                f"SELECT {names} FROM runs WHERE {condition} ORDER BY trial, id", values
+            )
+            found = [dict(zip(COLUMNS, row, strict=True)) for row in cursor]
+        for row in found:
+            key, identity = row["key"], [row[name] for name in IDENTITY]
+            result = [row[name] for name in RESULT]
+            sound = (
+                any(key == _digest(n, *identity) for n in range(UNCHANGED, RESULTS + 1))
+                and row["digest"] == _digest(key, *result)
+                and isinstance(row["seconds"], float)
+                and isinstance(row["versions"], str)
+                and isinstance(row["finished"], str)
+            )
+            if not sound:
+                raise self._describe_damage(f"run {str(key)[:12]} is not as it was written")
+        return found
 
     def _get_goals(self, run: Run, number: int) -> dict[str, tuple[Any, ...]]:
         """Return what came of each goal; nothing where clients want accuracies."""
@@ -487,14 +502,17 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         trials: which to return.
         """
         with self._explain("read"):
-            rows = self._connection.execute(
+            found = self._connection.execute(
                 "SELECT DISTINCT contributions, base_seed, trial FROM runs"
                 # What is no list has a tactic, and tells nothing of honest training.
                 " WHERE source = ? AND trial >= ? AND trial < ? AND contributions LIKE '[%'"
                 " ORDER BY trial, base_seed, contributions",
                 (source, trials.start, trials.stop),
             ).fetchall()
-        return [(_read_list(brought), int(seed), trial) for brought, seed, trial in rows]
+        try:
+            return [(_read_list(brought), int(seed), trial) for brought, seed, trial in found]
+        except (TypeError, ValueError):
+            raise self._describe_damage("a run is not as it was written") from None
 
     def counted(self, trials: range) -> list[dict[str, Any]]:
         """List what is kept of runs without their histories, as columns by name, by trial.
@@ -503,14 +521,8 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
 
         trials: which to return.
         """
-        with self._explain("read"):
-            cursor = self._connection.execute(
-                "SELECT * FROM runs WHERE trial >= ? AND trial < ? AND contributions LIKE '[%'"
-                " ORDER BY trial, id",
-                (trials.start, trials.stop),
-            )
-            names = [column for column, *_ in cursor.description]
-            found = [dict(zip(names, row, strict=True)) for row in cursor]
+        condition = "trial >= ? AND trial < ? AND contributions LIKE '[%'"
+        found = self._select(condition, trials.start, trials.stop)
         lists = ("contributions", *RESULT[:-1])
         return [{**row, **{name: _read_list(row[name]) for name in lists}} for row in found]
 
@@ -555,7 +567,8 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                 raise InputError(sentence) from None
             if code == sqlite3.SQLITE_CORRUPT:
                 raise self._describe_damage(str(error)) from None
-            if what != "write":
+            # A new file is written when it is opened.
+            if what != "write" and code != sqlite3.SQLITE_FULL:
                 raise InputError(f"cannot {what} {self.path}: {error}") from None
             raise FedaccordError(
                 f"cannot write {self.path}: {error}; {self._remedy(code)}"

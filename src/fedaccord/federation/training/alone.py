@@ -20,11 +20,11 @@ from fedaccord.federation.training.loop import (
     find_scores,
     is_right,
     judge,
-    new_optimizer,
     reproducibly,
     take_step,
 )
 from fedaccord.federation.training.losses import find_losses
+from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.rng import draw_contribution, stream
 
 # Each rate, as a multiple of the algorithm's own, is followed for the longest number of passes,

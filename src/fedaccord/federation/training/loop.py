@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedaccord._checks import Vector, frozen
+from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
@@ -30,13 +31,17 @@ from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import GoalValues, History, Session
 from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
+from fedaccord.federation.training.direct import find_direct, join_clients, keep_in_torch
 from fedaccord.federation.training.losses import compares_samples, find_losses
+from fedaccord.federation.training.optimizers import Optimizer, new_optimizer
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 
 if TYPE_CHECKING:
     from fedaccord.federation.training.deceit import FakeUpdates
 
 Batch: TypeAlias = tuple[Tensor, Tensor]
+# The losses of samples, as torch or as the native block returns them.
+Losses: TypeAlias = Tensor | NDArray[np.float32]
 Contributions: TypeAlias = Allocation | Mapping[str, int] | Sequence[int] | Counts
 
 
@@ -84,10 +89,8 @@ def _train(
     with reproducibly(seed):
         model = make_model(federation)
         step = choose_step(
-            model,
-            session,
-            _fake_updates(federation, tactic, seed),
-            compares=compares_samples(federation.clients[0].labels),
+            *(model, session, federation.clients),
+            fake=_fake_updates(federation, tactic, seed),
         )
         pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
         validation = Validation(federation, seed)
@@ -250,9 +253,8 @@ class Pool:
         if brought != self._brought:
             self._draws.resize(brought)
             self._brought = brought
-        client, before = self._client, self._draws.drawn
-        chosen = torch.from_numpy(self._draws.draw(count))
-        return Drawn(client.name, before, client.inputs[chosen], client.labels[chosen])
+        before = self._draws.drawn
+        return Drawn(self._client, before, self._draws.draw(count))
 
 
 def draw_all(pools: Sequence[Pool], counts: Counts, brought: Counts) -> list[Drawn]:
@@ -306,6 +308,9 @@ class Validation:
         sizes: list[int] | None = None,
     ) -> Vector:
         cut = self._sizes if sizes is None else sizes
+        if not any(client.goals for client in clients):
+            starts = np.cumsum([0, *cut[:-1]])
+            return np.asarray(np.add.reduceat(check_right(scores, labels), starts) / cut)
         parts = zip(clients, scores.split(cut), labels.split(cut), strict=True)
         return np.array([judge(client, *part) for client, *part in parts])
 
@@ -404,13 +409,15 @@ def is_right(model: nn.Module, inputs: Tensor, labels: Tensor) -> Vector:
 def check_right(scores: Tensor, labels: Tensor) -> Vector:
     """Return for each point whether its best score is that of its class, as `is_right` does."""
     best = scores.max(dim=1)
-    right = (best.indices == labels).to(torch.float64)
-    right[~torch.isfinite(best.values)] = torch.nan
-    return np.asarray(right.numpy())
+    right: Vector = (best.indices.numpy() == labels.numpy()).astype(np.float64)
+    right[~np.isfinite(best.values.numpy())] = np.nan
+    return right
 
 
 def find_scores(model: nn.Module, inputs: Tensor) -> Tensor:
     """Return the model's scores of points, as it is when it does not train."""
+    if (direct := find_direct(model)) is not None and direct.takes(inputs):
+        return direct.score(inputs)
     was_training = model.training
     model.eval()
     # A user's model may draw random numbers even now; those must not shift training's.
@@ -470,18 +477,32 @@ class PersonalModels:
 class Drawn:
     """Samples of one client.
 
-    client: its name.
+    owner: the client.
     before: how many samples it had drawn before these.
-    inputs, labels: the samples.
+    chosen: which of its samples these are.
     """
 
-    client: str
+    owner: Client
     before: int
-    inputs: Tensor
-    labels: Tensor
+    chosen: Indices
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.chosen)
+
+    @property
+    def client(self) -> str:
+        """The client's name."""
+        return self.owner.name
+
+    @property
+    def inputs(self) -> Tensor:
+        """What the model takes."""
+        return self.owner.inputs[torch.from_numpy(self.chosen)]
+
+    @property
+    def labels(self) -> Tensor:
+        """What the model is to say."""
+        return self.owner.labels[torch.from_numpy(self.chosen)]
 
     @property
     def batch(self) -> Batch:
@@ -495,13 +516,10 @@ class Drawn:
 
     def parts(self, count: int) -> Iterator[Drawn]:
         """Divide the samples into parts of nearly equal size; some may be empty."""
-        if count == 1:
-            yield self
-            return
         before = self.before
-        for part in zip(*(tensor.tensor_split(count) for tensor in self.batch), strict=True):
-            yield Drawn(self.client, before, *part)
-            before += len(part[1])
+        for part in np.array_split(self.chosen, count) if count > 1 else [self.chosen]:
+            yield Drawn(self.owner, before, part)
+            before += len(part)
 
 
 # Takes each client's samples, steps the model, gives each client's mean loss (NaN for none).
@@ -511,16 +529,16 @@ Stepper: TypeAlias = Callable[[Sequence[Drawn]], Vector]
 def choose_step(
     model: nn.Module,
     session: Session,
-    fake: FakeUpdates | None = None,
+    clients: Sequence[Client],
     *,
-    compares: bool = False,
+    fake: FakeUpdates | None = None,
 ) -> Stepper:
     """Choose the step that an algorithm asks for.
 
     model: what is stepped, in place.
     session: of the algorithm, with its form, optimizer and mean.
+    clients: whose samples are drawn.
     fake: replaces the updates of clients that only pretend to train.
-    compares: whether the loss of a sample depends on the other samples of its batch.
     """
     algorithm = session.algorithm
     if algorithm.form == "local":
@@ -529,18 +547,24 @@ def choose_step(
     # The mean of the clients' gradients, weighted by samples, is the gradient of all samples
     # together, which is quicker to find. An algorithm with a mean of its own goes the long way,
     # and so do fake updates, and a model in which samples of a batch change each other's scores.
-    mixes_samples = compares or any(is_batch_norm(module) for module in model.modules())
+    mixes_samples = compares_samples(clients[0].labels) or any(map(is_batch_norm, model.modules()))
     quick = algorithm.averages and not mixes_samples and fake is None
-    find = find_gradient if quick else functools.partial(find_mean_gradient, fake=fake)
+    long_way = functools.partial(find_mean_gradient, fake=fake)
+    find: Callable[..., Sequence[Tensor]] = find_gradient if quick else long_way
+    joined = join_clients(model, clients) if quick else None
 
     def step(drawn: Sequence[Drawn]) -> Vector:
-        losses: list[list[Tensor]] = [[] for _ in drawn]
+        losses: list[list[Losses]] = [[] for _ in drawn]
         for parts in zip(*(mine.parts(algorithm.local_batches) for mine in drawn), strict=True):
             if any(len(part) for part in parts):
-                found = find(model, session, parts)
+                found: Sequence[Losses] = (
+                    find(model, session, parts)
+                    if joined is None
+                    else joined.set_gradient([part.chosen for part in parts])
+                )
                 for mine, loss in zip(losses, found, strict=True):
                     mine.append(loss)
-                if quick:
+                if quick and algorithm.hears:
                     session.hear(np.array([_mean([loss]) for loss in found]))
                 optimizer.step()
         return np.array([_mean(mine) for mine in losses])
@@ -548,18 +572,11 @@ def choose_step(
     return step
 
 
-def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> torch.optim.Optimizer:
-    """Make an optimizer of the model's parameters."""
-    make = torch.optim.Adam if kind == "adam" else torch.optim.SGD
-    return make(model.parameters(), lr=learning_rate, fused=True)
-
-
 def find_gradient(model: nn.Module, session: Session, drawn: Sequence[Drawn]) -> Sequence[Tensor]:
     """Set the gradient of the samples of all clients put together; return each client's losses."""
     ready_dropout(model, [mine.rows for mine in drawn], seed=session.seed)
     inputs, labels = (torch.cat(part) for part in zip(*(m.batch for m in drawn), strict=True))
-    model.zero_grad()
-    losses: Sequence[Tensor] = add_gradient(model, inputs, labels).split([len(m) for m in drawn])
+    losses: Sequence[Tensor] = set_gradient(model, inputs, labels).split([len(m) for m in drawn])
     return losses
 
 
@@ -642,6 +659,10 @@ def update_locally(
     learning_rate: eta.
     proximal: mu, how strongly steps are pulled back to where the model is now.
     """
+    if optimizer == "adam":
+        # Adam's first step is as long where a gradient is next to nothing. All steps are among the
+        # first here, so the smallest difference of rounding would grow.
+        keep_in_torch(model)
     stepping = new_optimizer(model, optimizer, learning_rate)
     parts = zip(*(tensor.split(batch_size) for tensor in batch), strict=True)
     pull = Pull(model, proximal) if proximal else None
@@ -657,8 +678,7 @@ def find_client_gradient(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor
     model: the server's, in training, its dropout readied for these samples.
     batch: the client's samples, inputs and labels; one or more.
     """
-    model.zero_grad()
-    losses = add_gradient(model, *batch)
+    losses = set_gradient(model, *batch)
     slopes = ((torch.zeros_like(p) if p.grad is None else p.grad) for p in model.parameters())
     return torch.cat([slope.flatten() for slope in slopes]), losses
 
@@ -707,27 +727,29 @@ class Pull:
 
 def take_step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     inputs: Tensor,
     labels: Tensor,
     *,
     pull: Pull | None = None,
 ) -> Tensor:
     """Step once along the gradient of the mean loss, and return each sample's loss before it."""
-    optimizer.zero_grad()
-    losses = add_gradient(model, inputs, labels)
+    losses = set_gradient(model, inputs, labels)
     if pull is not None:
         pull.add_gradient(model)
     optimizer.step()
     return losses
 
 
-def add_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
-    """Add the gradient of the mean loss to the parameters'; return each sample's loss.
+def set_gradient(model: nn.Module, inputs: Tensor, labels: Tensor) -> Tensor:
+    """Set the parameters' gradient to that of the mean loss; return each sample's loss.
 
     A model with a `train_chunk` gets that number of samples at a time: a part that fits the cache
     is faster, and the sum of the parts is the same.
     """
+    if (direct := find_direct(model)) is not None and direct.takes(inputs, labels):
+        return torch.from_numpy(direct.set_gradient(inputs, labels))
+    model.zero_grad()
     chunk = getattr(model, "train_chunk", None) or len(labels)
     losses = []
     with _spare_single_sample(model, len(labels)):
@@ -759,9 +781,12 @@ def is_batch_norm(module: nn.Module) -> bool:
     return isinstance(module, nn.modules.batchnorm._BatchNorm)
 
 
-def _mean(losses: Sequence[Tensor]) -> float:
-    found = [loss for loss in losses if len(loss)]
-    return float(torch.cat(found).mean()) if found else float("nan")
+def _mean(losses: Sequence[Losses]) -> float:
+    tensors = [loss for loss in losses if isinstance(loss, Tensor) and len(loss)]
+    if tensors:
+        return float(torch.cat(tensors).mean())
+    values = [value for loss in losses for value in loss.tolist()]
+    return math.fsum(values) / len(values) if values else math.nan
 
 
 def _state(model: nn.Module) -> Iterator[Tensor]:
