@@ -86,7 +86,7 @@ def test_the_committed_intervals_cover_as_often_as_they_claim() -> None:
 
 def test_the_committed_plans_keep_what_they_promise() -> None:
     for name, cell in committed().items():
-        assert cell["kept"] >= cell["promised"] - 0.01, name
+        assert cell["kept"] >= cell["promised"] - 0.02, name
         # With few pilots for many unknowns, plans are more careful than they say.
         few = name in ("4 agents, 13 pilots", "16 agents, 37 pilots")
         if coverage.CELLS[name].curve == "power" and not few:

@@ -1,6 +1,7 @@
 """Fits to pilots: right without noise, unsure where pilots say nothing, doubtful where due."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -303,6 +304,18 @@ def test_few_pilots_are_doubted() -> None:
     assert any("5 sets of contributions" in d.sentence for d in found.doubts)
 
 
+@pytest.mark.parametrize(
+    ("failed", "said"), [(1, "1 of 33 pilots failed and has no accuracy."), (2, "have no accurac")]
+)
+def test_pilots_that_failed_are_counted(failed: int, said: str) -> None:
+    table = pilots(noise=0.02)
+    reached = np.array(table.accuracies)
+    reached[:failed] = np.nan
+    found = fit_curves(dataclasses.replace(table, accuracies=reached), resamples=2)
+    (doubt,) = (d for d in found.doubts if d.kind == "failed-pilots")
+    assert said in doubt.sentence
+
+
 def test_one_agent_with_few_pilots_is_named() -> None:
     table = pilots(noise=0.02)
     reached = np.array(table.accuracies)
@@ -381,6 +394,40 @@ def test_accuracies_that_no_curve_describes_are_doubted() -> None:
     broken = broken.clip(0, 1)
     found = fit_curves(dataclasses.replace(table, accuracies=broken), resamples=20)
     assert "poor-fit" in kinds(found)
+
+
+@pytest.mark.parametrize(
+    ("validation", "whose"),
+    [([np.nan] * 3, "accuracies were"), ([400, np.nan, 400], "of City were")],
+)
+def test_an_unknown_number_of_validation_samples_is_doubted(validation, whose) -> None:
+    found = fit_curves(pilots(noise=0.02, validation=validation), resamples=20)
+    (doubt,) = (d for d in found.doubts if d.kind == "unknown-validation")
+    assert whose in doubt.sentence and "Fill in the column validation." in doubt.sentence
+
+
+def test_one_accuracy_far_from_its_curve_is_named() -> None:
+    """A slip of typing, 0.08 for 0.8; the curve is not blamed for it."""
+    table = pilots(noise=0.01)
+    reached = np.array(table.accuracies)
+    reached[4, 1] /= 10
+    places = [[f"row {3 * pilot + agent}" for agent in range(3)] for pilot in range(len(table))]
+    for named, said in ((places, "row 13"), ((), "pilot 4")):
+        slipped = dataclasses.replace(table, accuracies=reached, places=named)
+        (doubt,) = fit_curves(slipped, resamples=20).doubts[:1]
+        assert doubt.kind == "suspect-rows"
+        assert f"accuracy of City in {said} is {reached[4, 1]:g}, far from" in doubt.sentence
+
+
+def test_all_agents_whose_worth_is_open_are_named() -> None:
+    given = np.tile([[300.0, 200.0, 100.0]], (12, 1)) * np.linspace(0.5, 2, 12)[:, None]
+    found = fit_curves(pilots(given, noise=0.02))
+    said = [d.sentence for d in found.doubts if d.kind == "flat"]
+    assert len(said) == 3
+    for name, one in zip(AGENTS, said, strict=True):
+        first, second = re.findall(r"sample of (\w+) or (\w+) is", one)[0]
+        assert {first, second, name} == set(AGENTS) and f"to {name} (for {first}, " in one
+        assert "For each of them, run pilots in which it gives much" in one
 
 
 def test_scatter_that_validation_does_not_explain_is_doubted() -> None:

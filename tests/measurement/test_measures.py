@@ -95,6 +95,49 @@ def test_more_samples_reach_goals_more_surely(fitted, truth):
     assert fitted.chance_of_all(np.full(4, 3000.0)) > 0.95
 
 
+def refit(tmp_path, lines):
+    write_table(tmp_path / "measures.csv", COLUMNS, lines)
+    return fit_goals(tmp_path / "measures.csv", resamples=50)
+
+
+def test_values_that_were_not_measured_are_no_failures(tmp_path, fitted):
+    """City leaves out every third sensitivity, and nobody wrote down the losses of pilot 3."""
+    plenty, lines = np.full(4, 3000.0), list(measured_lines())
+    for line in lines:
+        blank = line[1] == "City" and line[0] % 3 == 0 if line[3] == SENSITIVITY else line[0] == 3
+        line[4] = "" if blank else line[4]
+    found = refit(tmp_path, lines)
+    assert fitted.estimate_all(plenty) > 0.95
+    assert found.estimate_all(plenty) == pytest.approx(fitted.estimate_all(plenty), abs=0.03)
+    assert found.chance_of_all(plenty) > 0.95
+
+
+def test_runs_that_failed_reach_no_goal(tmp_path):
+    lines = list(measured_lines())
+    count = 1 + max(line[0] for line in lines)
+    for line in lines:
+        line[4] = "failed" if line[0] < count // 4 else line[4]
+    found = refit(tmp_path, lines).estimate_all(np.full(4, 3000.0))
+    assert found == pytest.approx(1 - count // 4 / count, abs=0.03)
+
+
+def test_measures_may_list_the_pilots_in_any_order(tmp_path, fitted):
+    lines = list(measured_lines())
+    half = len(lines) // 2
+    turned = sorted(lines[half:], key=lambda line: -line[0])
+    found = refit(tmp_path, [*lines[:half], *turned])
+    assert found._residuals == pytest.approx(fitted._residuals, rel=1e-3, abs=1e-6)
+
+
+def test_without_a_pilot_that_measured_all_goals_misses_are_added_up(tmp_path):
+    lines = list(measured_lines())
+    for line in lines:
+        line[4] = line[4] if (line[3] == LOSS) == line[0] % 2 else ""
+    found, given = refit(tmp_path, lines), np.full(4, 900.0)
+    assert 0 < found.estimate_all(given) < 1
+    assert found.estimate_all(given) == pytest.approx(1 - (1 - found.chances(given)).sum())
+
+
 def test_the_needs_of_every_world_reach_the_targets_on_its_curves(fitted):
     game = fitted.make_game(np.full(5, 0.01))
     # In shares of the unit: a loss of 0.6 is 1 - 0.6 / unit.

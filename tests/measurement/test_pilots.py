@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedaccord._io.kinds import PILOTS, PROPOSAL
-from fedaccord._io.numbers import Marks, read_number
+from fedaccord._io.numbers import Marks, Suspicion, read_number
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable
@@ -96,9 +96,12 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ("1,City,100", "1,City,-5", "contribution of City in line [0-9]+ of .* is negative"),
         ("1,City,100", "1,City,inf", "contribution of City.*inf.*write a number"),
         ("1,City,100", '1,City,"1,700"', "1700, above its limit of 900"),
-        ("1,City,100", "1,City,1.700", "1700, above its limit of 900"),
+        ("1,City,100", "1,City,1 700", "1700, above its limit of 900"),
         ("1,City,100", "1,City,1.000", 'reads "1.000", which can be 1000 or 1: write 1000'),
         ("1,City,100", "1,City,10.5", "City in line 2.* is 10.5: write a whole number"),
+        ("1,City,100", "1,City,100.0001", r"City in line 2.* is 100\.0001: write a whole number"),
+        ("1,City,100", "1,City,80-100", "80-100.: a range cannot be used; write one number"),
+        ("0.71", "0.70 – 0.72", "0.72.: a range cannot be used; write one number"),
         ("1,City,100", "1,City,<11", "City in line 2.*<11.*withheld.*the number itself"),
         ("1,City,100", "1,City,#N/A", "City in line 2.*#N/A.*error of the spreadsheet"),
         ("1,City,100", "1,City,901", "City in line 2 of .* is 901, above its limit of 900"),
@@ -109,8 +112,8 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ("0.8,400", "100 %,400", "goal of City in line 2 of .* is 1: .* above 0 and below 1"),
         ("0.8,400", "0.8,0", "validation of City in line 2 of .* is 0: leave it empty"),
         ("0.71", "0.71 %", "City in line 2 of .* write 71 % or 0.71"),
-        ("900,2", "900,0", "City has a cost of zero"),
-        ("2,City,0,,,,,\n", "", "pilot 2 .* no line for City.*contribution 0"),
+        ("900,2", "900,0", "cost of City in line 2 .* is 0: give every agent a cost above"),
+        ("2,City,0,,,,,\n", "", "pilot 2 .*, from line 4, has no line for City.*contribution 0"),
         (
             "2,Rural",
             "1,Rural",
@@ -137,6 +140,12 @@ def test_every_fault_is_named_with_its_remedy(
     assert old in TEXT
     with pytest.raises(InputError, match=said):
         PilotTable.load(written(tmp_path, TEXT.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize("cell", ["100.00000000000001", "99.99999999999999"])
+def test_what_a_formula_leaves_of_a_whole_number_is_that_number(tmp_path: Path, cell: str) -> None:
+    table = PilotTable.load(written(tmp_path, TEXT.replace("1,City,100", f"1,City,{cell}", 1)))
+    assert table.contributions[0, 0] == 100
 
 
 def test_an_accuracy_without_any_error_is_read_with_a_note(tmp_path: Path) -> None:
@@ -264,6 +273,7 @@ def test_pilots_that_were_not_run_yet_are_left_out_and_their_goals_count(tmp_pat
     waiting, half = table.notes
     assert "2 pilots in" in waiting and "first on line 2, have no accuracy yet" in waiting
     assert "1 pilot in" in half and "first on line 6, lacks the accuracy of an agent" in half
+    assert "failed" not in half
 
 
 def test_a_pilot_that_failed_is_saved_as_failed(tmp_path: Path) -> None:
@@ -280,6 +290,15 @@ def test_a_table_with_no_accuracy_at_all_is_not_filled_in_yet(tmp_path: Path) ->
         PilotTable.load(written(tmp_path, empty))
 
 
+def test_a_failure_of_one_agent_is_questioned_for_a_run_fails_as_a_whole(tmp_path: Path) -> None:
+    notes = PilotTable.load(
+        written(tmp_path, HALF.replace("3,City,40,,", "3,City,40,failed,"))
+    ).notes
+    (failed,) = (note for note in notes if isinstance(note, Suspicion))
+    assert "accuracy of City in line 6" in failed and "counts as not measured" in failed
+    assert 'write "failed" for every agent of the pilot' in failed
+
+
 def test_only_an_accuracy_may_be_failed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'goal of City in line 2 .* reads "failed"'):
         PilotTable.load(written(tmp_path, HALF.replace("0.8\n", "failed\n")))
@@ -291,3 +310,47 @@ def test_an_accuracy_at_an_end_is_questioned(tmp_path, value, said):
     path.write_text(f"pilot,agent,contribution,accuracy\n1,A,9,{value}\n1,B,9,0.5\n")
     (note,) = PilotTable.load(path).notes
     assert f"is {value}: " in note and said in note
+    assert isinstance(note, Suspicion) == (value == "0")
+
+
+def test_a_minimum_above_the_limit_is_named_with_its_line(tmp_path):
+    text = TEXT.replace("cost", "minimum").replace("900,2", "900,1000")
+    said = "minimum of City in line 2 .* is 1000, above its limit of 900"
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(written(tmp_path, text))
+
+
+def test_tables_that_are_joined_keep_their_notes_and_places(tmp_path):
+    copied = "3,City,100,0.71,,,,\n3,Rural,50,0.62,,,,\n"
+    one = PilotTable.load(written(tmp_path, TEXT + copied))
+    lines = (TEXT + copied).splitlines(keepends=True)
+    turned = written(tmp_path, "".join([lines[0], lines[2], lines[1], *lines[3:]]))
+    both = one.joined(PilotTable.load(turned))
+    assert sum(isinstance(note, Suspicion) for note in both.notes) == 2
+    assert "line 3" in both.locate(0, 1) and "line 2" in both.locate(len(one), 1)
+    # Pilots without a file are told by their numbers.
+    made = PilotTable(one.agents, one.contributions, one.accuracies)
+    assert one.joined(made).locate(len(one), 0) == f"pilot {len(one)}"
+
+
+def test_a_pilot_that_was_pasted_twice_is_noted_with_both_lines(tmp_path):
+    copied = "3,City,100,0.71,,,,\n3,Rural,50,0.62,,,,\n"
+    notes = PilotTable.load(written(tmp_path, TEXT + copied)).notes
+    assert len(notes) == 2 and "pilot 3 (from line 6" in notes[1]
+    assert "equals pilot 1 (from line 2)" in notes[1] and "pasted twice" in notes[1]
+    # Another accuracy makes it a pilot that was made again; two that failed are alike.
+    for other in (copied.replace("0.62", "0.63"), copied.replace("0.71", "").replace("0.62", "")):
+        notes = PilotTable.load(written(tmp_path, TEXT + other)).notes
+        assert not any("equals" in note for note in notes)
+
+
+def test_a_pilot_of_one_agent_that_another_pilot_lacks_is_a_slip_in_its_name(tmp_path):
+    lines = [f"{run},{agent},10,0.7" for run in "123" for agent in ("A", "B", "C")]
+    path = tmp_path / "pilots.csv"
+    said = "line 9 of .* names pilot 3a, which has no other agent; did you mean pilot 3, .* for B"
+    for slip, words in (("3a,B,10,0.7", said), (None, "has no line for B.*contribution 0")):
+        kept = [slip if line == "3,B,10,0.7" else line for line in lines]
+        text = "\n".join(["pilot,agent,contribution,accuracy", *filter(None, kept)])
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=words):
+            PilotTable.load(path)

@@ -73,13 +73,15 @@ def chance_by_hand(plan, worth, level, agent):
     held, asked = plan.game.limits[agent], plan.contributions[agent]
     given[agent] = level * asked
     kept = worth * (held - given[agent])
+    # Smaller runs scatter more.
+    scale = float((fit.fading.usual / given.sum()) ** (fit.fading.rate / 2))
     chances = []
     for benefits, curves, noise in zip(
         fit.resamples.benefits, fit.resamples.curves, fit.resamples.training, strict=True
     ):
         effective = benefits[agent] @ given + benefits[agent, agent] * kept
         ahead = predict_accuracies(curves[agent], effective) - fit.goals[agent]
-        chances.append((1 + erf(float(ahead) / float(noise[agent]) / sqrt(2))) / 2)
+        chances.append((1 + erf(float(ahead) / (scale * float(noise[agent])) / sqrt(2))) / 2)
     return fit.table.finishing * np.mean(chances)
 
 

@@ -21,6 +21,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.plan import Outcome, make_plan
 from fedaccord.planning.probabilities import Chances
 from fedaccord.report.plan_contributions import describe_bare, describe_contributions
+from fedaccord.sharing.share import share_costs
 
 THREE = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -364,9 +365,9 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
     for agent in range(4):
         doubted = [d for d in plan.doubts if d.agent == agent and d.kind == "extrapolation"]
         assert len(doubted) == (plan.game.requirements[agent] > tried[agent])
-        need = f"{plan.game.requirements[agent]:,.0f} of its own samples, or others worth as much"
+        need = f"needs {plan.game.requirements[agent]:,.0f} of its own samples, or samples of other"
         target = f"its target of {(plan.goals + plan.margins)[agent]:.3f}, its goal plus a safety"
-        assert all(f"{need}, to reach {target}" in doubt.sentence for doubt in doubted)
+        assert all(need in d.sentence and f", to reach {target}" in d.sentence for d in doubted)
 
 
 def test_going_alone_takes_whole_samples_too():
@@ -459,7 +460,7 @@ def test_an_explanation_adds_up():
         number = r"([\d,]+(?:\.\d+)?)"
         own, alone, worth = (
             float(re.search(pattern.format(number), said)[1].replace(",", ""))
-            for pattern in ("gives {}", "Alone it would need {}", "worth {}")
+            for pattern in ("gives {}", "Alone it would need {}", "worth as much as {}")
         )
         assert own == plan.contributions[agent]
         assert own + worth == pytest.approx(alone, abs=2)
@@ -514,3 +515,22 @@ def test_wrong_options_are_told(options, words):
 def test_an_outcome_has_no_truth_value():
     with pytest.raises(TypeError):
         bool(planned().outcome)
+
+
+def test_payments_are_for_the_whole_margin_of_an_agent_that_cannot_give(pytestconfig):
+    table = PilotTable.load(pytestconfig.rootpath / "docs/how-to/network/pilots.csv")
+    for limit, lowered in ((0.0, True), (1_200.0, False)):
+        other = dataclasses.replace(table, limits=np.array([2_400.0, 1_800.0, limit]))
+        plan = make_plan(fit_curves(other))
+        whole = plan.z * plan.measurement.noise("true")
+        assert bool(plan.game.margins[2] < whole[2] - 1e-9) is lowered
+        # The others can give for it: so it is charged for what it wants.
+        assert plan.paid_game.margins == pytest.approx(whole)
+        assert plan.raised == ((2,) if lowered else ())
+        shares = share_costs(plan.paid_game)
+        paid = shares.payments
+        assert paid.sum() == pytest.approx(0, abs=1e-6)
+        assert not lowered or paid[2] > 1_000
+        # Who is paid more than its samples cost earns, also as a group.
+        assert not lowered or "Harbour and Hill together earn " in shares.explain(0)
+        assert "bear -" not in shares.explain(0)

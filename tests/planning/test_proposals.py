@@ -1,11 +1,14 @@
 """Proposals: what is put in place of a plan, and that their checks are those of `check`."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from known_hospitals import pilots
 
-from fedaccord import LinearGame, check, make_plan
+from fedaccord import LinearGame, check, fit_curves, make_plan
 from fedaccord.errors import InputError
-from fedaccord.planning.proposals import follow, propose, propose_planned
+from fedaccord.planning.proposals import follow, keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
 
 BENEFITS = [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]]
@@ -28,7 +31,7 @@ def test_known_plans_of_the_three_hospitals():
 
 def test_numbers_are_put_in_place_and_cut():
     proposal = solve("stable")
-    given = proposal.put(give=((0, 100.0),), cut=((1, 0.25), (0, 0.5)))
+    given = proposal.put(Scenario(give=((0, 100.0),), cut=((1, 0.25), (0, 0.5))))
     assert given.tolist() == pytest.approx([50, 300, 600])
     found = proposal.check(given, 0.95)
     assert found.short.tolist() == pytest.approx(check(GAME, given).short.tolist())
@@ -73,3 +76,112 @@ def test_following_is_checked_like_any_plan(concept):
 def test_others_than_before_cannot_be_followed():
     changed = apply_scenario(GAME, Scenario(left=(0,)), lambda _: None)
     assert follow(changed, solve("stable"), "stable", time_limit=60).contributions is None
+
+
+def test_conditions_count_in_the_contributions():
+    proposal = solve("stable")
+    scenario = Scenario(cut=((2, 0.5),), only=((1, 2.0),))
+    assert proposal.put(scenario).tolist() == pytest.approx([300, 0, 300])
+    assert proposal.put(Scenario(only=((1, 2.0),))).tolist() == pytest.approx([300, 1200, 600])
+
+
+def test_contributions_have_no_more_digits_than_the_check_needs():
+    locked = apply_scenario(GAME, Scenario(lock=((1, 200.0),)), lambda _: None)
+    proposal = solve("stable", locked)
+    assert proposal.start[0] == pytest.approx(6200 / 3)
+    short = proposal.shorten(proposal.start, 0.95)
+    assert len(f"{short[0]}") <= len("2066.6667")
+    wanted = proposal.check(proposal.start, 0.95).answers
+    assert proposal.check(short, 0.95).answers == wanted
+    # A tenth of a sample too few is too few.
+    assert proposal.check(np.array([2066.6, 200.0, 0.0]), 0.95).answers != wanted
+    small = solve("stable", Changed(GAME.replace(requirements=[1e-5, 2e-5, 3e-5]), (0, 1, 2)))
+    short = small.shorten(small.start, 0.95)
+    assert small.check(short, 0.95).answers == small.check(small.start, 0.95).answers
+
+
+def check_kept(scenario, changed=ALL):
+    proposal = solve("stable", changed)
+    return proposal.check(proposal.put(scenario), 0.95, scenario.keep)
+
+
+def test_a_check_counts_what_an_agent_keeps():
+    cut = ((1, 0.25),)
+    lost, found = (check_kept(Scenario(cut=cut, keep=k)) for k in ((), ((1, 1.0),)))
+    # By hand: City holds 1,440, gives 300 of its 1,200 and keeps 1,140. The others lack 0.6 and 0.1
+    # of 900 in either case; City lacks the 900 only if they are lost.
+    assert lost.short.tolist() == pytest.approx([540, 900, 90])
+    assert found.short.tolist() == pytest.approx([540, 0, 90])
+    assert found.spare.tolist() == pytest.approx([0, 300, 0])
+    assert found.utilities[1] == pytest.approx(0.6 * 300 + 1440 + 0.1 * 600)
+    assert found.kept.tolist() == pytest.approx([0, 1140, 0])
+    # A kept sample is worth half a sample: 300 + 570 + 240 of 1,440.
+    half = check_kept(Scenario(cut=cut, keep=((1, 0.5),)))
+    assert half.short[1] == pytest.approx(330)
+    # All of it given, City has 1,200 + 120 + 240, and each sample less costs it half a sample.
+    half = check_kept(Scenario(keep=((1, 0.5),)))
+    assert half.spare[1] == pytest.approx(240) and half.stable.json is False
+    # It would have enough with the burden of either of the others.
+    kept = check_kept(Scenario(keep=((1, 1.0),)))
+    assert kept.envy == ((1, 0), (1, 2)) and kept.feasible.json is True
+
+
+def test_a_lock_takes_nothing_from_what_an_agent_holds():
+    scenario = Scenario(lock=((1, 200.0),), cut=((1, 0.25),), keep=((1, 1.0),))
+    changed = apply_scenario(GAME, scenario, lambda _: None)
+    assert check_kept(scenario, changed).kept[1] == pytest.approx(1440 - 50)
+    limited = dataclasses.replace(scenario, limit=((1, 1000.0),))
+    changed = apply_scenario(GAME, limited, lambda _: None)
+    assert check_kept(limited, changed).kept[1] == pytest.approx(1000 - 50)
+
+
+def test_probabilities_count_what_an_agent_keeps():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    changed = apply_scenario(measured, Scenario(), lambda _: None)
+    proposal = propose_planned(changed, plan, time_limit=60)
+    keep = ((1, 1.0),)
+    kept = keep_data(proposal, plan, keep, time_limit=60).kept
+    whole = plan.contributions * [1, 0.25, 1, 1]
+    assert (whole == np.floor(whole)).all()
+    lost, found = (proposal.check(whole, 0.95, keep=k) for k in ((), keep))
+    assert found.satisfied[1] == pytest.approx(kept.reached[1]) and kept.level == 0.25
+    assert found.satisfied[1] > lost.satisfied[1] + 0.02
+    assert found.everyone.value > lost.everyone.value
+    # The others have no more than what is given.
+    assert np.delete(found.satisfied, 1).tolist() == np.delete(lost.satisfied, 1).tolist()
+    assert found.judged.short[1] == 0 < lost.judged.short[1]
+
+
+def lock(game, agent, number):
+    """Return the stable plan with a lock, which knows the plan without it."""
+    free = propose(Changed(game, (0, 1)), game, "stable", time_limit=60).contributions
+    changed = apply_scenario(game, Scenario(lock=((agent, number),)), lambda _: None)
+    found = propose(changed, changed.basis, "stable", time_limit=60)
+    return dataclasses.replace(found, free=free)
+
+
+def test_others_carry_an_agent_that_is_locked_at_less():
+    # A gives 100 and B nothing, or the other way round: whoever gives is locked at nothing.
+    free = propose(Changed(TWINS, (0, 1)), TWINS, "stable", time_limit=60).contributions
+    giver = int(np.argmax(free))
+    proposal = lock(TWINS, giver, 0.0)
+    carried = proposal.find_carried(proposal.start)
+    more = proposal.start[1 - giver] - free[1 - giver]
+    assert carried.agents == (giver,)
+    assert (carried.fewer, carried.more) == pytest.approx((free[giver], more))
+    # Nobody is carried without a lock, or with one at what the plan asks anyway.
+    assert solve("stable").find_carried(np.array([300.0, 1200.0, 600.0])) is None
+    same = lock(TWINS, giver, float(free[giver]))
+    assert same.find_carried(same.start) is None
+    # A lock holds what depends on the agent to what the plan without it asks.
+    assert proposal.find_broken(Scenario(only=((1 - giver, float(giver)),))) == {1 - giver: giver}
+
+
+def test_a_lock_is_no_limit_of_what_an_agent_has():
+    proposal = lock(TWINS, 0, 0.0)
+    found = proposal.check(proposal.start, 0.95)
+    assert found.locked == (0,) and "Alone it would need 100" in found.explain(0)
+    none = Changed(TWINS.replace(limits=[0, np.inf]), (0, 1))
+    found = solve("stable", none).check(np.array([0.0, 100.0]), 0.95)
+    assert "Its limit is 0, so it could not go alone" in found.explain(0)

@@ -1,5 +1,6 @@
 """What a plan says: the result first, in short sentences, with nothing that contradicts another."""
 
+import dataclasses
 import re
 from functools import cache
 
@@ -11,7 +12,15 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Outcome
-from fedaccord.planning.sentences import find_driver, format_uncertain, write_sheet
+from fedaccord.planning.sentences import (
+    find_carried,
+    find_driver,
+    find_lowered,
+    format_uncertain,
+    write_sheet,
+)
+from fedaccord.report.plan import show_plan
+from fedaccord.report.plan_page import plan_page
 
 MOST_WORDS = 25
 
@@ -64,7 +73,7 @@ def test_a_defectors_chance_is_stated_once_and_next_to_that_of_the_plan():
     said = f"probability {format_uncertain(chance)} on average. With its whole contribution, the"
     assert plan.verdict.count(f"{said} probability is {format_uncertain(full)}.") == 1
     assert "give less" not in plan.verdict
-    assert ("also covers an agent that gives less" in plan.verdict) == (chance >= 0.5)
+    assert ("the plan hardly deters agents" in plan.verdict) == (chance >= 0.5)
 
 
 def test_a_single_contributor_is_named():
@@ -112,6 +121,25 @@ def test_the_agent_at_its_limit_that_determines_the_margin_is_named():
         named = f"{plan.name(driver)}, which is at its limit, determines it." in why
         assert named == (agent != driver and plan.contributions[agent] > 0)
         assert ("determines how wide the safety margin" in why) == (agent == driver)
+
+
+def test_a_plan_in_which_others_carry_an_agent_says_so_and_is_not_good():
+    limits = np.array([3_000.0, 3_000.0, 100.0, 3_000.0])
+    plan = make_plan(fit_curves(dataclasses.replace(pilots(), limits=limits), resamples=60))
+    said = (
+        "Rural has a limit of 100. That is too little for a full safety margin, so the "
+        "others give more."
+    )
+    assert find_carried(plan) == [2] and plan.contributions[2] == 100
+    assert plan.verdict.count(said) == 1
+    first = next(show_plan(plan))
+    assert first.tone == "unsure" and said in first.text
+    page = plan_page(plan)
+    assert page.tone == "unsure" and page.verdict.count(said) == 1
+    # Nobody is carried without a limit, nor in a plan that is not sure enough.
+    assert find_carried(plans()[0]) == [] and "carry" not in plans()[0].verdict
+    nearest = next(one for one in plans() if one.outcome is Outcome.LESS_SURE)
+    assert find_lowered(nearest) and find_carried(nearest) == []
 
 
 def test_no_agent_below_its_limit_determines_the_margin():

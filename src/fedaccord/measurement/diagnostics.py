@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord._io.numbers import Suspicion
 from fedaccord.games.measured import find_needs, nearest_goals
 from fedaccord.measurement.curve_fit import CURVE
-from fedaccord.wording import count, format_goal
+from fedaccord.wording import capitalize_first, count, format_goal, pluralize
 
 if TYPE_CHECKING:
     from fedaccord.measurement.agents import AgentFit
     from fedaccord.measurement.fit import Measurement
 
 Kind: TypeAlias = Literal[
+    "suspect-rows",
     "failed-pilots",
+    "unknown-validation",
     "too-few-pilots",
     "negative-transfer",
     "saturation-below-goal",
@@ -26,6 +29,7 @@ Kind: TypeAlias = Literal[
     "poor-fit",
     "flat",
     "unlike-others",
+    "unsettled-total",
     "uncertain-division",
 ]
 
@@ -42,6 +46,9 @@ WIDE, FACTOR = 1.0, 10.0
 EXCESS, NOTICEABLE = 2.0, 0.03
 # Fewer pilots made again than this do not tell how far runs scatter.
 AGAIN = 3
+# An accuracy is suspect this many robust standard deviations from its curve, if it makes up more
+# than this part of all squares; and the most agents that a doubt names.
+FAR, MOST, NAMES = 5.0, 0.5, 3
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,9 @@ def find_doubts(measurement: Measurement) -> tuple[Doubt, ...]:
     measurement: the fit to judge.
     """
     return (
+        *_doubt_rows(measurement),
         *_doubt_failed(measurement),
+        *_doubt_validation(measurement),
         *_doubt_too_few(measurement),
         *_doubt_negative(measurement),
         *_doubt_saturation(measurement),
@@ -75,6 +84,12 @@ def find_doubts(measurement: Measurement) -> tuple[Doubt, ...]:
     )
 
 
+def _doubt_rows(measurement: Measurement) -> Iterator[Doubt]:
+    for note in measurement.table.notes:
+        if isinstance(note, Suspicion):
+            yield Doubt(None, "suspect-rows", f"{capitalize_first(note)}.")
+
+
 def _doubt_failed(measurement: Measurement) -> Iterator[Doubt]:
     table = measurement.table
     failed = round((1 - table.finishing) * len(table))
@@ -82,10 +97,36 @@ def _doubt_failed(measurement: Measurement) -> Iterator[Doubt]:
         yield Doubt(
             None,
             "failed-pilots",
-            f"{failed:,} of {len(table):,} pilots failed and have no accuracies. The probabilities "
-            "count on as many failures in later runs, in which no agent reaches its goal. If "
-            "training diverged, try a smaller learning rate.",
+            f"{failed:,} of {len(table):,} pilots failed and "
+            f"{pluralize(failed, 'has no accuracy', 'have no accuracies')}. The probabilities "
+            "assume that later runs fail equally often, and that no agent reaches its goal in a "
+            "failed run. If training diverged, try a smaller learning rate.",
         )
+
+
+def _doubt_validation(measurement: Measurement) -> Iterator[Doubt]:
+    """Doubt what is made of accuracies if nobody knows by how much measuring them scatters."""
+    unknown = np.flatnonzero(np.isnan(measurement.table.validation)).tolist()
+    if unknown:
+        whose = (
+            "" if len(unknown) == measurement.table.size else f" of {_name(measurement, unknown)}"
+        )
+        yield Doubt(
+            None,
+            "unknown-validation",
+            f"The pilots do not say on how many validation samples the accuracies{whose} were "
+            "measured, so nothing separates the scatter of measuring from that of training. All "
+            "of it counts as scatter of training, and a plan may ask for too much. Fill in the "
+            "column validation.",
+        )
+
+
+def _name(measurement: Measurement, agents: list[int], last: str = "and") -> str:
+    """Return the names of some agents, or of the first few and how many others there are."""
+    names = [measurement.agents[agent] for agent in agents[:NAMES]]
+    if more := len(agents) - len(names):
+        names.append(count(more, "other agent"))
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _doubt_too_few(measurement: Measurement) -> Iterator[Doubt]:
@@ -130,10 +171,11 @@ def _doubt_negative(measurement: Measurement) -> Iterator[Doubt]:
                     agent,
                     "negative-transfer",
                     f"More samples of {measurement.agents[other]} made "
-                    f"{measurement.agents[agent]} less accurate: each takes away as much as "
-                    f"{-worth:.2g} of its own samples add (standard error {error:.1g}). The plan "
-                    "counts them as worth nothing. Plan without "
-                    f"{measurement.agents[other]}, or train so that its samples do no harm.",
+                    f"{measurement.agents[agent]} less accurate: each of them cancels the "
+                    f"gain from {-worth:.2g} of {measurement.agents[agent]}'s own samples "
+                    f"(standard error {error:.1g}). The plan counts them as worth nothing. Plan "
+                    f"without {measurement.agents[other]}, or train so that its samples do no "
+                    "harm.",
                 )
 
 
@@ -199,9 +241,10 @@ def _doubt_extrapolation(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"By its curve, {name} needs {need:,.0f} of its own samples, or others worth as "
-                f"much, to reach its goal of {format_goal(measurement.table.goals[agent])} on "
-                f"average. Every pilot had {least:,.0f} or more: run pilots with less data.",
+                f"According to its curve, {name} needs {need:,.0f} of its own samples, or samples "
+                "of other agents that are worth as much, to reach its goal of "
+                f"{format_goal(measurement.table.goals[agent])} on average. Every pilot had at "
+                f"least {least:,.0f}: run pilots with less data.",
             )
     yield from doubt_beyond_pilots(measurement, needs)
 
@@ -226,14 +269,18 @@ def doubt_beyond_pilots(
             yield Doubt(
                 agent,
                 "extrapolation",
-                f"By its curve, {measurement.agents[agent]} needs {need:,.0f} of its own samples, "
-                f"or others worth as much, to reach {toward}. No pilot had more than "
-                f"{most:,.0f}, so this is a guess: run pilots with more data.",
+                f"According to its curve, {measurement.agents[agent]} needs {need:,.0f} of its own "
+                f"samples, or samples of other agents that are worth as much, to reach {toward}. "
+                f"No pilot had more than {most:,.0f}, so this is a guess: run pilots with more "
+                "data.",
             )
 
 
 def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
     for agent, fit in enumerate(measurement.fits):
+        if (pilot := _find_slip(fit)) is not None:
+            yield _doubt_accuracy(measurement, agent, pilot)
+            continue
         name, validation = measurement.agents[agent], measurement.table.validation[agent]
         standard = ((fit.errors - fit.fitted) / fit.scatter) ** 2
         squares = float(standard.sum())
@@ -259,6 +306,29 @@ def _doubt_poor_fit(measurement: Measurement) -> Iterator[Doubt]:
                     f"{times:.1f} times what {validation:,.0f} validation samples explain: either "
                     "runs differ, or the curve does not fit. Repeat some pilots to find out.",
                 )
+
+
+def _find_slip(fit: AgentFit) -> int | None:
+    """Return the one pilot of an agent that is far from its curve, if there is one."""
+    gaps = np.abs(fit.errors - fit.fitted)
+    far = int(np.argmax(gaps))
+    usual = 1.4826 * float(np.median(gaps))
+    alone = gaps[far] ** 2 > MOST * float((gaps**2).sum())
+    return far if alone and gaps[far] > max(FAR * usual, NOTICEABLE) else None
+
+
+def _doubt_accuracy(measurement: Measurement, agent: int, place: int) -> Doubt:
+    """Doubt a single accuracy of an agent, by its place among those of the agent."""
+    fit, table = measurement.fits[agent], measurement.table
+    pilot = int(fit.pilots[place])
+    value = table.accuracies[pilot, agent]
+    return Doubt(
+        None,
+        "suspect-rows",
+        f"The accuracy of {measurement.agents[agent]} in {table.locate(pilot, agent)} is "
+        f"{value:g}, far from its curve ({1 - fit.fitted[place]:.2f} there). Check it: if it is a "
+        "slip of typing, correct it; if not, repeat the pilot.",
+    )
 
 
 def _compare_repeats(fit: AgentFit) -> tuple[float, int]:
@@ -303,15 +373,18 @@ def _doubt_flat(measurement: Measurement) -> Iterator[Doubt]:
         open_ = [int(j) for j in np.argsort(-width) if unknown[j]]
         if open_:
             other = open_[0]
-            rest = count(len(open_) - 1, "other agent")
-            more = f" The same is true of {rest}." if open_[1:] else ""
+            interval = (
+                f"{low[agent, other]:.2g} to {high[agent, other]:.2g} of {name}'s own samples"
+            )
+            first, remedy = "", f"Run pilots in which {measurement.agents[other]}"
+            if open_[1:]:
+                first = f"for {measurement.agents[other]}, "
+                remedy = "For each of them, run pilots in which it"
             yield Doubt(
                 agent,
                 "flat",
-                f"The pilots do not show what a sample of {measurement.agents[other]} is worth to "
-                f"{name} ({low[agent, other]:.2g} to {high[agent, other]:.2g} of {name}'s own "
-                f"samples).{more} Run pilots in which {measurement.agents[other]} gives much and "
-                "the others little.",
+                f"The pilots do not show what a sample of {_name(measurement, open_, 'or')} is "
+                f"worth to {name} ({first}{interval}). {remedy} gives much and the others little.",
             )
 
 

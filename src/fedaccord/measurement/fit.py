@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix, Vector, as_numbers, frozen
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
-from fedaccord.games.chances import Chances, Judged
+from fedaccord.games.chances import Chances, Fading, Judged
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
 from fedaccord.measurement.agents import (
     AgentFit,
@@ -24,13 +24,12 @@ from fedaccord.measurement.agents import (
     list_starts,
     shape,
 )
-from fedaccord.measurement.cross_validation import Pooling, check_pooling, leave_out
 from fedaccord.measurement.curve_fit import Stack
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.pooling import Population
+from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out
 from fedaccord.measurement.posterior import draw_posterior
-from fedaccord.measurement.scatter import Scatter
+from fedaccord.measurement.scatter import Residuals, Scatter, find_fading
 from fedaccord.wording import format_accuracy_down
 
 RESAMPLES = 200
@@ -186,6 +185,17 @@ class Measurement(Displayed):
         return find_needs(self.resamples.curves, wanted)
 
     @cached_property
+    def fading(self) -> Fading:
+        """How runs with more samples scatter less."""
+        return find_fading(self.list_scatter(range(self.table.size)))
+
+    def list_scatter(self, agents: Iterable[int]) -> list[tuple[Vector, Residuals, float]]:
+        """Return how far the pilots of some agents scatter, for `find_fading`."""
+        sizes = self.table.contributions.sum(axis=1)
+        fits = [self.fits[agent] for agent in agents]
+        return [(sizes[fit.pilots], find_residuals(fit, 0.0), fit.training) for fit in fits]
+
+    @cached_property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """The agents whose goals cannot be met even if all give their limits, as fitted."""
         nearest = nearest_goals(self.benefits, self.curves, self.table.limits)
@@ -244,10 +254,11 @@ def fit_curves(
         raise InputError(f"resamples must be at least 1; got {resamples}")
     agents = [describe_agent(table, agent, hint) for agent in range(table.size)]
     before = Population.before(hinted=hint is not None)
-    fits, scatter, population = _fit_together(agents, before)
+    single = [_fit_single(agent, before) for agent in agents]
+    fits, scatter, population = _fit_together(single, before)
     pooling = check_pooling(fits, population, before)
     if not all(pooling.pooled):
-        fits, scatter, population = _fit_together(leave_out(agents, pooling), before)
+        fits, scatter, population = _fit_together(leave_out(single, pooling), before)
     draws = draw_posterior(fits, population, scatter, resamples, np.random.default_rng(seed))
     training = np.sqrt((draws.training**2).mean(axis=0)).tolist()
     fits = tuple(map(centre_fit, fits, draws.centres, draws.errors, training))
@@ -281,15 +292,20 @@ def _find_measurement_noise(fits: tuple[AgentFit, ...], goals: Vector) -> Vector
     return frozen(np.sqrt(shape(np.where(np.isnan(goals), middles, 1 - goals)) / points))
 
 
+def _fit_single(agent: AgentFit, before: Population) -> AgentFit:
+    """Fit an agent on its own, which is the same whether it will be pooled or not."""
+    return fit_agent(agent, before.marginal_prior(agent.centre), list_starts(agent.centre))
+
+
 def _fit_together(
-    agents: Sequence[AgentFit], before: Population
+    single: Sequence[AgentFit], before: Population
 ) -> tuple[tuple[AgentFit, ...], Scatter, Population]:
-    """Fit every agent, learn what those in the pool have in common, and fit again with that."""
-    fits = tuple(
-        fit_agent(agent, before.marginal_prior(agent.centre), list_starts(agent.centre))
-        for agent in agents
-    )
-    population = before
+    """Learn what the agents in the pool have in common, and fit all again with that.
+
+    single: the fit of each agent on its own.
+    before: what is expected before any pilot is seen.
+    """
+    fits, population = tuple(single), before
     for _ in range(ROUNDS):
         population = population.learn([fit for fit in fits if fit.pooled] or fits)
         # What agents share was found in their residuals as well.

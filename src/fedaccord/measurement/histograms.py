@@ -21,18 +21,18 @@ from fedaccord._checks import (
 )
 from fedaccord._io.columns import NO_LABELS, TOTALS
 from fedaccord._io.kinds import HISTOGRAMS, simplify
-from fedaccord._io.numbers import SUPPRESSED, find_middle
+from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
 from fedaccord._io.table import Rows, Sheet, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.pilots import read_own
-from fedaccord.wording import count, pluralize
+from fedaccord.wording import capitalize_first, count, pluralize
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
 WORTH = (
-    "What a sample is worth to another agent is taken from how alike their labels are. It is "
-    "ASSUMED that samples with the same label are alike from agent to agent."
+    "What a sample is worth to another agent is computed from how alike the two agents' labels "
+    "are. This ASSUMES that samples with the same label are alike for all agents."
 )
 
 
@@ -190,7 +190,8 @@ class Histograms:
         needs: as in assumed_needs.
         """
         wanted, assumed = self.assumed_needs(needs)
-        said = (*assumed, WORTH, *(f"{note}." for note in self.notes if "ASSUMED" in note))
+        doubted = (n for n in self.notes if isinstance(n, Suspicion) or "ASSUMED" in n)
+        said = (*assumed, WORTH, *(f"{capitalize_first(note)}." for note in doubted))
         if self.size <= DENSE:
             return LinearGame(self.benefits, wanted, **self._frame), said
         # The same game, each row of W times q_i.q_i: W = Q Q' is never formed, and is symmetric.
@@ -314,9 +315,11 @@ def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
 
 def _refuse_sum(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
     """Refuse a column that is the sum of all the others, whatever it is called."""
-    sums = counts.sum(axis=1)
+    # Counts that are far too large are refused later, each by name.
+    with np.errstate(over="ignore"):
+        sums = counts.sum(axis=1)
     for label, column in zip(labels, counts.T, strict=True):
-        if len(labels) > 2 and column.any() and (2 * column == sums).all():
+        if len(labels) > 2 and column.any() and (column == sums / 2).all():
             raise InputError(
                 f"the column {label!r} of {sheet.path} is the sum of the others in every "
                 f"{sheet.unit}: delete it"

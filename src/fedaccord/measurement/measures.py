@@ -8,9 +8,10 @@ a floor stays one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,14 @@ from fedaccord._io.kinds import PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.table import Rows, format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.chances import Fading
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure
 from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
 from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.measurement.scatter import find_fading
 from fedaccord.wording import format_probability
 
 # The largest value of a measure that falls is this part of its unit.
@@ -37,7 +40,7 @@ TINY = 1e-12
 # A goal of a loss that is this many times every value is in another unit.
 MOST_TIMES = 10.0
 # Doubts that are about pilots, and not about accuracies: they hold for every measure.
-ABOUT_PILOTS = ("failed-pilots", "too-few-pilots")
+ABOUT_PILOTS = ("suspect-rows", "failed-pilots", "too-few-pilots")
 # The columns of pilots with several measures.
 MEASURED = ("pilot", "agent", "contribution", "measure", "value", "sd", "goal", "limit")
 
@@ -93,11 +96,18 @@ class GoalsMeasurement:
     measurements: the fit of each measure by its name, such as "sensitivity, over 75".
     units: of each measure, 1 unless it falls with data.
     certainty: the probability of harm from which a negative worth is used; None where none is.
+    pilots: of each measure, the names of the pilots that have it; numbers where left out.
     """
 
     measurements: Mapping[str, Measurement]
     units: Mapping[str, float]
     certainty: float | None = None
+    pilots: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.pilots:
+            numbered = {name: range(len(m.table)) for name, m in self.measurements.items()}
+            object.__setattr__(self, "pilots", numbered)
 
     def __repr__(self) -> str:
         first = next(iter(self.measurements.values()))
@@ -181,10 +191,11 @@ class GoalsMeasurement:
             )
         if MEASURES[kind].rises:
             curve = LearningCurve(floor, height, head, pace)
-            return Goal(who, name, row, measure=kind, at_least=target, curve=curve)
+            return Goal(who, name, row, measure=kind, at_least=target, curve=curve, margin=margin)
         loss = LossCurve(unit * floor, unit * height, head, pace)
         at_most = float(f"{unit * (1 - target):.12g}")
-        return Goal(who, name, row, measure=kind, at_most=at_most, curve=loss)
+        margin = unit * margin
+        return Goal(who, name, row, measure=kind, at_most=at_most, curve=loss, margin=margin)
 
     @cached_property
     def _worths(self) -> Mapping[str, Matrix]:
@@ -200,13 +211,14 @@ class GoalsMeasurement:
 
     def _predict(self, contributions: ArrayLike) -> Iterator[tuple[Vector, Vector, float, float]]:
         """Yield what resamples expect of each goal, their scatter, the goal and the finishing."""
-        effective = self._drawn_rows @ as_numbers(contributions, "contributions")
+        given = as_numbers(contributions, "contributions")
+        effective, scale = self._drawn_rows @ given, self._fading.scale(given.sum())
         for (name, agent), samples in zip(self._wants, effective.T, strict=True):
             measured = self.measurements[name]
             drawn = measured.resamples
             reached = predict_accuracies(drawn.curves[:, agent], np.maximum(samples, 0.0))
             goal = float(measured.goals[agent])
-            yield reached, drawn.training[:, agent], goal, measured.table.finishing
+            yield reached, scale * drawn.training[:, agent], goal, measured.table.finishing
 
     def chances(self, contributions: ArrayLike) -> Vector:
         """Return the probability that one run reaches each goal of the game, in its order.
@@ -237,7 +249,7 @@ class GoalsMeasurement:
         )
 
     def describe(self, contributions: ArrayLike) -> str:
-        """Return how likely one run reaches all goals, and which goal is the least likely."""
+        """Return how likely one run is to reach all goals, and which goal is the least likely."""
         chances = self.chances(contributions)
         worst = int(np.argmin(chances))
         together, goal = self.estimate_all(contributions), self.game.goals[worst]
@@ -249,41 +261,62 @@ class GoalsMeasurement:
         )
 
     @cached_property
-    def _residuals(self) -> Matrix:
-        """How far each pilot was from what the fit expects, pilots x goals; NaN where it failed.
+    def _fading(self) -> Fading:
+        """How runs with more samples scatter less."""
+        found = [self.measurements[name].list_scatter([agent]) for name, agent in self._wants]
+        return find_fading([one for each in found for one in each])
 
-        Scaled to the training scatter that the fit found.
+    @cached_property
+    def _residuals(self) -> Matrix:
+        """How far each pilot was from what the fit expects, pilots x goals; NaN if not measured.
+
+        Scaled to the training scatter that the fit found for runs of one size.
         """
-        found = []
-        for name, agent in self._wants:
+        names = chain.from_iterable(self.pilots.values())
+        rows = {pilot: row for row, pilot in enumerate(dict.fromkeys(names))}
+        found = np.full((len(rows), len(self._wants)), np.nan)
+        for column, (name, agent) in zip(found.T, self._wants, strict=True):
             measured = self.measurements[name]
             table = measured.table
             samples = np.maximum(table.contributions @ self._worths[name][agent], 0.0)
             expected = predict_accuracies(measured.curves[agent], samples)
-            left = table.accuracies[:, agent] - expected
-            size = max(float(np.sqrt(np.nanmean(left**2))), TINY)
-            found.append(left * float(measured.training_noise[agent]) / size)
-        return np.array(found).T
+            alike = table.accuracies[:, agent] - expected
+            alike /= self._fading.scale(table.contributions.sum(axis=1))
+            size = max(float(np.sqrt(np.nanmean(alike**2))), TINY)
+            places = [rows[pilot] for pilot in self.pilots[name]]
+            column[places] = alike * float(measured.training_noise[agent]) / size
+        return found
 
     def estimate_all(self, contributions: ArrayLike) -> float:
         """Return the probability that one run reaches all goals, by how goals moved together.
 
         A pilot measures all goals of one run, so what it was off in one goal goes with what it was
-        off in the others: every pilot is taken as what chance may do to a run.
+        off in the others: every pilot is taken as what chance may do to a run, and more so if the
+        run has fewer samples than the pilot. Pilots that measured only some of the goals do not
+        tell. If no pilot measured all, the misses of goals are added up.
 
         contributions: who gives how much.
         """
-        spare = np.array([reached - goal for reached, _, goal, _ in self._predict(contributions)])
-        with np.errstate(invalid="ignore"):
-            reached = spare.T[:, None, :] + self._residuals >= 0
-        return float(reached.all(axis=2).mean())
+        given = as_numbers(contributions, "contributions")
+        known = ~np.isnan(self._residuals)
+        whole = self._residuals[known.all(axis=1)]
+        if not len(whole):
+            return self._add_up_misses(given)
+        residuals = self._fading.scale(given.sum()) * whole
+        spare = np.array([reached - goal for reached, _, goal, _ in self._predict(given)])
+        reached = spare.T[:, None, :] + residuals >= 0
+        return float(reached.all(axis=2).mean() * known.any(axis=1).mean())
 
     def chance_of_all(self, contributions: ArrayLike) -> float:
         """Return a lower bound on the probability that one run reaches all goals.
 
         Misses of goals are added up, however they go together. The bound holds if runs scatter
-        normally.
+        normally. If pilots scattered so unlike that the estimate is lower, it is the bound.
         """
+        return min(self._add_up_misses(contributions), self.estimate_all(contributions))
+
+    def _add_up_misses(self, contributions: ArrayLike) -> float:
+        """Return one less the probabilities of all misses, which never go together then."""
         return max(0.0, 1.0 - float((1 - self.chances(contributions)).sum()))
 
 
@@ -381,7 +414,16 @@ def fit_goals(
     fits = {
         name: fit_curves(pilots, seed=seed, resamples=resamples) for name, pilots in tables.items()
     }
-    return GoalsMeasurement(fits, {name: unit for name, _, unit in parts}, certainty)
+    units = {name: unit for name, _, unit in parts}
+    return GoalsMeasurement(fits, units, certainty, {n: _name_pilots(part) for n, part, _ in parts})
+
+
+def _name_pilots(part: Rows) -> tuple[str, ...]:
+    """Return the names of the pilots of a measure that have a value, in the order of its table."""
+    sheet = part.to_sheet(PILOTS)
+    cells = zip(sheet.column("pilot"), sheet.column("accuracy"), strict=True)
+    measured = {pilot for pilot, cell in cells if cell}
+    return tuple(pilot for pilot in sheet.names("pilot") if pilot in measured)
 
 
 def _kind_of(name: str, where: str = "the pilots") -> str:
@@ -405,9 +447,9 @@ def _check_alike(path: str, tables: Mapping[str, PilotTable]) -> None:
                 f'{path}: {(stray or ["an agent"])[0]} is measured by "{first}" or by "{name}" and '
                 "not by both: give every agent every measure, in the same order"
             )
-        for field in ("limits", "minimums", "costs"):
-            if (getattr(one, field) != getattr(other, field)).any():
-                raise InputError(f'{path}: the {field} of "{first}" and "{name}" differ: mend one')
+        for own in ("limits", "minimums", "costs"):
+            if (getattr(one, own) != getattr(other, own)).any():
+                raise InputError(f'{path}: the {own} of "{first}" and "{name}" differ: correct one')
     without = np.all([np.isnan(table.goals) for table in tables.values()], axis=0)
     if without.any():
         raise InputError(

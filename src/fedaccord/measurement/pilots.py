@@ -20,8 +20,9 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.columns import OWN
+from fedaccord._io.columns import FAILED, OWN
 from fedaccord._io.kinds import PILOTS
+from fedaccord._io.numbers import Merged, Suspicion
 from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
@@ -40,6 +41,7 @@ class PilotTable:
     minimums: the least each must give to take part; zero where left out.
     costs: what one sample costs each; one where left out.
     notes: what to say about how the file was read.
+    places: n x k, where each accuracy stands in its file; empty where there is no file.
     """
 
     agents: tuple[str, ...]
@@ -51,6 +53,7 @@ class PilotTable:
     minimums: Vector
     costs: Vector
     notes: tuple[str, ...]
+    places: tuple[tuple[str, ...], ...]
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class PilotTable:
         minimums: ArrayLike | None = None,
         costs: ArrayLike | None = None,
         notes: Sequence[str] = (),
+        places: Sequence[Sequence[str]] = (),
     ) -> None:
         names = _read_agents(agents)
         given = as_numbers(contributions, "contributions")
@@ -91,6 +95,7 @@ class PilotTable:
             "accuracies": frozen(reached),
             **own,
             "notes": tuple(notes),
+            "places": tuple(map(tuple, places)),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -126,6 +131,10 @@ class PilotTable:
         """Whether every agent has a goal."""
         return not bool(np.isnan(self.goals).any())
 
+    def locate(self, pilot: int, agent: int) -> str:
+        """Return where an accuracy stands: in its file, or as the pilot of a number from 0."""
+        return self.places[pilot][agent] if self.places else f"pilot {pilot}"
+
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> PilotTable:
         """Return the table with other goals.
 
@@ -157,10 +166,14 @@ class PilotTable:
         for field, default in (OWN[column] for column in PILOTS.own):
             mine, theirs = getattr(self, field), getattr(other, field)[order]
             merged[field] = self._merge(field, mine, theirs, default)
+        if self.places and other.places:
+            turned = [[row[agent] for agent in order] for row in other.places]
+            merged["places"] = [*self.places, *turned]
         return PilotTable(
             self.agents,
             np.concatenate([self.contributions, other.contributions[:, order]]),
             np.concatenate([self.accuracies, other.accuracies[:, order]]),
+            notes=[*self.notes, *other.notes],
             **merged,
         )
 
@@ -212,10 +225,10 @@ class PilotTable:
 
             pilot,agent,contribution,accuracy[,goal][,validation][,limit][,minimum][,cost]
 
-        An accuracy is a share of one, empty where it was not measured, and "failed" where training
-        failed. A pilot without any accuracy has not been run yet and is left out. Goal, validation
-        (the number of validation points), limit, minimum and cost are an agent's own: the same in
-        all its lines, or empty in some. Other columns are left alone.
+        An accuracy is a share of one, empty where it was not measured, and "failed" for every agent
+        of a pilot in which training failed. A pilot without any accuracy has not been run yet and
+        is left out. Goal, validation (the number of validation points), limit, minimum and cost are
+        an agent's own: the same in all its lines, or empty in some. Other columns are left alone.
 
         path: the file.
         sheet: of a workbook; the first where left out.
@@ -227,7 +240,7 @@ class PilotTable:
         """Read the rows of a table of pilots."""
         sheet, path = rows.to_sheet(PILOTS), rows.path
         agents, pilots = sheet.names("agent"), sheet.names("pilot")
-        contributions, accuracies = _read_runs(sheet, pilots, agents)
+        contributions, accuracies, places = _read_runs(sheet, pilots, agents)
         if contributions.max() <= 1:
             raise InputError(
                 f"no contribution in {path} is of more than one sample: write how many samples "
@@ -235,15 +248,25 @@ class PilotTable:
             )
         _check_cells(sheet)
         done = _find_done(sheet, pilots)
+        _note_failed_parts(sheet)
+        _note_copies(sheet, pilots, np.hstack([contributions, accuracies]))
         own = sheet.own_fields(agents)
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
+        _check_minimums(sheet, dict(zip(agents, own["limits"], strict=True)))
         for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
             sheet.notes.append(
                 f"{agents[agent]} gives nothing in any pilot of {path}: if it has no samples, give "
                 "it the limit 0"
             )
         try:
-            return cls(agents, contributions[done], accuracies[done], **own, notes=sheet.notes)
+            return cls(
+                agents,
+                contributions[done],
+                accuracies[done],
+                **own,
+                notes=sheet.notes,
+                places=places[done].tolist(),
+            )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -317,8 +340,11 @@ def _read_column(column: str, given: ArrayLike | None, names: Sequence[str]) -> 
 
 def _read_runs(
     sheet: Sheet, pilots: tuple[str, ...], agents: tuple[str, ...]
-) -> tuple[Matrix, Matrix]:
-    """Turn one line per agent and pilot into two matrices with one row per pilot."""
+) -> tuple[Matrix, Matrix, NDArray[np.str_]]:
+    """Turn one line per agent and pilot into matrices with one row per pilot.
+
+    The last says where the line of each agent and pilot stands.
+    """
     rows: dict[tuple[str, str], int] = {}
     shape = len(pilots), len(agents)
     contributions, accuracies = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -333,27 +359,33 @@ def _read_runs(
             )
         rows[pilot, agent] = row
         place = places[0][pilot], places[1][agent]
+        for name in ("contribution", "accuracy"):
+            cell = sheet.column(name)[row]
+            if isinstance(cell, Merged) and cell.above:
+                why = "is merged with the cell above: split them, and write a number in each"
+                raise InputError(f"{sheet.describe(name, row)} {why}")
         if not contribution:
             what = sheet.describe("contribution", row)
-            raise InputError(f"{what} is empty: write 0 if it gave nothing")
+            raise InputError(f"{what} is empty: write 0 if the agent gave nothing")
         contributions[place] = sheet.number("contribution", row)
         accuracies[place] = sheet.number("accuracy", row)
     for pilot in pilots:
         for agent in agents:
             if (pilot, agent) not in rows:
                 _explain_gap(sheet, pilot, agent)
-    places_in_file = [sheet.where(rows[pilot, agent]) for pilot in pilots for agent in agents]
+    where = [[sheet.where(rows[pilot, agent]) for agent in agents] for pilot in pilots]
+    places_in_file = np.array(where)
     check_finite(
         contributions.ravel(),
         "the contribution",
-        lambda n: f"{agents[n % len(agents)]} in {places_in_file[n]}",
+        lambda n: f"{agents[n % len(agents)]} in {places_in_file.flat[n]}",
     )
-    return contributions, accuracies
+    return contributions, accuracies, places_in_file
 
 
 def _check_cells(sheet: Sheet) -> None:
-    """Refuse goals and validation sizes that cannot be; note an accuracy without any error."""
-    cells = [name for name in ("goal", "validation") if name in sheet.columns]
+    """Refuse cells of an agent's own that cannot be; note an accuracy without any error."""
+    cells = [name for name in ("goal", "validation", "cost") if name in sheet.columns]
     for name in cells:
         for row, value in enumerate(sheet.numbers(name)):
             if name == "goal" and value in (0, 1):
@@ -362,6 +394,9 @@ def _check_cells(sheet: Sheet) -> None:
             if name == "validation" and value < 1:
                 why = "leave it empty where it is not known"
                 raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
+            if name == "cost" and value == 0:
+                why = "give every agent a cost above zero"
+                raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
     for end, question in (
         (1, "look whether the model made no error at all"),
         (0, 'write "failed" if training failed'),
@@ -369,8 +404,56 @@ def _check_cells(sheet: Sheet) -> None:
         rows = [row for row, value in enumerate(sheet.numbers("accuracy")) if value == end]
         if rows:
             more = f", and {len(rows) - 1} more are" if len(rows) > 1 else ""
-            said = f"{sheet.describe('accuracy', rows[0])} is {end}{more}"
-            sheet.notes.append(f"{said}: {question}")
+            said = f"{sheet.describe('accuracy', rows[0])} is {end}{more}: {question}"
+            sheet.notes.append(said if end else Suspicion(said))
+
+
+def _note_failed_parts(sheet: Sheet) -> None:
+    """Note accuracies that failed in a pilot in which others did not: a run fails as a whole."""
+    cells = list(zip(sheet.column("pilot"), sheet.column("accuracy"), strict=True))
+    finished = {pilot for pilot, cell in cells if cell and cell.casefold() not in FAILED}
+    rows = [
+        row
+        for row, (pilot, cell) in enumerate(cells)
+        if pilot in finished and cell.casefold() in FAILED
+    ]
+    if rows:
+        more = f", and {len(rows) - 1} more do" if len(rows) > 1 else ""
+        sheet.notes.append(
+            Suspicion(
+                f"{sheet.describe('accuracy', rows[0])} reads {cells[rows[0]][1]!r}{more}, but "
+                "other agents have an accuracy in the same pilot: it counts as not measured. If "
+                'training failed, write "failed" for every agent of the pilot; if only the '
+                "measurement failed, leave the cell empty"
+            )
+        )
+
+
+def _note_copies(sheet: Sheet, pilots: tuple[str, ...], values: Matrix) -> None:
+    """Note pilots that equal an earlier one in every number, as those that were pasted twice.
+
+    sheet: the table.
+    pilots: their names.
+    values: by pilot, all contributions and all accuracies.
+    """
+    width = values.shape[1] // 2
+    lines = dict(zip(reversed(sheet.column("pilot")), reversed(sheet.lines), strict=True))
+    seen: dict[bytes, str] = {}
+    copies = []
+    for pilot, row in zip(pilots, values, strict=True):
+        first = pilot if np.isnan(row[width:]).all() else seen.setdefault(row.tobytes(), pilot)
+        if first != pilot:
+            copies.append((pilot, first))
+    for pilot, first in copies[:1]:
+        more = f", and {len(copies) - 1} more are copies too" if len(copies) > 1 else ""
+        sheet.notes.append(
+            Suspicion(
+                f"pilot {pilot} (from {sheet.unit} {lines[pilot]} of {sheet.path}) equals pilot "
+                f"{first} (from {sheet.unit} {lines[first]}) in every contribution and every "
+                f"accuracy{more}: delete it if it was pasted twice, for runs then seem to scatter "
+                "less than they do"
+            )
+        )
 
 
 def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -383,8 +466,9 @@ def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:
             f"no pilot in {sheet.path} has an accuracy yet: run the pilots, fill in the column "
             'accuracy, and write "failed" where training failed'
         )
+    failed = 'left out; write "failed" where training failed'
     for is_half, said in (
-        (False, ("has no accuracy yet and is", "have no accuracy yet and are", "left out")),
+        (False, ("has no accuracy yet and is", "have no accuracy yet and are", failed)),
         (True, ("lacks", "lack", "the accuracy of an agent; the other accuracies count")),
     ):
         rows = [row for row in empty if (owners[row] in run) == is_half]
@@ -392,8 +476,7 @@ def _find_done(sheet: Sheet, pilots: tuple[str, ...]) -> NDArray[np.bool_]:
             number = len({owners[row] for row in rows})
             sheet.notes.append(
                 f"{count(number, 'pilot')} in {sheet.path}, the first on {sheet.unit} "
-                f"{sheet.lines[rows[0]]}, {pluralize(number, *said[:2])} {said[2]}; "
-                'write "failed" where training failed'
+                f"{sheet.lines[rows[0]]}, {pluralize(number, *said[:2])} {said[2]}"
             )
     return np.array([pilot in run for pilot in pilots])
 
@@ -413,10 +496,30 @@ def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
         raise InputError(
             f"{sheet.where(row)} names {slip}, which is not in every pilot; did you mean {meant}?"
         )
+    _suspect_pilot(sheet)
+    first = sheet.lines[sheet.column("pilot").index(pilot)]
     raise InputError(
-        f"pilot {pilot} in {sheet.path} has no line for {agent}: add one, with contribution 0 if "
+        f"pilot {pilot} in {sheet.path}, from {sheet.unit} {first}, has no {sheet.unit} for "
+        f"{agent}: add one, with contribution 0 if "
         "it gave nothing and no accuracy if none was measured"
     )
+
+
+def _suspect_pilot(sheet: Sheet) -> None:
+    """Refuse a pilot of one agent if another pilot lacks just this agent: its name is a slip."""
+    members: dict[str, set[str]] = {}
+    for run, name in zip(sheet.column("pilot"), sheet.column("agent"), strict=True):
+        members.setdefault(run, set()).add(name)
+    everyone = set().union(*members.values())
+    for single, agents in members.items():
+        lacking = [run for run, among in members.items() if among == everyone - agents]
+        if len(everyone) > 2 and len(agents) == 1 and lacking:
+            meant = find_closest(single, lacking) or lacking[0]
+            raise InputError(
+                f"{sheet.where(sheet.column('pilot').index(single))} names pilot {single}, which "
+                f"has no other agent; did you mean pilot {meant}, which has no {sheet.unit} for "
+                f"{next(iter(agents))}?"
+            )
 
 
 def _check_limits(sheet: Sheet, limits: Mapping[str, float]) -> None:
@@ -427,6 +530,19 @@ def _check_limits(sheet: Sheet, limits: Mapping[str, float]) -> None:
                 f"above its limit of {limits[agent]:g}: correct one of them, or set a limit for "
                 "plans alone with --limit"
             )
+
+
+def _check_minimums(sheet: Sheet, limits: Mapping[str, float]) -> None:
+    """Refuse a minimum above the limit of its agent."""
+    if "minimum" in sheet.columns:
+        for row, (agent, least) in enumerate(
+            zip(sheet.column("agent"), sheet.numbers("minimum"), strict=True)
+        ):
+            if least > limits[agent]:
+                raise InputError(
+                    f"{sheet.describe('minimum', row)} is {least:g}, above its limit of "
+                    f"{limits[agent]:g}: lower one or raise the other"
+                )
 
 
 def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:

@@ -8,17 +8,25 @@ share:
 for the floor, the head, the pace, and the worth of others' samples; the height is each agent's
 own. Shift m and spread are learned from all agents' fits by expectation maximisation, so that
 agents that differ much are pulled together little.
+
+Cross-validation tells whether an agent should be pooled at all: do the others' curves help to
+predict its pilots? Two fits predict each of its pilots from its other pilots: one with a prior
+learned from the other agents alone, one with the prior before any pilot. What counts is the
+logarithm of the probability density that each gives to what was measured. Pilots with the same
+contributions are left out together. Nothing is fitted again for each: near the fit, leaving out an
+observation with leverage h turns a standardised residual e into e / (1 - h), with the variance
+1 / (1 - h).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from fedaccord._checks import Matrix, Vector
+from fedaccord.measurement.agents import AgentFit, Grouped, fit_agent, list_starts
 from fedaccord.measurement.curve_fit import CURVE, Prior, Stack
 
 # The places of floor, head and pace among the parameters; the worth of others comes after CURVE.
@@ -33,24 +41,11 @@ HEIGHT, APART = 2.0, 0.5
 HINTED = (0.4, 0.3, 0.5)
 # The expected spreads count as the evidence of this many agents.
 EVIDENCE = 4.0
-
-
-class Fitted(Protocol):
-    """One agent's fit, as the population learns from it.
-
-    centre: what its parameters are expected to be before anything is shared.
-    found: its parameters.
-    information: what the pilots tell of them, the inverse of a covariance.
-    """
-
-    @property
-    def centre(self) -> Vector: ...
-
-    @property
-    def found(self) -> Vector: ...
-
-    @property
-    def information(self) -> Matrix: ...
+# An agent is fitted by itself where pooling takes more than this from the score of its pilots:
+# less is within what chance does to such sums.
+MOST_LOST = 4.0
+# Rounds of learning what all agents but one have in common.
+ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +101,7 @@ class Population:
         shifted = centre + make_design(len(centre)) @ self.shift
         return Prior(shifted, np.asarray(np.linalg.cholesky(self.covariance(len(centre)))))
 
-    def learn(self, agents: Sequence[Fitted]) -> Population:
+    def learn(self, agents: Sequence[AgentFit]) -> Population:
         """Return what the agents' fits say of shift and spread."""
         size = len(agents[0].found)
         design = make_design(size)
@@ -228,3 +223,79 @@ def make_design(size: int) -> Matrix:
     design[SHARED, range(3)] = 1.0
     design[CURVE:, 3] = 1.0
     return design
+
+
+# Who should be pooled.
+
+
+@dataclass(frozen=True, eq=False)
+class Pooling:
+    """What cross-validation says of pooling.
+
+    gains: by how much the other agents raise the logarithm of the probability density of each
+        agent's pilots, each predicted from the others; below 0 where they mislead.
+    pooled: which agents are pooled.
+    """
+
+    gains: Vector
+    pooled: tuple[bool, ...]
+
+    def to_dict(self) -> dict[str, list[float] | list[bool]]:
+        """Return it for machines."""
+        return {"gains": self.gains.tolist(), "pooled": list(self.pooled)}
+
+
+def check_pooling(fits: Sequence[AgentFit], population: Population, before: Population) -> Pooling:
+    """Return by how much each agent gains from the others, and which of them should be pooled.
+
+    fits: of all agents, pooled.
+    population: what they have in common.
+    before: what is expected before any pilot is seen.
+    """
+    if len(fits) == 1:
+        return Pooling(np.zeros(1), (True,))
+    gains = np.array(
+        [
+            _score(fit, _learn_without(fits, agent, population).marginal_prior(fit.centre))
+            - _score(fit, before.marginal_prior(fit.centre))
+            for agent, fit in enumerate(fits)
+        ]
+    )
+    return Pooling(gains, tuple((gains > -MOST_LOST).tolist()))
+
+
+def _learn_without(fits: Sequence[AgentFit], agent: int, population: Population) -> Population:
+    others = [fit for place, fit in enumerate(fits) if place != agent]
+    for _ in range(ROUNDS):
+        population = population.learn(others)
+    return population
+
+
+def _score(fit: AgentFit, prior: Prior) -> float:
+    """Return the logarithm of the density of an agent's pilots, each predicted from the others."""
+    starts = np.concatenate([fit.found[None], list_starts(prior.centre)])
+    return float(score_left_out(fit_agent(fit, prior, starts)).sum())
+
+
+def score_left_out(fit: AgentFit) -> Vector:
+    """Return the logarithm of the density of each group of pilots, predicted from the others.
+
+    Parts that every fit to the same pilots has in common are left out.
+    """
+    pilots = Grouped.of(fit)
+    scatter = pilots.scatter(np.array([fit.training]))[0]
+    fitted, slopes = pilots.model.slopes(fit.found[None])
+    scaled = slopes[0] / scatter[:, None]
+    inverse = np.linalg.inv(scaled.T @ scaled + fit.prior.precision)
+    left = 1 - np.einsum("ri,ij,rj->r", scaled, inverse, scaled)
+    residuals = (pilots.errors - fitted[0]) / scatter
+    return np.asarray(0.5 * (np.log(left) - residuals**2 / left))
+
+
+def leave_out(fits: Sequence[AgentFit], pooling: Pooling) -> list[AgentFit]:
+    """Return the fits, with those marked that are not to be pooled; none where one is left."""
+    alone = sum(pooling.pooled) < 2
+    return [
+        replace(fit, pooled=pooled and not alone)
+        for fit, pooled in zip(fits, pooling.pooled, strict=True)
+    ]

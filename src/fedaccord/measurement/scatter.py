@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from fedaccord._checks import Matrix, Vector
+from fedaccord.games.chances import Fading
 
 # What training is expected to be before any pilot is seen; and how far that may be wrong, in
 # logarithms.
@@ -26,6 +28,9 @@ TYPICAL, DOUBT = 0.012, 0.6
 # evidence of so many agents.
 ALIKE, EVIDENCE = 0.3, 2.0
 GRID = np.linspace(np.log(0.0005), np.log(0.2), 160)
+# The rate at which larger runs scatter less is expected to be 0, give or take this: pilots have to
+# show another. The least variance.
+RATE, LEAST = 0.5, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +137,33 @@ class Shared:
         below = np.cumsum(likely, axis=1)
         chances = rng.random((len(below), 1)) * below[:, -1:]
         return np.asarray(np.exp(GRID[np.minimum((below < chances).sum(axis=1), len(GRID) - 1)]))
+
+
+def find_fading(agents: Sequence[tuple[Vector, Residuals, float]]) -> Fading:
+    """Return the likeliest rate, between 0 and 1, at which training scatters less in larger runs.
+
+    agents: of each, or of each of its goals, how many samples its pilots had in all; how far they
+        were from the curve; and its training scatter, which is that of the pilots on average.
+    """
+    sizes, found, training = zip(*agents, strict=True)
+    logs = np.log(np.maximum(np.concatenate(sizes), 1.0))
+    squares, freedom, measuring = (
+        np.concatenate([getattr(one, name) for one in found])
+        for name in ("squares", "freedom", "measuring")
+    )
+    variances = np.repeat(np.square(training), [len(one) for one in sizes])
+    centred = logs - logs.mean()
+
+    def fall(rate: float) -> Vector:
+        falls = np.exp(-rate * centred)
+        return np.asarray(falls / falls.mean())
+
+    def weigh(rate: float) -> float:
+        total = np.maximum(variances * fall(rate) + measuring, LEAST)
+        return float((freedom * np.log(total) + squares / total).sum() + (rate / RATE) ** 2)
+
+    rate = float(minimize_scalar(weigh, bounds=(0.0, 1.0), method="bounded").x)
+    if np.ptp(logs) == 0 or weigh(rate) >= weigh(0.0):
+        return Fading()
+    usual = np.exp(logs.mean()) * np.exp(-rate * centred).mean() ** (-1 / rate)
+    return Fading(rate, float(usual), float(np.exp(logs.max())))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from fedaccord._checks import clean_name, fill_in
-from fedaccord._io.numbers import Marks, read_number, read_share
+from fedaccord._io.numbers import Marks, read_number, read_share, shorten
 from fedaccord.errors import InputError, UnreachableError
+from fedaccord.wording import join_with_and, pluralize
 
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from fedaccord.measurement.pilots import PilotTable
 
 Kind: TypeAlias = Literal["config", "pilots", "measures", "histograms", "game"]
+# The most headings that a message lists.
+HEADS = 8
 # Takes sentences on how a file was read.
 Note: TypeAlias = Callable[[Sequence[str]], None]
 # The options whose numbers are shares of one, which people also write in per cent.
@@ -138,11 +141,30 @@ class Source:
                 f"{path} is {PROPOSAL.title}, and plans are made from pilots or label histograms: "
                 f"{PROPOSAL.use.format(path=path)}"
             )
+        heads = shorten(", ".join(filter(None, rows.cells[0]))) if rows.cells else ""
         raise InputError(
-            f"{path} is neither a table of pilots (pilot,agent,contribution,accuracy) nor one of "
+            f"{path}{f', which has the headings {heads},' if heads else ''} is neither a table of "
+            "pilots (pilot,agent,contribution,accuracy) nor one of "
             "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
-            ".toml, a game in .json"
+            f".toml, a game in .json{_suggest_headings(rows)}"
         )
+
+
+def _suggest_headings(rows: Rows) -> str:
+    """Return which headings to rename, where a table has as many columns as one of pilots."""
+    from fedaccord._io.kinds import PILOTS
+
+    heads = rows.cells[0] if rows.cells else []
+    unknown = [head for head in heads if head and PILOTS.find_column(head) is None]
+    if len(heads) < len(PILOTS.needed) or not unknown:
+        return ""
+    known = {PILOTS.find_column(head) for head in heads}
+    wanted = [column for column in PILOTS.needed if column not in known]
+    return (
+        f". If it is a table of pilots, rename headings in {rows.unit} {rows.lines[0]} to "
+        f"{join_with_and(wanted)}; {join_with_and([repr(head) for head in unknown[:HEADS]])} "
+        f"{pluralize(len(unknown), 'is', 'are')} not known"
+    )
 
 
 def _find_statistics(path: str) -> Rows | None:
@@ -166,10 +188,12 @@ def read_pilots(rows: Rows, goals: Wanted | None, *, note: Note) -> PilotTable:
     note: takes the sentences on how the file was read.
     """
     from fedaccord._io.kinds import PILOTS
+    from fedaccord._io.numbers import Suspicion
     from fedaccord.measurement.pilots import PilotTable
 
     table = PilotTable.from_rows(rows)
-    note(table.notes)
+    # A suspicion becomes a doubt of the plan.
+    note([one for one in table.notes if not isinstance(one, Suspicion)])
     if goals is not None:
         table = table.with_goals(goals.among(table.agents, table.goals.tolist()))
     without = [n for n, goal in zip(table.agents, table.goals, strict=True) if math.isnan(goal)]
@@ -264,11 +288,11 @@ def set_limits(basis: Basis, limits: Wanted | None) -> Basis:
     basis: a game, or what pilots measured.
     limits: the most samples that agents can give from now on, in place of their own limits.
     """
+    if limits is None:
+        return basis
     from fedaccord.games.base import Game
     from fedaccord.measurement.measures import GoalsMeasurement
 
-    if limits is None:
-        return basis
     if isinstance(basis, GoalsMeasurement):
         fits = {name: set_limits(one, limits) for name, one in basis.measurements.items()}
         return replace(basis, measurements=fits)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedaccord._checks import Indices, Vector, frozen
+from fedaccord.check.result import Check, to_answer
 from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.base import Game
-from fedaccord.games.kept import KeptData, PerAgent, ignore_goals, keep_data
+from fedaccord.games.kept import ALL, KeptData, PerAgent, ignore_goals, keep_data
+from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.result import Plan
+
+if TYPE_CHECKING:
+    from fedaccord.games.chances import Chances
 
 # A need this little above a whole number of samples is that number.
 ROUNDING = 1e-6
@@ -97,10 +103,89 @@ def plan_for_kept_data(
 
 def _find_reached(plan: Plan, kept: KeptData, given: Vector, level: float) -> Vector | None:
     """Return the probability that each reaches its goal if it gives less and keeps the rest."""
-    # The game of an agent to which giving adds nothing knows no contribution but the least.
-    worth = np.minimum(kept.worth, ALMOST)
-    changed = keep_data(plan.game, worth, kept.holdings)
-    if not isinstance(changed, MeasuredGame) or changed.chances is None:
+    chances = _find_chances(plan.game, kept)
+    if chances is None:
         return None
-    chances = changed.chances.replace(judged=plan.options["judged"])
-    return chances.could_cut(given, level)
+    return chances.replace(judged=plan.options["judged"]).could_cut(given, level)
+
+
+def _find_chances(game: Game, kept: KeptData) -> Chances | None:
+    """Return how likely agents are to reach their goals that keep what they withhold."""
+    # The game of an agent to which giving adds nothing knows no contribution but the least.
+    changed = keep_data(game, np.minimum(kept.worth, ALMOST), kept.holdings)
+    return changed.chances if isinstance(changed, MeasuredGame) else None
+
+
+def count_kept(found: Check, kept: KeptData) -> Check:
+    """Return the check of the same contributions by agents that keep what they withhold.
+
+    An agent then has what it gives, what the others give, and what it keeps; the others have only
+    what it gives.
+
+    found: the check as if withheld samples were lost, of a linear or measured game.
+    kept: what agents hold, and what a kept sample is worth to them. Who gives more than it was
+        said to hold keeps nothing.
+    """
+    game, given = found.game, found.contributions
+    kept = replace(kept, holdings=np.maximum(kept.holdings, given))
+    assert isinstance(game, LinearGame)
+    keeps, own = kept.worth > 0, game.own_benefits
+    rest = np.where(keeps, kept.holdings - given, 0.0)
+    reached = game.utilities(given) + own * kept.worth * rest
+    slack = reached - game.requirements
+    gain = np.where(kept.worth < ALL, 1 - kept.worth, 1.0)
+    # Who has enough gets along with less of its own by what giving adds; who lacks, with more.
+    enough = np.where(kept.worth < ALL, np.maximum(given - slack / (gain * own), 0.0), 0.0)
+    allowed = found.tolerance * found.scale
+    has = slack >= -max(allowed, ROUNDING) * own
+    needed = np.where(has, np.minimum(enough, given), given - slack / own)
+    if game.is_integer:
+        needed = np.ceil(needed - ROUNDING)
+    needed = np.where(keeps, needed, found.needed)
+    short = np.maximum(needed - given, 0.0)
+    spare = np.maximum(given - np.maximum(needed, game.minimums), 0.0)
+    inside = (given <= game.limits + allowed) & (given >= game.minimums - allowed)
+    feasible = bool((inside & (short <= allowed)).all())
+    stable = feasible and bool((spare <= allowed).all())
+    envy = tuple(pair for pair in found.envy if not keeps[pair[0]])
+    envy += tuple(_find_envy(game, kept, given, slack, allowed))
+    close = tuple(pair for pair in found.borderline if not keeps[pair[0]])
+    result = replace(
+        found,
+        utilities=frozen(reached),
+        needed=frozen(needed),
+        short=frozen(short),
+        spare=frozen(spare),
+        feasible=to_answer(feasible, not feasible),
+        stable=to_answer(stable, not stable),
+        envy=tuple(sorted(envy)),
+        borderline=close,
+        envy_free=to_answer(feasible and not envy and not close, not feasible or bool(envy)),
+        kept=frozen(rest),
+    )
+    return _count_chances(result, kept)
+
+
+def _find_envy(
+    game: LinearGame, kept: KeptData, given: Vector, slack: Vector, allowed: float
+) -> Iterator[tuple[int, int]]:
+    """Return whom agents envy that keep data: they would have enough with the other's burden."""
+    for agent in np.flatnonzero(kept.worth > 0).tolist():
+        helpers, benefit = game.row(agent)
+        gains = np.zeros(game.size)
+        gains[helpers] = benefit
+        less = given[agent] - given
+        lost = (1 - kept.worth[agent]) * gains[agent]
+        happy = slack[agent] + (gains - lost) * less >= -max(allowed, ROUNDING)
+        yield from ((agent, int(other)) for other in np.flatnonzero((less > 2 * allowed) & happy))
+
+
+def _count_chances(found: Check, kept: KeptData) -> Check:
+    """Return a check whose probabilities, and whose check with margins, count kept data."""
+    if found.with_margin is not None:
+        found = replace(found, with_margin=count_kept(found.with_margin, kept))
+    if found.prospects is None:
+        return found
+    chances = _find_chances(found.game.replace(chances=found.prospects.chances), kept)
+    assert chances is not None
+    return replace(found, prospects=chances.prospects(found.contributions))

@@ -80,6 +80,11 @@ class MarginSearch:
             self._seen[z] = self._make(z)
         return self._seen[z]
 
+    @property
+    def seen(self) -> tuple[Aim, ...]:
+        """The plans of all margins that were tried."""
+        return tuple(aim for aim in self._seen.values() if aim is not None)
+
     def _make(self, z: float) -> Aim | None:
         margins = z * self.noise
         try:
@@ -156,7 +161,7 @@ def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
 
     Best response with limits comes to rest where some agents are short at their limits. That is an
     equilibrium once the target of these is no more than they have there. An agent that has nothing
-    to give cannot defect: its target may be below its goal, and how likely it reaches the goal
+    to give cannot defect: its target may be below its goal, and how likely it is to reach the goal
     decides, as for all, which margin is enough.
 
     game: with the margins it has without these.

@@ -27,6 +27,7 @@ from fedaccord.planning.probabilities import (
     spread,
     spread_of,
 )
+from fedaccord.planning.reseeding import Reseeded, reseed_total
 from fedaccord.planning.result import Certainty, Outcome, Plan, Tradeoff
 from fedaccord.planning.selection import (
     MOST_AGENTS,
@@ -48,8 +49,8 @@ __all__ = ["LEVELS", "Outcome", "Plan", "Prefer", "make_plan"]
 Prefer: TypeAlias = Literal["total", "firm"]
 
 LEVELS = (0.75, 0.5, 0.25)
-# The probabilities whose price is told, beside the one that is asked for.
-CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+# The probabilities whose price a plan lists, besides the requested one.
+CERTAINTIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 # Of more equilibria than this, only the cheapest are weighed against each other.
 MOST_WEIGHED = 64
 # Up to this many agents the least totals of all resamples are found.
@@ -153,8 +154,9 @@ class _Planner:
         found = self._find_aims(bare, solutions["stable"])
         if isinstance(found, str):
             return self._describe_none(bare, solutions, found)
-        aim, certainties = found
-        return replace(self._describe(bare, solutions, aim), certainties=certainties)
+        aim, certainties, seen = found
+        plan = self._describe(bare, solutions, aim)
+        return replace(plan, certainties=certainties, reseeded=self._reseed(plan, aim, seen))
 
     # Without a plan.
 
@@ -248,8 +250,11 @@ class _Planner:
         bare: LinearGame,
         stable: Solution | None = None,
         levels: Sequence[float] = CERTAINTIES,
-    ) -> tuple[Aim, tuple[Certainty, ...]] | str:
-        """Choose the equilibrium and the margin, and price other certainties; or say why not."""
+    ) -> tuple[Aim, tuple[Certainty, ...], tuple[Aim, ...]] | str:
+        """Choose the equilibrium and the margin, and price other certainties; or say why not.
+
+        Also return the plans of all margins that were tried.
+        """
         reasons: list[str] = []
         known = np.zeros((0, bare.size))
 
@@ -275,7 +280,7 @@ class _Planner:
 
         if self.measurement is None or not isinstance(bare, MeasuredGame):
             aim = aim_at(0.0, bare)
-            return reasons[0] if aim is None else (aim, ())
+            return reasons[0] if aim is None else (aim, (), ())
         search = MarginSearch(bare, self.measurement.noise(self.options["judged"]), aim_at)
         asked = self.options["probability"]
         aim = search.find(asked)
@@ -290,7 +295,15 @@ class _Planner:
             self._price(level, aim if level == asked else search.find(level))
             for level in sorted({*levels, asked} if levels else ())
         )
-        return aim, certainties
+        return aim, certainties, search.seen
+
+    def _reseed(self, plan: Plan, aim: Aim, seen: tuple[Aim, ...]) -> Reseeded | None:
+        """Return what the total could be with another seed; None where no probability is met."""
+        if self.chances is None or plan.outcome is not Outcome.PLANNED or not seen:
+            return None
+        if not aim.contributions.any():
+            return None
+        return reseed_total(aim, seen, self.chances.everyone(aim.contributions))
 
     def _make_aim(self, z: float, game: LinearGame, found: Equilibria) -> Aim:
         chosen = self._choose(game, found)
@@ -444,7 +457,7 @@ class _Planner:
         }
 
     def _find_others(self, given: Vector) -> Vector | None:
-        """Return how likely all others reach their goals if one agent gives the least level."""
+        """Return how likely all others are to reach their goals if one gives the least level."""
         if self.chances is None or not 1 < len(given) <= MOST_RESAMPLED:
             return None
         return self.chances.others_reach(given, self.options["levels"][-1])

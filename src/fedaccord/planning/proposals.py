@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,15 +19,19 @@ from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.files import write_game
+from fedaccord.games.kept import KeptData
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.result import Plan
+from fedaccord.planning.kept import KeptPlan, count_kept, plan_for_kept_data
+from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.what_if import (
     Changed,
     Numbers,
+    Scenario,
     adopt_margins,
     counts_whole,
     follow_plan,
+    has_accuracies,
     has_chances,
     list_frame,
 )
@@ -34,6 +40,23 @@ if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution
 
 SOLVERS = {"stable": solve_stable, "optimal": solve_optimal, "envy-free": solve_envy_free}
+
+
+# The part of the largest contribution that is no change worth a word.
+SMALL = 1e-3
+
+
+class Carried(NamedTuple):
+    """Agents that are held to less than they would give, so that the others give more.
+
+    agents: their places.
+    fewer: how many samples less they give.
+    more: how many samples more the others give.
+    """
+
+    agents: tuple[int, ...]
+    fewer: float
+    more: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +71,12 @@ class Proposal:
     instead: contributions to start from where there is no plan: those of the optimal plan.
     plan: if it was made by planning, as plans from pilots are.
     optimal: the least total that satisfies all agents; None where it was not looked for.
+    free: the plan if no contribution were locked and no limit changed; None where there is none,
+        or where nothing is locked or changed.
+    kept: what agents do that keep what they withhold; None where none does, or there is no plan.
     settled: whether this is the final plan, and not one on the way to it.
+    whole: the plan with the agents that left; None where none left.
+    usual: the plan for the probability of the file; None where the scenario has no other.
     """
 
     changed: Changed
@@ -58,7 +86,11 @@ class Proposal:
     instead: Vector | None = None
     plan: Plan | None = None
     optimal: float | None = None
+    free: Vector | None = None
+    kept: KeptPlan | None = None
     settled: bool = True
+    whole: Proposal | None = None
+    usual: Proposal | None = None
 
     @cached_property
     def start(self) -> Vector:
@@ -71,15 +103,101 @@ class Proposal:
         alone = np.zeros(len(limits)) if self.game is None else self.game.alone
         return np.minimum(np.where(np.isfinite(alone), alone, 0.0), limits)
 
-    def put(self, give: Numbers = (), cut: Numbers = ()) -> Vector:
-        """Return the contributions, with some of them replaced.
+    def put(self, scenario: Scenario) -> Vector:
+        """Return the contributions, as agents give them in a scenario.
 
-        give: contributions in place of the plan's.
-        cut: the parts of its contribution that an agent gives.
+        scenario: which contributions are replaced or cut, and which depend on others.
         """
-        given = self.changed.place(self.start, give)
-        reduced = given * self.changed.place(np.ones(len(given)), cut)
+        given = self._reduce(scenario)
+        given[list(self.find_broken(scenario))] = 0.0
+        return given
+
+    def find_broken(self, scenario: Scenario) -> dict[int, int]:
+        """Return which agents give nothing because another, the value, gives too little."""
+        asked = np.array(self.start)
+        if self.free is not None:
+            held = list(self.list_held())
+            asked[held] = self.free[held]
+        return self.changed.find_broken(self._reduce(scenario), asked, scenario.only)
+
+    def list_held(self) -> tuple[int, ...]:
+        """Return the agents whose contribution is locked, or whose limit is another."""
+        changes = self.changed.scenario
+        return self.changed.find((*changes.lock, *changes.limit))
+
+    def find_carried(self, given: Vector) -> Carried | None:
+        """Return which agents the others carry; None where there is none.
+
+        They are held to less than they would give in the plan, and the others give more.
+
+        given: what each agent gives.
+        """
+        if self.free is None:
+            return None
+        more, held = given - self.free, self.list_held()
+        agents = tuple(i for i in held if more[i] < -SMALL * self.free.max())
+        fewer = -float(more[list(agents)].sum())
+        rest = float(more.sum()) + fewer
+        return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
+
+    def find_costs_of_leaving(self, given: Vector) -> dict[str, float] | None:
+        """Return how many samples more each agent gives than with those that left.
+
+        None where none left, or where there is no plan to compare.
+
+        given: what each agent gives.
+        """
+        if self.whole is None or self.whole.contributions is None or self.contributions is None:
+            return None
+        with_all = dict(zip(self.whole.changed.names, self.whole.contributions, strict=True))
+        now = zip(self.changed.names, given.tolist(), strict=True)
+        return {name: amount - float(with_all[name]) for name, amount in now}
+
+    def shorten(self, given: Vector, probability: float) -> Vector:
+        """Return contributions with no more digits than the check needs to say the same of them.
+
+        given: what each agent gives.
+        probability: that all agents reach their goals, as asked for.
+        """
+        wanted = self.check(given, probability).answers
+        # Five digits of the largest number are shown.
+        first = 5 - math.ceil(math.log10(max(float(given.max()), 1e-9)))
+        for places in range(max(first, 0), max(first, 0) + 8):
+            rounded = np.round(given, places)
+            if self.check(rounded, probability).answers == wanted:
+                return rounded
+        return given
+
+    def _reduce(self, scenario: Scenario) -> Vector:
+        given = self.changed.place(self.start, scenario.give)
+        reduced = given * self.changed.place(np.ones(len(given)), scenario.cut)
         return np.floor(reduced) if counts_whole(self.changed.basis) else reduced
+
+    def list_sliders(
+        self, what: str, given: Vector, locked: Sequence[int]
+    ) -> tuple[Vector, Vector]:
+        """Return the numbers of all agents that sliders change, and where the sliders end.
+
+        what: "give" for contributions, or "goal", "limit" or "cost".
+        given: what each agent gives.
+        locked: agents whose contributions are locked.
+        """
+        basis = self.changed.basis
+        frame = list_frame(basis)
+        alone = self.start if self.game is None else self.game.alone
+        alone = np.where(np.isfinite(alone), alone, 1.0)
+        if what == "give":
+            limits = np.array(frame["limit"])
+            # A locked agent's limit is its number; its lock can still be moved.
+            limits[np.isin(self.changed.numbers, locked)] = np.inf
+            return given, np.where(np.isfinite(limits), limits, np.maximum(alone, given))
+        values = frame[what]
+        known = np.where(np.isfinite(values), values, 0.0)
+        if what == "cost":
+            return values, np.maximum(10.0, known)
+        if what == "goal" and has_accuracies(basis):
+            return values, np.full(len(values), 0.999)
+        return values, np.maximum(1.5 * alone, known)
 
     def save_game(self, path: Path) -> None:
         """Write the game that the plan is for, or raise an InputError where there is none.
@@ -93,12 +211,31 @@ class Proposal:
         else:
             write_game(self.game, path)
 
-    def check(self, given: Vector, probability: float) -> Check:
+    def check(self, given: Vector, probability: float, keep: Numbers = ()) -> Check:
         """Return what the check, which trusts no solver, says of contributions.
 
         given: what each agent gives.
         probability: that all agents reach their goals, as asked for; only pilots tell it.
+        keep: what a sample is worth to an agent that keeps it.
         """
+        locked = self.changed.find(self.changed.scenario.lock)
+        found = replace(self._check(given, probability), locked=locked)
+        if not isinstance(found.game, LinearGame) or not self.changed.find(keep):
+            return found
+        return count_kept(found, self.hold(found.judged.game, keep))
+
+    def hold(self, game: Game, keep: Numbers) -> KeptData:
+        """Return what agents hold; one without a limit holds what it would need alone.
+
+        game: with safety margins, if there are pilots.
+        keep: what a sample is worth to an agent that keeps it.
+        """
+        limits = game.limits if self.changed.unlocked is None else self.changed.unlocked
+        held = np.where(np.isinf(limits), game.alone, limits)
+        worth = self.changed.place(np.zeros(game.size), keep)
+        return KeptData.read(game, worth, np.maximum.reduce([held, game.minimums, self.start]))
+
+    def _check(self, given: Vector, probability: float) -> Check:
         basis = self.changed.basis
         if isinstance(basis, Game) and not has_chances(basis):
             return check(basis, given)
@@ -152,7 +289,8 @@ def propose_planned(
         given = plan.tradeoffs[equilibrium].contributions
         given = round_plan(plan.game, given) if counts_whole(changed.basis) else given
     optimal = solve_optimal(plan.game, time_limit=time_limit).total
-    return Proposal(changed, plan.game, given, plan=plan, optimal=optimal)
+    said = plan.outcome.value if plan.outcome is Outcome.LESS_SURE else ""
+    return Proposal(changed, plan.game, given, said, plan=plan, optimal=optimal)
 
 
 def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float) -> Proposal:
@@ -171,9 +309,27 @@ def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float)
     found = Proposal(changed, game, None, settled=False)
     if len(last.start) != len(changed.names):
         return found
+    found = replace(found, free=last.free)
     given = follow_plan(game, last.start) if concept == "stable" else last.start
     given = np.minimum(given, list_frame(changed.basis)["limit"])
     optimal = None
     if isinstance(game, LinearGame):
         optimal = solve_optimal(game, time_limit=time_limit).total
     return replace(found, contributions=given, optimal=optimal)
+
+
+def keep_data(proposal: Proposal, plan: Plan, keep: Numbers, *, time_limit: float) -> Proposal:
+    """Return a proposal that knows what agents do that keep the samples they withhold.
+
+    proposal: as if withheld samples were lost.
+    plan: the stable plan for the same scenario.
+    keep: what a sample is worth to an agent that keeps it.
+    time_limit: seconds for each solver.
+    """
+    if plan.contributions is None or proposal.contributions is None:
+        return proposal
+    # The proposal may be the optimal plan, or another; what solvers leave over is no sample.
+    plan = replace(plan, contributions=np.round(proposal.contributions, 6))
+    kept = proposal.hold(plan.game, keep)
+    found = plan_for_kept_data(plan, kept.worth, kept.holdings, time_limit=time_limit)
+    return replace(proposal, kept=found)

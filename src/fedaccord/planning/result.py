@@ -12,28 +12,32 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.equilibria.result import Price, Solution
 from fedaccord.equilibria.whole import round_up
-from fedaccord.errors import UnsolvedError
+from fedaccord.errors import InputError, UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
 from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.probabilities import Estimate, Estimates
+from fedaccord.wording import name_few
 
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
     from fedaccord.check import Check
     from fedaccord.planning.remedies import Change
+    from fedaccord.planning.reseeding import Reseeded
 
 # A total is known well if its interval is no wider than this part of it.
 NARROW = 0.5
-# The doubt about a plan whose total is known better than its parts.
-DIVISION = (
-    "The total is fairly certain, but not how it is divided among the agents. Run more pilots: "
-    "fedaccord pilots --next chooses them."
-)
+# An interval no wider than this part of the total is no reason to doubt the division.
+SMALL = 0.05
+# The doubts about a plan whose parts are not known well: its total is, or not either.
+DIVISION = "The total is fairly certain, but its division among the agents is not. "
+WHOLE = "Both the total and its division among the agents are uncertain. "
+LEAST = "It is least certain how much {} should give."
+NEXT = "Run more pilots: fedaccord pilots --next chooses them."
 
 
 class Outcome(Enum):
@@ -160,6 +164,7 @@ class Plan(Displayed):
         least level; None where it is not known, or there are too many agents.
     tradeoffs: the equilibria to choose from, the cheapest first.
     complete: whether these are all there are.
+    reseeded: what the total could be with another seed; None where there is nothing to tell it.
     certainties: what other probabilities that all agents reach their goals would take.
     nearest: the accuracy each would reach if all gave as much as they can.
     unreachable: agents whose goals are out of reach.
@@ -205,6 +210,7 @@ class Plan(Displayed):
     others: Vector | None = None
     tradeoffs: tuple[Tradeoff, ...] = ()
     complete: bool = True
+    reseeded: Reseeded | None = None
     certainties: tuple[Certainty, ...] = ()
     nearest: Estimates | None = None
     unreachable: tuple[Unreachable, ...] = ()
@@ -287,8 +293,20 @@ class Plan(Displayed):
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """What speaks against trusting the fit, the targets beyond pilots, and the division."""
-        unsure = (Doubt(None, "uncertain-division", DIVISION),) if self.has_unsure_division else ()
-        return (*self._doubts_of_fit, *unsure)
+        said = [*self._doubts_of_fit]
+        unsure = self.unsure_agents
+        if self.reseeded is not None and self.reseeded.is_much:
+            change = self.reseeded.describe(f"{self.options['probability']:g}")
+            remedy = "" if unsure else f" {NEXT}"
+            said.append(Doubt(None, "unsettled-total", f"{change}{remedy}"))
+        if self.total is not None and unsure:
+            width = (self.total.high or 0.0) - (self.total.low or 0.0)
+            sentence = DIVISION if width <= NARROW * self.total.value else WHOLE
+            names = name_few([self.name(agent) for agent in unsure])
+            said.append(
+                Doubt(None, "uncertain-division", f"{sentence}{LEAST.format(names)} {NEXT}")
+            )
+        return tuple(said)
 
     @property
     def _doubts_of_fit(self) -> tuple[Doubt, ...]:
@@ -303,19 +321,20 @@ class Plan(Displayed):
         return (*known, *(doubt for doubt in above if doubt.agent not in named))
 
     @property
-    def has_unsure_division(self) -> bool:
-        """Whether the total is known well, and what each agent gives of it is not.
+    def unsure_agents(self) -> tuple[int, ...]:
+        """The agents whose numbers are not known well, the widest intervals first.
 
-        An agent's number is not known well if its interval is wider than the number itself.
+        An agent's number is not known well if its interval is wider than the number itself, and
+        not small compared with the total.
         """
-        real, total = self.real, self.total
-        if real is None or total is None or real.low is None or real.high is None:
-            return False
-        if total.low is None or total.high is None or len(np.flatnonzero(real.values)) < 2:
-            return False
-        wide = real.high - real.low > real.values
-        narrow = total.high - total.low <= NARROW * total.value
-        return bool(narrow and real.values[wide].sum() > real.values.sum() / 2)
+        real = self.real
+        if real is None or real.low is None or real.high is None or self.size == 1:
+            return ()
+        if self.total is None or self.total.low is None or not real.values.any():
+            return ()
+        widths = real.high - real.low
+        wide = (widths > real.values) & (widths > SMALL * real.values.sum())
+        return tuple(i for i in np.argsort(-widths, kind="stable").tolist() if wide[i])
 
     @cached_property
     def found(self) -> Check | None:
@@ -366,6 +385,32 @@ class Plan(Displayed):
         doubts = tuple(doubt.sentence for doubt in self._doubts_of_fit)
         return game.replace(chances=game.chances.replace(**known, doubts=doubts))
 
+    @property
+    def paid_game(self) -> LinearGame:
+        """The game that payments are for: an agent at its limit has its whole safety margin too.
+
+        A stable plan lowers the target of an agent that cannot give more. For payments the others
+        give in its place, if they can.
+        """
+        game = self.doubted_game
+        if self.measurement is None or not isinstance(game, MeasuredGame):
+            return game
+        margins = self.z * self.measurement.noise(self.options["judged"])
+        try:
+            whole = game.replace(margins=np.maximum(game.margins, margins))
+        except InputError:
+            return game
+        most = np.where(np.isfinite(game.limits), game.limits, whole.alone)
+        return whole if whole.is_feasible(most) else game
+
+    @property
+    def raised(self) -> tuple[int, ...]:
+        """The agents whose target is higher in the game that payments are for."""
+        game, paid = self.game, self.paid_game
+        if not isinstance(game, MeasuredGame) or not isinstance(paid, MeasuredGame):
+            return ()
+        return tuple(np.flatnonzero(paid.margins > game.margins + 1e-6).tolist())
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for machines; the same for the same input and seed."""
         given = self.contributions
@@ -383,6 +428,7 @@ class Plan(Displayed):
             "alone_as_sure": _dict(self.with_margin),
             "before_rounding": _dict(self.real),
             "total": _dict(self.total),
+            **({} if self.reseeded is None else {"total_reseeded": self.reseeded.to_dict()}),
             "resamples_left_out": self.aims_missed,
             "accuracy": _dict(self.accuracy),
             "accuracy_of_a_run": _dict(self.runs),

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from fedaccord._checks import Indices, Matrix, Vector, frozen
-from fedaccord.equilibria.linear.stable import relative_regret
+from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
 from fedaccord.equilibria.whole import MOST_SETTLED, TIDY
 from fedaccord.games.linear import LinearGame
@@ -104,10 +104,10 @@ def continue_equilibria(game: LinearGame, known: Matrix) -> Equilibria | None:
 
 def _explain_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
-        said = "Even if all agents give all they can, one misses its goal."
+        said = "Even if all agents give all they can, one is not satisfied."
     elif solution.status is Status.NONE_EXISTS:
         said = (
-            "Within the limits, every plan that reaches all goals asks some agent for more than "
+            "Within the limits, every plan that satisfies all agents asks some agent for more than "
             "it needs."
         )
     else:

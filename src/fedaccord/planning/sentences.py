@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord.check.sentences import describe_carried
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Unreachable
 from fedaccord.planning.result import Outcome, Plan
@@ -50,7 +51,8 @@ def list_verdict(plan: Plan) -> list[str]:
     if plan.measurement is None:
         said += [_describe_stability(plan), _compare_with_alone(plan), _describe_basis(plan)]
     else:
-        said += [*_list_certainty(plan), _compare_with_alone(plan)]
+        said += [describe_carried(plan.game, find_carried(plan)), *_list_certainty(plan)]
+        said += [_compare_with_alone(plan)]
         said += [_describe_recipients(plan), describe_defection(plan)]
     return [sentence for sentence in said if sentence]
 
@@ -115,7 +117,7 @@ def _list_certainty(plan: Plan) -> list[str]:
     if plan.everyone.low is None:
         return [said]
     # The page's verdict has room for the probability alone.
-    return [said, f"Given the pilots, it may be anywhere from {low} to {high} (95 % interval)."]
+    return [said, f"Given the pilots, the 95 % interval of this probability is {low} to {high}."]
 
 
 def format_uncertain(value: float | None) -> str:
@@ -149,10 +151,11 @@ def describe_defection(plan: Plan) -> str:
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
+    if chance < LOOSE:
+        return said
     return (
-        f"{said} So the safety margin also covers an agent that gives less."
-        if chance >= LOOSE
-        else said
+        f"{said} Beware: with {part} an agent probably still reaches its goal, so the plan hardly "
+        "deters agents from giving less."
     )
 
 
@@ -217,9 +220,11 @@ def _explain_none(plan: Plan) -> list[str]:
         return [*said[:NAMED], *rest, *_describe_changes(plan)]
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
+    fixed = "The safety margins of a saved game are fixed. From its pilots, plan finds others."
     return [
         "Every plan that reaches all goals asks some agent for more than it needs.",
         _describe_blocking(plan),
+        *[fixed] * _has_own_margins(plan),
         *_describe_changes(plan),
     ]
 
@@ -269,7 +274,7 @@ def _describe_changes(plan: Plan) -> list[str]:
 
 
 def _qualify_change(plan: Plan) -> list[str]:
-    """Return how likely all agents reach their goals after the smallest change, from pilots."""
+    """Return how likely all agents are to reach their goals after the smallest change."""
     known = plan.changes[0].probability
     if known is None:
         stays = plan.changes[0].kind == "goal" and _has_own_margins(plan)
@@ -313,7 +318,7 @@ class Sheet:
 
     asks: what the plan asks of it.
     why: the reasons for the amount.
-    gets: what accuracy it may expect, and how likely it reaches its goal.
+    gets: what accuracy it may expect, and how likely it is to reach its goal.
     less: what would come of it if it gave less.
     """
 
@@ -353,7 +358,7 @@ def _describe_share(plan: Plan, agent: int) -> str:
         return f"{name} gives nothing."
     needed = (game.requirements[agent] - _supply(plan, agent)) / game.own_benefits[agent]
     least = ", its minimum" if needed < game.minimums[agent] - 1 else ""
-    rest = ", all it has" if given >= game.limits[agent] else least
+    rest = ", its limit" if given >= game.limits[agent] else least
     return f"{name} gives {count_whole(given, 'sample')}{rest}."
 
 
@@ -385,9 +390,25 @@ def _describe_reason(plan: Plan, agent: int) -> str:
         return f"{alone} The others give nothing."
     if supplied < 0.5:
         return f"{alone} The {format_samples(others)} that the others give are worth nothing to it."
-    most = f", most of it from {best[0]} ({format_samples(best[1])})" if best else ""
-    worth = f"To this agent they are worth {format_samples(supplied)} of its own{most}."
+    most = f", the largest part from {best[0]} ({format_samples(best[1])})" if best else ""
+    own = count_whole(supplied, "sample")
+    worth = f"To this agent they are worth as much as {own} of its own{most}."
     return f"{alone} The others give {count_whole(others, 'sample')}. {worth}"
+
+
+def find_lowered(plan: Plan) -> list[int]:
+    """Return the agents at their limits whose targets were lowered to what they reach there."""
+    if plan.measurement is None or plan.margins is None:
+        return []
+    wanted = plan.z * plan.measurement.noise(plan.options["judged"])
+    return np.flatnonzero(plan.margins < wanted - 1e-9).tolist()
+
+
+def find_carried(plan: Plan) -> list[int]:
+    """Return the agents that give some samples, but too few for their targets by their limits."""
+    if plan.outcome is not Outcome.PLANNED:
+        return []
+    return [i for i in find_lowered(plan) if plan.game.limits[i] > 0]
 
 
 def find_driver(plan: Plan) -> int | None:
@@ -396,12 +417,11 @@ def find_driver(plan: Plan) -> int | None:
     An agent that gives all it has cannot reach a higher target of its own. If it is also the least
     likely to reach its goal, only more from the others makes it likelier.
     """
-    if plan.measurement is None or plan.satisfied is None or plan.margins is None or plan.z <= 0:
+    if plan.satisfied is None or plan.z <= 0:
         return None
     least = int(np.argmin(plan.satisfied))
     full = float(np.asarray(plan.contributions)[least]) >= float(plan.game.limits[least]) > 0
-    wanted = plan.z * plan.measurement.noise(plan.options["judged"])[least]
-    return least if full and plan.margins[least] < wanted - 1e-9 else None
+    return least if full and least in find_lowered(plan) else None
 
 
 def _describe_driver(plan: Plan, agent: int) -> str:
@@ -411,11 +431,11 @@ def _describe_driver(plan: Plan, agent: int) -> str:
         return ""
     if driver == agent:
         return (
-            "It gives all it has and is still the least certain to reach its goal, so it "
+            "It gives its limit and is still the least certain to reach its goal, so it "
             "determines how wide the safety margin of all agents is."
         )
     return (
-        "The safety margin is the same multiple for all agents. "
+        "The safety margin is the same multiple of noise for all agents below their limits. "
         f"{plan.name(driver)}, which is at its limit, determines it."
     )
 
@@ -439,7 +459,7 @@ def _name_best_helper(plan: Plan, agent: int, given: Vector) -> tuple[str, float
 
 
 def _describe_prospects(plan: Plan, agent: int) -> str:
-    """Return what accuracy an agent may expect, and how likely it reaches its goal."""
+    """Return what accuracy an agent may expect, and how likely it is to reach its goal."""
     if plan.accuracy is None or plan.goals is None:
         return ""
     said = [f"Its expected accuracy is {plan.accuracy.values[agent]:.3f}."]
@@ -453,7 +473,7 @@ def _describe_prospects(plan: Plan, agent: int) -> str:
 
 
 def _describe_less(plan: Plan, agent: int) -> str:
-    """Return how likely an agent reaches its goal if it alone gives less."""
+    """Return how likely an agent is to reach its goal if it alone gives less."""
     if not plan.cuts or not np.asarray(plan.contributions)[agent]:
         return ""
     level = min(plan.cuts)
@@ -473,7 +493,7 @@ _PILOTS = (
     "Agents of one federation have similar learning curves. The pilots show how similar.",
     "Each curve drawn from the posterior is as likely to be true as any other.",
     "Every pilot was measured on newly drawn validation data. If all pilots share one validation "
-    "set, the true accuracy may differ from the measured curve by its sampling error.",
+    "set, its sampling error is in all of them: plan with --judged measured, which covers it.",
     "Runs scatter normally around the curve, independently from agent to agent. If they go up and "
     "down together, all agents reach their goals together more often than stated.",
     "Agents give what the plan asks for, and their samples are as good as in the pilots.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,13 +24,15 @@ Basis: TypeAlias = Measurement | Game
 Numbers: TypeAlias = tuple[tuple[int, float], ...]
 # An accuracy that every model has.
 NOTHING = 1e-6
+# Contributions that differ by this part of them are the same.
+TIE = 1e-6
 # Returns the game, with safety margins, that a plan from pilots is made for.
 Margins: TypeAlias = Callable[[Measurement], LinearGame]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Changes to a game, or to what pilots measured.
+    """Changes to a game, or to what pilots measured; and what agents do that do not keep a plan.
 
     goal, limit, cost: in place of the file's. A limit that is infinite is none. Of a game without
         accuracies, goals are its requirements.
@@ -37,6 +40,11 @@ class Scenario:
     left: agents that left.
     like: agents that joined, each with data like those of an agent; they are numbered after the
         agents of the file.
+    give: contributions in place of the plan's.
+    cut: the part of its contribution that an agent gives.
+    keep: what a sample is worth to an agent that keeps it.
+    only: the agent on which an agent's contribution depends: if that one gives less than the plan
+        asks, or leaves, this one gives nothing.
     """
 
     goal: Numbers = ()
@@ -45,6 +53,20 @@ class Scenario:
     lock: Numbers = ()
     left: tuple[int, ...] = ()
     like: tuple[int, ...] = ()
+    give: Numbers = ()
+    cut: Numbers = ()
+    keep: Numbers = ()
+    only: Numbers = ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether agents give other numbers than the plan's."""
+        return bool(self.give or self.cut)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether contributions are locked, or limits changed."""
+        return bool(self.lock or self.limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +75,16 @@ class Changed:
 
     basis: with all changes.
     numbers: of its agents, in order, as the scenario has them.
+    scenario: the changes.
+    every: what all agents are called, those that left among them.
+    unlocked: the limits of its agents as they are without locks; None for those of the basis.
     """
 
     basis: Basis
     numbers: tuple[int, ...]
+    scenario: Scenario = field(default_factory=Scenario)
+    every: tuple[str, ...] = ()
+    unlocked: Vector | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,27 +103,75 @@ class Changed:
                 found[self.numbers.index(agent)] = number
         return found
 
+    def find(self, numbers: Numbers) -> tuple[int, ...]:
+        """Return the places of the agents that have a number, in order."""
+        known = dict(numbers)
+        return tuple(place for place, agent in enumerate(self.numbers) if agent in known)
+
+    def find_broken(self, given: Vector, asked: Vector, only: Numbers) -> dict[int, int]:
+        """Return the places of agents that give nothing because another gives too little.
+
+        The value is the number of that other agent. An agent that gives nothing may in turn be one
+        on which others depend.
+
+        given: what each agent would give.
+        asked: what the plan asks of each.
+        only: on which agent the contribution of an agent depends.
+        """
+        left, broken = np.array(given, dtype=float), dict[int, int]()
+        depends = {place: int(dict(only)[self.numbers[place]]) for place in self.find(only)}
+        while True:
+            lacking = {
+                agent
+                for agent, has, wants in zip(self.numbers, left, asked, strict=True)
+                if has < wants - TIE * max(1.0, wants)
+            }
+            new = {
+                place: other
+                for place, other in depends.items()
+                if left[place] > 0 and (other in lacking or other not in self.numbers)
+            }
+            if not new:
+                return dict(sorted(broken.items()))
+            broken |= new
+            left[list(new)] = 0.0
+
 
 def apply_scenario(basis: Basis, scenario: Scenario, margins: Margins) -> Changed:
     """Return a game, or what pilots measured, with changes; or raise an InputError.
 
     Pilots say nothing of an agent that joins. It gets the learning curve of the agent that it is
-    like, and all agents keep the safety margins that a plan without it has.
+    like, and all agents keep the safety margins that a plan without it has. If an agent leaves, the
+    others have the margins of a plan in which it wants nothing and gives nothing.
 
     basis: as it is.
     scenario: the changes.
-    margins: makes the game of a plan; it is called only if an agent joins and there are pilots.
+    margins: makes the game of a plan; it is called only if agents join or leave and there are
+        pilots.
     """
     names = name_agents(basis)
+    changed = _apply(basis, names, scenario, margins)
+    every = tuple(name_joined(names, scenario.like))
+    # One that joined has the limit of the agent that it is like.
+    order = [n if n < len(names) else scenario.like[n - len(names)] for n in changed.numbers]
+    unlocked = changed.place(list_frame(basis)["limit"][order], scenario.limit)
+    return replace(changed, scenario=scenario, every=every, unlocked=unlocked)
+
+
+def _apply(basis: Basis, names: Sequence[str], scenario: Scenario, margins: Margins) -> Changed:
     size = len(names)
     if unknown := [agent for agent in scenario.like if agent >= size]:
         raise InputError(f"there is no agent {unknown[0]} to be like; there are {size} agents")
-    if isinstance(basis, Measurement) and not scenario.like:
-        return _change_measurement(basis, scenario)
-    game = margins(basis) if isinstance(basis, Measurement) else basis
     present = [n for n in range(size + len(scenario.like)) if n not in scenario.left]
     if not present:
         raise InputError("every agent has left; let one of them come back")
+    if isinstance(basis, Measurement) and not scenario.like:
+        measured = _change_measurement(basis, scenario)
+        if not scenario.left:
+            return Changed(measured, tuple(present))
+        gone = [names[agent] for agent in scenario.left]
+        return Changed(_drop_doubts(margins(measured).restrict(present), gone), tuple(present))
+    game = margins(basis) if isinstance(basis, Measurement) else basis
     if scenario.like or scenario.left:
         every = name_joined(names, scenario.like)
         order = [n if n < size else scenario.like[n - size] for n in present]
@@ -123,25 +199,31 @@ def name_joined(names: Sequence[str], like: Sequence[int]) -> list[str]:
     return found
 
 
-def _change_measurement(measurement: Measurement, scenario: Scenario) -> Changed:
+def _drop_doubts(game: Game, gone: Sequence[str]) -> Game:
+    """Return a game without the doubts that name agents which have left."""
+    if not isinstance(game, MeasuredGame) or game.chances is None:
+        return game
+    # A whole name: that of another agent may begin with it.
+    names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in gone))
+    left = tuple(one for one in game.chances.doubts if not names.search(one))
+    return game.replace(chances=game.chances.replace(doubts=left))
+
+
+def _change_measurement(measurement: Measurement, scenario: Scenario) -> Measurement:
     table = measurement.table
     changed = Changed(measurement, tuple(range(table.size)))
     # An agent that wants nothing and has nothing to give takes no part.
     gone: Numbers = tuple((agent, 0.0) for agent in scenario.left)
     limits, minimums = _lock(changed, table.limits, table.minimums, scenario)
-    names = [
-        f"{name} (left)" if n in scenario.left else name for n, name in enumerate(table.agents)
-    ]
     other = replace(
         table,
-        agents=tuple(names),
         limits=changed.place(limits, gone),
         minimums=changed.place(minimums, gone),
         costs=changed.place(table.costs, scenario.cost),
     )
     wants: Numbers = tuple((agent, NOTHING) for agent in scenario.left)
     goals = changed.place(changed.place(table.goals, scenario.goal), wants)
-    return replace(changed, basis=replace(measurement, table=other).with_goals(goals))
+    return replace(measurement, table=other).with_goals(goals)
 
 
 def _change_game(changed: Changed, game: Game, scenario: Scenario) -> Changed:
@@ -179,7 +261,7 @@ def has_accuracies(basis: Basis) -> bool:
 
 
 def has_chances(basis: Basis) -> bool:
-    """Return whether it is known how likely agents reach their goals."""
+    """Return whether it is known how likely agents are to reach their goals."""
     return isinstance(basis, Measurement) or getattr(basis, "chances", None) is not None
 
 

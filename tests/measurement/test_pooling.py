@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies, read_curves
-from fedaccord.measurement import cross_validation
+from fedaccord.measurement import pooling
 from fedaccord.measurement.agents import fit_agent
-from fedaccord.measurement.cross_validation import MOST_LOST, score_left_out
 from fedaccord.measurement.fit import Measurement, fit_curves
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.measurement.pooling import MOST_LOST, score_left_out
 
 LIKE = LearningCurve(0.05, 2.2, 40, 0.45)
 UNLIKE = LearningCurve(0.005, 3400, 600, 1.4)
@@ -67,7 +67,7 @@ def test_an_agent_unlike_all_others_is_not_dragged(
     assert ((low <= true) & (true <= high)).all()
     assert np.abs(find_off(mixed)).max() < 0.15
     assert mixed.benefits[0, 1:].mean() < 0.1 < mixed.benefits[1:, 0].mean()
-    monkeypatch.setattr(cross_validation, "MOST_LOST", np.inf)
+    monkeypatch.setattr(pooling, "MOST_LOST", np.inf)
     dragged = measure([UNLIKE, LIKE, LIKE, LIKE], own=0)
     assert all(dragged.pooling.pooled)
     assert np.abs(find_off(dragged)).mean() > np.abs(find_off(mixed)).mean()
