@@ -1,6 +1,8 @@
 """Checks of what pilots measured: probabilities, the plan to compare with, and faults."""
 
 import dataclasses
+import re
+import types
 
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from scipy.stats import norm
 
 from fedaccord import Allocation, LinearGame, check, fit_curves, make_plan, read_game, write_game
 from fedaccord.check import Answer
+from fedaccord.check.sentences import describe_carried, describe_hurt
 from fedaccord.errors import InputError
 from fedaccord.games.measured import LearningCurve
+from fedaccord.report.games_chances import judge_tone
+from fedaccord.report.games_page import check_page
 
 NAMES = ("North", "South")
 TABLE = pilots(
@@ -84,14 +89,100 @@ def test_too_little_is_not_sure_enough_and_the_weakest_is_named():
     found = check(MEASURED, given, plan=PLAN)
     assert found.answers["sure"] is Answer.FALSE and found.holds is Answer.FALSE
     worst = NAMES[int(np.argmin(sampled(given).mean(axis=(0, 2))))]
-    assert f"The required probability is 0.95. {worst} is the least likely" in found.verdict
+    assert f"{worst} is the least likely" in found.verdict
+
+
+def test_the_agents_that_a_proposal_hurts_are_named_the_most_hurt_first():
+    """By runs drawn one by one, under the plan and under the proposal."""
+    given = np.round(np.array([1.0, 0.2]) * GIVEN)
+    before, now = (sampled(one).mean(axis=(0, 2)) for one in (GIVEN, given))
+    verdict = check(MEASURED, given, plan=PLAN).verdict
+    told = re.search(r" Compared with the plan, P\(goal\) falls most for (.*?\))\.", verdict)[1]
+    falls = list(re.finditer(r"(\w+) \(from (?:above )?(\S+) to (\S+)\)", told))
+    expected = [n for n in np.argsort(now - before) if before[n] - now[n] > 0.02]
+    assert [fall[1] for fall in falls] == [NAMES[n] for n in expected]
+    for n, fall in zip(expected, falls, strict=True):
+        assert [float(fall[2]), float(fall[3])] == pytest.approx([before[n], now[n]], abs=0.02)
+
+
+def test_a_limit_that_the_check_does_not_know_is_hinted_at():
+    limited = dataclasses.replace(TABLE, limits=[np.round(0.4 * GIVEN[0]), 3_000.0])
+    saved = np.array(make_plan(fit_curves(limited, resamples=60)).contributions)
+    hint = "If a limit holds an agent back, give the same --limit to check."
+    assert saved[0] < GIVEN[0] and hint in check(MEASURED, saved, plan=PLAN).verdict
+    # Neither where no agent gives less, nor where too little is given.
+    for other in (1.5 * GIVEN, 0.5 * GIVEN):
+        assert hint not in check(MEASURED, np.round(other), plan=PLAN).verdict
+
+
+def test_nobody_is_hurt_by_what_lowers_no_probability():
+    for each in (GIVEN, GIVEN + 100, GIVEN - [1, 0]):
+        assert "falls most" not in check(MEASURED, each, plan=PLAN).verdict
+    # Without a plan there is nothing to compare with.
+    assert "falls most" not in check(MEASURED, np.floor(GIVEN / 5)).verdict
+
+
+SHORT = fit_curves(dataclasses.replace(TABLE, limits=np.array([3_000.0, 300.0])), resamples=60)
+CARRIES = make_plan(SHORT)
+
+
+@pytest.mark.parametrize("game", [SHORT, CARRIES.game], ids=["with the plan", "alone"])
+def test_the_others_carry_an_agent_whose_limit_is_too_low_and_all_is_not_well(game):
+    said = (
+        "South has a limit of 300. That is too little for a full safety margin, so the "
+        "others give more."
+    )
+    plan = CARRIES if game is SHORT else None
+    found = check(game, CARRIES.allocation, plan=plan)
+    assert CARRIES.contributions[1] == 300 and CARRIES.contributions[0] > GIVEN[0]
+    assert found.carried == [1] and found.answers["sure"] is Answer.TRUE
+    assert found.verdict.count(said) == 1 and judge_tone(found) == "unsure"
+    page = check_page(found)
+    assert page.verdict.count(said) == 1 and page.tone == "unsure"
+
+
+def test_nobody_is_carried_that_has_enough_could_give_less_or_fails():
+    assert check(MEASURED, PLAN.allocation, plan=PLAN).carried == []
+    # If North gives all it has, South could give less than its limit.
+    assert check(CARRIES.game, [3_000, 300]).carried == []
+    # If all agents are too unlikely to reach their goals, nobody carries anybody.
+    assert check(SHORT, [600, 300], plan=CARRIES).carried == []
+
+
+def test_many_that_are_carried_are_counted():
+    game = LinearGame(
+        np.eye(5), np.ones(5), agents=tuple("ABCDE"), limits=[7] * 5, minimums=[7, 0, 0, 0, 0]
+    )
+    assert describe_carried(game, []) == ""
+    assert (
+        describe_carried(game, [0])
+        == "A is fixed at 7. That is too little for a full safety margin, so the others give more."
+    )
+    assert describe_carried(game, range(5)) == (
+        "A is fixed at 7, B has a limit of 7, C has a limit of 7 and 2 "
+        "others are held back too. That is too little for full safety margins, so the others "
+        "give more."
+    )
+
+
+def test_of_many_that_are_hurt_three_are_named():
+    plan, prospects = (
+        types.SimpleNamespace(satisfied=np.array(each))
+        for each in ([0.9, 0.9, 0.9, 0.9, 0.9], [0.5, 0.895, 0.3, 0.4, 0.2])
+    )
+    five = types.SimpleNamespace(game=LinearGame(np.eye(5), np.ones(5), agents=tuple("ABCDE")))
+    five.plan, five.prospects = plan, prospects
+    assert describe_hurt(five) == (
+        "Compared with the plan, P(goal) falls most for E (from 0.90 to 0.20), C (from 0.90 to "
+        "0.30) and D (from 0.90 to 0.40)."
+    )
 
 
 def test_an_agent_that_needs_nothing_reads_so():
     found = check(MEASURED, [GIVEN[0], 3_000.0])
     assert found.needed[0] == 0
     said = found.explain("North")
-    assert "If the others give this much, it reaches its goal on average without giving any" in said
+    assert "With these contributions of the others, it reaches its goal on average without" in said
     assert f"with {check(MEASURED, GIVEN).needed[0]:,.0f} samples." in check(
         MEASURED, GIVEN
     ).explain("North")
@@ -185,6 +276,7 @@ def test_doubts_that_a_game_was_saved_with_come_along():
     [
         ([100.5, 100], "North gives 100.5, and this game's contributions are whole numbers"),
         ([100, 3_600], "South gives 3,600, and its limit is 3,000"),
+        ([4_000, 3_600], "North gives 4,000, and its limit is 3,000; South gives 3,600, and its"),
         ([100], "the game has 2 agents, the allocation 1"),
     ],
 )

@@ -132,3 +132,12 @@ def test_the_cheapest_of_several_stable_plans_is_taken():
     game = LinearGame([[1, 2], [2, 1]], [1, 1])
     np.testing.assert_allclose(find_stable_costs(game)[3], [1 / 3, 1 / 3])
     np.testing.assert_allclose(find_stable_costs(game.replace(costs=[1, 5]))[3], [1, 0])
+
+
+@pytest.mark.parametrize(("size", "said"), [(3, "with 1 and 2"), (9, "with all others")])
+def test_a_large_coalition_of_all_is_not_listed(size, said):
+    benefits = np.full((size, size), 0.5) + 0.5 * np.eye(size)
+    found = find_coalitions(LinearGame(benefits, [9.0] * size, agents=[*map(str, range(size))]))
+    assert said in found.explain(0)
+    whole = found.write_group(found.chosen.coalitions[0])
+    assert whole == ("0, 1 and 2" if size == 3 else "all agents")

@@ -208,3 +208,12 @@ def test_tables_of_stable_plans_need_a_linear_game():
 
     with pytest.raises(InputError, match="coverage"):
         tabulate_stable_plans(CoverageGame([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5]))
+
+
+def test_a_coalition_of_many_agents_is_not_listed_by_name_for_each_of_them():
+    costs = 1.0 / np.array([max(bits.bit_count(), 1) for bits in range(2**6)])
+    table = CoalitionTable(np.repeat(costs[:, None], 6, axis=1), agents=list("ABCDEF"))
+    found = find_coalitions(table)
+    assert found.write_grouping(found.chosen.coalitions) == "all agents"
+    assert found.explain(2) == "C bears 0.1667 with all others, against 1 on its own."
+    assert found.write_group((0, 1, 2, 3, 4)) == "A, B, C, D and E"

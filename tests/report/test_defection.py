@@ -92,22 +92,24 @@ def audited(
     [
         (
             {},
-            "How often a defector reaches its goal (accuracy 0.80) at the end of training: share "
-            "of 4 trials [95 % interval].",
+            "The tables say how often a defector reaches its goal (accuracy 0.80) at the end of "
+            "training. Numbers are fractions of the runs in 4 trials, with 95 % intervals in "
+            "brackets.",
             "The others give all of their data. Models are judged on the agents' own validation "
             "samples.",
         ),
         (
             {"requirements": (0.875, 0.875), "stopped": True},
-            "How often a defector reaches its goal (accuracy 0.875) at the end of training: share "
-            "of up to 4 trials [95 % interval].",
+            "The tables say how often a defector reaches its goal (accuracy 0.875) at the end of "
+            "training. Numbers are fractions of the runs in up to 4 trials, with 95 % intervals in "
+            "brackets.",
             "The others give all of their data. Models are judged on the agents' own validation "
             "samples.",
         ),
         (
             {"requirements": (0.8, 0.7), "protocol": "P2"},
-            "How often a defector reaches its goal at the end of training: share of 4 trials "
-            "[95 % interval].",
+            "The tables say how often a defector reaches its goal at the end of training. Numbers "
+            "are fractions of the runs in 4 trials, with 95 % intervals in brackets.",
             "The others give all that the plan asks of them. Models are judged on the agents' own "
             "validation samples.",
         ),
@@ -157,10 +159,14 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
             {},
             "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 % of "
             "runs (95 % interval ",
-            " %, 4 trials of 2 agents). With all of it: 100 %.",
+            " %, 4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs.",
         ),
-        ({"levels": (1.0, 0.5, 0.05)}, "Under FedAvg, a random agent that gives 5 % of", "100 %."),
-        ({"levels": (1.0, 0.33)}, "Under FedAvg, a random agent that gives 33 % of", "100 %."),
+        (
+            {"levels": (1.0, 0.5, 0.05)},
+            "Under FedAvg, a random agent that gives 5 % of",
+            "% of runs.",
+        ),
+        ({"levels": (1.0, 0.33)}, "Under FedAvg, a random agent that gives 33 % of", "% of runs."),
         (
             {"levels": (0.125,)},
             "Under FedAvg, a random agent that gives 12.5 % of its data reaches its goal in 75 % "
@@ -177,13 +183,13 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
             {"protocol": "P2"},
             "Under FedAvg, a random agent that gives 25 % of what the plan asks of it reaches its "
             "goal in 75 % of runs (",
-            " %, 4 trials of 2 agents). With all of it: 100 %.",
+            " %, 4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 10), "harm": True},
             "Under FedAvg, a random contributor that gives 25 % of what the plan asks of it "
             "reaches its goal in 50 % of runs (",
-            " %, 4 trials of 1 agent). With all of it: 100 %.",
+            " %, 4 trials of 1 agent). With all of it, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 0)},
@@ -194,8 +200,8 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"harm": True},
             "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 %",
-            "4 trials of 2 agents). With all of it: 100 %. All the others then reach their goals "
-            "in 75 % of runs, instead of 100 %.",
+            "4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs. If it "
+            "gives 25 %, all the others reach their goals in 75 % of runs, instead of 100 %.",
         ),
     ],
 )
@@ -213,7 +219,8 @@ def test_that_full_contribution_does_not_satisfy_all_is_said_first() -> None:
         "their data."
     )
     # Five of eight: the north in all trials, the south in one.
-    assert "reaches its goal in 75 % of runs" in second and "With all of it: 62 %." in second
+    assert "reaches its goal in 75 % of runs" in second
+    assert "With all of it, it reaches its goal in 62 % of runs." in second
 
 
 def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
@@ -498,10 +505,10 @@ def test_what_is_judged_on_further_samples_leads_and_a_flipped_verdict_shows():
     questions = table(page, "The three questions, judged on 2,000 further samples per agent")
     assert [row[0] for row in questions.rows] == [
         "Do all agents reach their goals?",
-        "Does a defector at 25 % still?",
-        "Do all the others then?",
+        "Is 25 % enough for a defector?",
+        "Do all the others then reach theirs?",
     ]
-    assert "A defector at 25 % is a random agent that gives 25 % of its data." in texts(page)
+    assert "A defector is a random agent that gives 25 % of its data." in texts(page)
     assert questions.rows[1][1].text.startswith("no, 0.00") and questions.rows[1][1].tone == "good"
     both = {row[1]: row[2:] for row in table(page, "Further samples against").rows}
     scored, measured, answer = both["a random agent that gives 25 %"]
@@ -536,7 +543,7 @@ def test_without_further_samples_a_doubt_names_the_remedy():
 )
 def test_the_three_questions_are_answered_with_shares(rule, answers):
     rows = table(audit_page(audit({"FedAvg": rule}, names=NAMES, trials=12)), "The three").rows
-    assert [row[0].split()[0] for row in rows] == ["Do", "Does", "Do"]
+    assert [row[0].split()[0] for row in rows] == ["Do", "Is", "Do"]
     for (_, mark), (word, tone) in zip(rows, answers, strict=True):
         assert mark.text.startswith(f"{word}, ") and mark.tone == tone
 
@@ -547,3 +554,10 @@ def test_doubts_about_few_trials_and_runs_that_diverged_stand_next_to_the_verdic
     said = texts(audit_page(lost))
     assert "Doubt: 4 trials leave wide intervals." in said
     assert "Doubt: under FedAvg, 3 runs diverged" in said
+
+
+def test_an_audit_without_defectors_does_not_speak_of_them():
+    page = audit_page(audit({"FedAvg": lenient}, names=NAMES, levels=(1.0,)))
+    answers = " ".join(part for part in page.sections[0].parts if isinstance(part, str))
+    assert "Yes: in more than half of the runs" in answers
+    assert "defector" not in answers

@@ -188,8 +188,8 @@ def test_the_page_begins_with_who_reaches_all_goals():
     questions = table(page, "The questions, judged on the agents' own validation samples")
     assert questions.columns[1:4] == (
         "Do all agents reach their goals?",
-        "Does a contributor at 25\u00a0% (P2)?",
-        "Do all the others then?",
+        "Does a contributor at 25\u00a0% reach its goal (P2)?",
+        "Do all the others then reach theirs?",
     )
     assert "Your criteria, set in [frontier]: all agents reach their goals in at least 95 %" in (
         texts(page)

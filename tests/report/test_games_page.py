@@ -93,8 +93,8 @@ def test_all_is_well_only_if_no_agent_is_better_off_alone_and_chances_are_known(
 def test_a_stable_plan_is_good_news():
     said, tone = verdict("stable", STABLE)
     assert said == (
-        "The stable plan asks for 2,100 samples, 1,710 fewer than going alone. No agent could "
-        "give less, and no agent envies another."
+        "The stable plan asks for 2,100 samples, 1,710 fewer than alone for the same goals. No "
+        "agent could give less, and no agent envies another."
     )
     assert tone == "good"
 
@@ -102,8 +102,9 @@ def test_a_stable_plan_is_good_news():
 def test_the_cheapest_plan_says_who_could_give_less():
     said, tone = verdict("optimal", [1228.125, 703.125, 0])
     assert said == (
-        "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than going alone. 1 of 3 "
-        "agents gives nothing. University could give 210 less, and one agent envies another."
+        "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than alone for the same "
+        "goals. 1 "
+        "of 3 agents gives nothing. University could give 210 less, and one agent envies another."
     )
     assert tone == "plain"
 
@@ -111,7 +112,8 @@ def test_the_cheapest_plan_says_who_could_give_less():
 def test_an_envy_free_plan_speaks_of_envy_first():
     said, _ = verdict("envy-free", [900, 900, 900])
     assert said == (
-        "The envy-free plan asks for 2,700 samples, 1,110 fewer than going alone. No agent "
+        "The envy-free plan asks for 2,700 samples, 1,110 fewer than alone for the same "
+        "goals. No agent "
         "envies another, but Rural could give 690 less, and 2 others could too."
     )
 
@@ -189,8 +191,8 @@ def test_a_stable_plan_with_envy_says_who_many_envy():
     game = build("twins")
     said, tone = verdict("stable", [1, 0], game=game)
     assert said == (
-        "The stable plan asks for 1 sample, 1 fewer than going alone. 1 of 2 agents gives "
-        "nothing. No agent could give less, but one agent envies another."
+        "The stable plan asks for 1 sample, 1 fewer than alone for the same goals. 1 of 2 "
+        "agents gives nothing. No agent could give less, but one agent envies another."
     )
     assert tone == "plain"
 
@@ -199,14 +201,17 @@ def test_where_samples_have_costs_the_verdict_counts_both():
     game = hospitals()[0].replace(costs=[2, 1, 1])
     said, _ = verdict("stable", STABLE, game=game)
     # Alone 2 * 1440 + 1440 + 930 = 5250; the plan 600 + 1200 + 600 = 2400.
-    assert "asks for 2,100 samples at a cost of 2,400, 2,850 less than going alone" in said
+    assert (
+        "asks for 2,100 samples at a cost of 2,400, 2,850 less than alone for the same goals"
+        in said
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([1440, 1440, 930], "3,810 samples, as many as going alone"),
-        ([2000, 1440, 930], "4,370 samples, 560 more than going alone"),
+        ([1440, 1440, 930], "3,810 samples, as many as alone for the same goals"),
+        ([2000, 1440, 930], "4,370 samples, 560 more than alone for the same goals"),
     ],
 )
 def test_going_alone_may_be_as_good_or_better(given, words):
@@ -282,7 +287,8 @@ def page():
 def test_the_page_shows_every_plan_beside_what_each_needs_alone(page):
     found = table(page, "Samples that each agent gives")
     assert found.columns == (
-        "agent", "alone", "optimal", "stable", "envy-free", "stable saves", "requirement",
+        "agent", "alone", "optimal", "stable", "envy-free", "stable saves",
+        "requirement",
     )  # fmt: skip
     assert found.rows[0] == pytest.approx(
         ("University", 1440, 1228.125, 300, 1347 / 1.52, 1140, 1440)
@@ -323,8 +329,8 @@ def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(p
 
 def test_the_page_explains_each_agents_number(page):
     assert (
-        "City gives 1,200. Alone it would need 1,440. The others supply 17 % of what it needs. "
-        "With 1,199 it would fall short." in words(page)
+        "City gives 1,200. Alone it would need 1,440 for its goal. The others supply 17 % of what "
+        "it needs. With 1,199 it would fall short." in words(page)
     )
 
 
@@ -484,7 +490,8 @@ def test_a_checked_plan_is_judged_and_listed():
     assert found.rows[1][:6] == pytest.approx(("City", 700, 950, 250, 0, 1440))
     assert found.footer == (("all", 2100),)
     assert (
-        "City gives 700. Alone it would need 1,440. Given what the others give, it needs 950, so "
+        "City gives 700. Alone it would need 1,440 for its goal. Given what the others give, it "
+        "needs 950, so it falls short." in words(page)
     )
     assert "the plan does not count as envy-free" in words(page)
     assert picture_names(page) == ["defection-checked", "overlap"]

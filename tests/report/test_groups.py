@@ -65,7 +65,7 @@ def test_a_plan_that_leaves_everybody_short_has_no_groups_of_the_size_searched()
     found = check(LinearGame(np.eye(2), [5, 5]), [4, 4])
     groups = list_blocking_groups(found, size=2)
     assert describe_groups(found, groups, 2) == (
-        "No group of up to 2 agents could give less together, but not all agents reach their goals."
+        "No group of up to 2 agents could give less together, but not all agents are satisfied."
     )
 
 

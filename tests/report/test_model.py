@@ -129,7 +129,7 @@ def test_a_terminal_has_the_ends_of_intervals_in_brackets() -> None:
         ("a", "20 [10, ∞]", "yes"),
         (Mark("and 1 other", "plain"), "", ""),
     )
-    assert table.footer == (("sum", "26"),)
+    assert table.footer == (("sum", "26 [1, 2]"),)
 
 
 def test_marks_keep_their_tone_on_a_terminal_where_a_column_is_coloured() -> None:

@@ -25,6 +25,9 @@ from fedaccord.report.coalitions import (
 )
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.sharing import (
+    CHOICES,
+    RULES,
+    advise_contract,
     describe_contract,
     describe_splitting,
     judge_shares,
@@ -32,6 +35,7 @@ from fedaccord.report.sharing import (
     share_page,
     show_shares,
 )
+from fedaccord.sharing.result import Unserved
 
 CHAIN = LinearGame([[1, 1, 0], [0, 1, 0], [1, 0, 1]], [6, 12, 6], agents=["A", "B", "C"])
 
@@ -44,7 +48,7 @@ def texts(parts):
 def test_a_group_that_shapley_shares_drive_out_is_named():
     found = share_costs(CHAIN)
     said = describe_contract(found, found.contracts["shapley"])
-    assert "It drives a group out: A and B bear 13 and would pay 12 alone." in said
+    assert "It drives a group out: A and B bear 13 and would pay 12 without the others." in said
     assert said in texts(show_shares(found))
     assert any("appearing as two" in line for line in describe_splitting(found))
 
@@ -102,7 +106,7 @@ def test_payments_of_both_signs_are_a_doubt():
     wide = replace(prices, payments=Estimates(prices.payments.values, -ends, ends))
     doubtful = replace(found, contracts={**found.contracts, "prices": wide})
     assert judge_shares(doubtful) == "unsure"
-    assert doubtful.verdict.startswith("Who pays and who is paid is not yet certain")
+    assert doubtful.verdict.startswith("The pilots do not yet show which agents pay")
     assert doubtful.to_dict()["doubts"] == [doubtful.verdict]
     assert found.to_dict()["doubts"] == []
     assert share_page(doubtful).tone == "unsure" and found.promise in share_page(doubtful).html()
@@ -118,8 +122,19 @@ def test_the_group_that_saves_least_is_named():
     assert "Every group saves by staying. B saves least: 2.67." in describe_contract(
         found, found.contracts["prices"]
     )
-    lines = texts(show_shares(found))
+    shown = list(show_shares(found))
+    lines = [part for part in shown if isinstance(part, str)]
+    # Each table has its title above it.
+    titles = [shown[n - 1] for n, part in enumerate(shown) if isinstance(part, Table)]
+    assert titles[0] == "Who pays whom:" and all(title.endswith(":") for title in titles)
+    heads = next(part.columns for part in shown if isinstance(part, Table))
+    assert "pays alone" in heads
+    assert "would pay 10 alone for the same goal" in found.explain(0)
     assert any(line.startswith("The unit of money is the cost of one sample.") for line in lines)
+    # Each contract that is listed has its reason to take it, and no other has.
+    advice = advise_contract(found)
+    assert advice in lines and advice.count("Take ") == len(found.contracts) - 1
+    assert set(RULES) == set(CHOICES)
 
 
 def chase(members):
@@ -181,3 +196,37 @@ def test_notebooks_show_both_results():
     shares, coalitions = share_costs(CHAIN), find_coalitions(CHAIN)
     assert "pays" in shares._repr_html_() and shares.to_frame()["pays"].sum() == 0
     assert "coalition" in coalitions._repr_html_() and len(coalitions.to_frame()) == 3
+
+
+def test_payments_are_not_certain_if_many_worlds_have_no_plan():
+    sure = share_costs(CHAIN)
+    for worlds, certain in ((10, True), (153, False)):
+        found = replace(sure, unserved=Unserved(worlds, 200))
+        assert found.is_certain is certain
+        assert ("in 153 of 200 worlds" in found.verdict) is not certain
+        assert certain or (judge_shares(found) == "unsure" and share_page(found).tone == "unsure")
+        assert certain or "counts goals, not targets" in found.verdict
+        assert bool(found.to_dict()["doubts"]) is not certain
+
+
+def test_payments_repeat_the_doubts_of_the_game():
+    found = replace(share_costs(CHAIN), doubts=("The curve of A does not fit.",))
+    said = Mark("Doubt: The curve of A does not fit.", "unsure")
+    assert said in list(show_shares(found)) and judge_shares(found) == "unsure"
+    assert said in share_page(found).sections[0].parts
+    assert "The curve of A does not fit." in found.to_dict()["doubts"]
+
+
+def test_an_agent_whose_limit_is_too_low_alone_is_told_so_and_columns_of_dashes_go():
+    benefits = [[1, 0.9], [0.9, 1]]
+    short = LinearGame(benefits, [10, 10], agents=["A", "B"], limits=[6, 6])
+    said = "Alone, within its limit of 6, it could not reach its requirement."
+    found, groups = share_costs(short), find_coalitions(short)
+    for one in (found, groups):
+        assert said in one.explain(0)
+    for records, gone in ((list_payments(found), "alone"), (list_gains(groups), "on its own")):
+        for place in ("terminal", "page"):
+            assert not any(gone in head for head in records.table(place).columns)
+    free = LinearGame(benefits, [10, 10], agents=["A", "B"])
+    assert any("alone" in head for head in list_payments(share_costs(free)).table("page").columns)
+    assert "could not reach" not in share_costs(free).explain(0)

@@ -20,7 +20,7 @@ from fedaccord import (
     solve_optimal,
     solve_stable,
 )
-from fedaccord._display import show_progress
+from fedaccord._lazy import show_progress
 from fedaccord.equilibria.solve import solve_all
 from fedaccord.report.drawing import new_axes
 

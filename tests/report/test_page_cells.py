@@ -74,6 +74,14 @@ def test_kinds_of_columns():
     assert kind("word " * 20, 3) == "words"
 
 
+def test_the_ends_of_an_interval_have_as_many_digits_as_its_number():
+    heads = ("name", "pays", "pays, from", "pays, to", "gives")
+    laid = lay_out(Table("c", heads, (("a", 597.1, -1.572, 1673.42, 0.125),)))
+    assert [cell.text for cell in laid.rows[0]] == ["a", "597.1", "−1.6", "1,673.4", "0.125"]
+    laid = lay_out(Table("c", heads[:4], (("a", 0.25, 0.125, math.inf),)))
+    assert [cell.text for cell in laid.rows[0]] == ["a", "0.250", "0.125", "∞"]
+
+
 def test_short_rows_are_filled_and_gaps_in_sums_are_not_marked():
     laid = lay_out(Table("c", ("name", "v", "w"), (("a",),), (("all", 3.0),)))
     assert [cell.text for cell in laid.rows[0]] == ["a", "–", "–"]

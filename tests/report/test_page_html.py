@@ -1,54 +1,22 @@
 """Pages as HTML: escaped, allowed nothing from elsewhere, the same each time; files of pictures."""
 
-import base64
-import hashlib
 import re
 import subprocess
 import sys
 from html import unescape
-from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from browser import example_pages
+from page_elements import Elements, hash_of, policy
 
 from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import Listing, Mark, Page, Picture, Section, Table, picture_of
 from fedaccord.report.html import page_html, picture_csv, picture_png, picture_svg
 from fedaccord.report.style import COLOURS, Drawing, write_rules
-
-VOID = {"meta", "link", "br", "img", "input", "wbr", "hr", "path", "circle", "rect", "use"}
-
-
-class Elements(HTMLParser):
-    """Read a page into (tag, attributes) and see to it that every tag is closed."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.open, self.text = [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def all(self, tag):
-        return [attributes for found, attributes in self.found if found == tag]
 
 
 def simple(*parts, **options):
@@ -96,19 +64,6 @@ def test_a_page_with_lone_surrogates_is_written(tmp_path):
     page = simple("a \ud800 b", Table("c", ("n",), (("\udfff",),)), title="\ud800")
     page.save(tmp_path / "page.html")
     assert "a \\ud800 b" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def policy(text):
-    (found,) = (
-        attributes["content"]
-        for attributes in Elements(text).all("meta")
-        if attributes.get("http-equiv") == "Content-Security-Policy"
-    )
-    return dict(part.strip().split(" ", 1) for part in found.split(";"))
-
-
-def hash_of(text):
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def test_the_policy_allows_this_style_and_script_and_nothing_from_elsewhere(hostile):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedaccord.report import style
+from fedaccord.report.overlap import LIGHT
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 SIGHTS = {
@@ -83,8 +84,8 @@ def test_the_measure_finds_red_and_green_alike_without_green_cones():
 @pytest.mark.parametrize("theme", [0, 1])
 def test_text_on_a_shade_stands_out_in_both_themes(theme):
     names = {pair[0]: name for name, pair in style.COLOURS.items()}
-    for share in np.linspace(0, 1, 13):
-        ground, text = (names[pick(share)] for pick in (style.shade, style.on_shade))
+    for share in np.linspace(0, LIGHT, 13):
+        ground, text = names[style.shade(share)], names[style.INK]
         assert contrast(looks(theme)[ground], looks(theme)[text]) >= 4.5, share
 
 

@@ -1,18 +1,37 @@
 """Proposals side by side, the numbers that matter, and charts for a page that changes."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
+from known_hospitals import pilots
 
-from fedaccord import LinearGame, make_plan, share_costs
+from fedaccord import LinearGame, check, fit_curves, make_plan, share_costs
 from fedaccord.charts import Chart, Line
-from fedaccord.planning.proposals import propose
-from fedaccord.planning.what_if import Changed
+from fedaccord.equilibria.result import Status
+from fedaccord.equilibria.solve import solve_all
+from fedaccord.planning.proposals import keep_data, propose, propose_planned
+from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
+from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
-from fedaccord.report.proposals import compare_proposals, list_figures, proposal_page, show_agents
+from fedaccord.report.proposals import (
+    compare_proposals,
+    describe_broken,
+    judge_groups,
+    judge_payments,
+    judge_proposal,
+    list_figures,
+    name_side,
+    offer_conditions,
+    offer_levels,
+    proposal_page,
+    show_agents,
+    show_proposal,
+    warn_of_carried,
+)
 
 BENEFITS = [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]]
 GAME = LinearGame(BENEFITS, [1440, 1440, 930], agents=["University", "City", "Rural"])
@@ -26,12 +45,12 @@ def sides():
         ("without City", GAME.without(1), (0, 2)),
     ):
         proposal = propose(Changed(game, numbers), game, "stable", time_limit=60)
-        found[name] = proposal, proposal.check(proposal.start, 0.95)
+        found[name] = proposal, proposal.check(proposal.start, 0.95), Scenario()
     return found
 
 
 def test_the_numbers_that_matter(sides):
-    proposal, found = sides["all"]
+    proposal, found, _ = sides["all"]
     figures = dict(list_figures(found, proposal))
     # 2,100 of 3,810 cases, and 2,100 / 1,931.25 times the least cost.
     assert figures == {
@@ -42,9 +61,15 @@ def test_the_numbers_that_matter(sides):
     }
 
 
+def test_a_proposal_with_other_margins_is_not_compared_with_the_optimal_cost(sides):
+    proposal, found, _ = sides["all"]
+    dearer = dataclasses.replace(proposal, optimal=2_200.0)
+    assert not any("optimal" in name for name in dict(list_figures(found, dearer)))
+
+
 def test_what_fails_saves_nothing(sides):
-    proposal, _ = sides["all"]
-    found = proposal.check(proposal.put([(0, 200.0)]), 0.95)
+    proposal, _, _ = sides["all"]
+    found = proposal.check(proposal.put(Scenario(give=((0, 200.0),))), 0.95)
     assert dict(list_figures(found, proposal)) == {"samples in all": "2,000"}
 
 
@@ -54,12 +79,250 @@ def test_who_could_not_go_alone_has_nothing_to_compare_with():
     proposal = propose(Changed(game, (0, 1, 2)), game, "stable", time_limit=60)
     found = proposal.check(proposal.start, 0.95)
     assert "saved" not in dict(list_figures(found, proposal))
-    assert "Alone it would need 1,440, more than its limit of 1,300" in found.explain(0)
+    assert "Alone it would need 1,440 for its goal, more than its limit of 1,300" in found.explain(
+        0
+    )
+
+
+def test_a_proof_is_named_only_where_there_is_one():
+    solved = solve_all(GAME)
+    for concept, said in zip(solved.solutions, describe_proofs(solved), strict=True):
+        kind = "plan" if concept == "optimal" else f"{concept} plan"
+        assert said.startswith(f"{concept}: exact arithmetic confirms that no {kind} has a smaller")
+    claimed = {
+        ("prices",): "prices prove, up to rounding, that no stable plan has a smaller total. The",
+        (): "the bounds of the method best-response prove, up to rounding, that no stable plan",
+    }
+    for kept, proof in claimed.items():
+        assert proof in prove_stable(solved, certificate=dict.fromkeys(kept))
+    limit = prove_stable(solved, status=Status.LIMIT)
+    assert "not proved: a cheaper plan of this kind may exist" in limit
+    assert "confirms" not in limit and "The check finds that no agent could give less." in limit
+
+
+def test_a_check_that_refutes_a_plan_finds_nothing_for_it():
+    solved = solve_all(GAME)
+    short = {**solved.checks, "stable": check(GAME, [300, 1200, 500])}
+    said = list(describe_proofs(dataclasses.replace(solved, checks=short)))
+    assert ["The check finds" in one for one in said] == [True, False, True]
+
+
+def prove_stable(solved, **changes):
+    """Return what is said to prove the stable plan if its solution were another."""
+    altered = dataclasses.replace(solved.solutions["stable"], method="best-response", **changes)
+    solutions = {**solved.solutions, "stable": altered}
+    return list(describe_proofs(dataclasses.replace(solved, solutions=solutions)))[1]
+
+
+def test_a_verdict_with_a_locked_free_rider_is_not_good():
+    game = LinearGame([[1, 1.2], [1.2, 1]], [100, 100], agents=["A", "B"])
+    changed = apply_scenario(game, Scenario(lock=((0, 0.0),)), lambda _: None)
+    proposal = propose(changed, changed.basis, "stable", time_limit=60)
+    carries = dataclasses.replace(proposal, free=np.array([100.0, 0.0]))
+    found = proposal.check(proposal.start, 0.95)
+    assert judge_proposal(proposal, found, Scenario()).tone == "good"
+    verdict = judge_proposal(carries, found, Scenario())
+    assert verdict.tone == "unsure"
+    said = "But the others carry A. It gives 100 fewer than it would without the lock, and the"
+    assert f"{said} others give 100 more." in verdict.text
+    (said_of_b,) = describe_broken(carries, Scenario(only=((1, 0.0),)))
+    why = "because A gives less than it would without its lock or limit."
+    assert said_of_b == f"B gives nothing, {why}"
+    page = proposal_page(carries, found, Scenario(), None)
+    assert page.tone == "unsure" and said in page.verdict
+
+
+def test_a_verdict_says_once_that_others_carry_an_agent():
+    table = pilots(limit=np.array([3_000.0, 3_000.0, 100.0, 3_000.0]))
+    measured = fit_curves(table, resamples=40)
+    plan = make_plan(measured)
+    changed = apply_scenario(measured, Scenario(), lambda _: None)
+    proposal = propose_planned(changed, plan, time_limit=20)
+    found = proposal.check(proposal.start, 0.95)
+    assert found.carried == [2]
+    for verdict in (
+        judge_proposal(proposal, found, Scenario()),
+        proposal_page(proposal, found, Scenario(), None).verdict,
+    ):
+        text = verdict.text if isinstance(verdict, Mark) else verdict
+        assert text.count("the others give more") == 1 and "Rural has a limit of 100" in text
+    # What changes against the plan without a lock is said in its place.
+    held = dataclasses.replace(changed, scenario=Scenario(limit=((2, 100.0),)))
+    free = proposal.start + np.array([0.0, -200.0, 300.0, 0.0])
+    carries = dataclasses.replace(proposal, changed=held, free=free)
+    for text in (
+        judge_proposal(carries, found, Scenario()).text,
+        proposal_page(carries, found, Scenario(), None).verdict,
+    ):
+        assert text.count("carry") == 1 and "But the others carry Rural. It gives 300 fewer" in text
+    assert judge_proposal(carries, found, Scenario()).tone == "unsure"
+
+
+def test_a_verdict_says_why_an_agent_gives_nothing(sides):
+    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    proposal = propose(changed, GAME, "stable", time_limit=60)
+    scenario = Scenario(cut=((2, 0.0),), only=((1, 2.0),))
+    verdict = judge_proposal(proposal, proposal.check(proposal.put(scenario), 0.95), scenario)
+    # By hand: City lacks 1,440 - 0.6 * 300, University 1,440 - 300 and Rural 930 - 0.7 * 300.
+    assert "City falls 1,260 samples short" in verdict.text and verdict.tone == "bad"
+    assert "City gives nothing, because Rural gives less than the plan asks." in verdict.text
+    gone = apply_scenario(GAME, Scenario(left=(2,)), lambda _: None)
+    without = propose(gone, gone.basis, "stable", time_limit=60)
+    (said,) = describe_broken(without, Scenario(only=((1, 2.0),)))
+    assert said == "City gives nothing, because Rural does not take part."
+
+
+@pytest.mark.parametrize(("concept", "keeper"), [("stable", 2), ("optimal", 0)])
+def test_a_verdict_counts_that_an_agent_keeps_its_data(concept, keeper):
+    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    proposal = propose(changed, GAME, concept, time_limit=60)
+    plan, scenario = make_plan(GAME), Scenario(keep=((keeper, 1.0),))
+    kept = keep_data(proposal, plan, scenario.keep, time_limit=60)
+    found = kept.check(kept.put(scenario), 0.95)
+    less = f"{GAME.name(keeper)} would give 0 instead of {int(proposal.start[keeper]):,}."
+    said = f"The plan does not hold if agents keep what they withhold: {less}"
+    verdict = judge_proposal(kept, found, scenario)
+    page = proposal_page(kept, found, scenario, None)
+    for text, tone in ((verdict.text, verdict.tone), (page.verdict, page.tone)):
+        assert said in text and tone == "bad" and "Members" not in text
+    assert page.sections[-1].heading == "If agents keep what they withhold"
+    # One thing is said: not also that the plan holds.
+    counted = kept.check(kept.put(scenario), 0.95, scenario.keep)
+    alone = judge_proposal(kept, counted, scenario)
+    assert alone.text.startswith(said) and "The plan holds" not in alone.text
+    assert f"This assumes that {GAME.name(keeper)} keeps" in alone.text
+    # Nothing that is kept is worth anything: the plan holds as before.
+    useless = keep_data(proposal, plan, ((keeper, 0.0),), time_limit=60)
+    same = proposal.check(proposal.start, 0.95)
+    assert "does not hold if" not in judge_proposal(useless, same, scenario).text
+    # Without a plan for agents that keep data, and with payments, it is said what is assumed.
+    lost = "This assumes that an agent loses the samples it withholds."
+    assert lost in judge_proposal(proposal, found, scenario).text
+    paid = judge_payments(share_costs(GAME), scenario)
+    assert lost in paid.text and paid.tone == "unsure"
+
+
+def test_a_cut_by_an_agent_that_keeps_its_data_leaves_only_the_others_short():
+    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    proposal = propose(changed, GAME, "stable", time_limit=60)
+    scenario = Scenario(cut=((1, 0.25),), keep=((1, 1.0),))
+    kept = keep_data(proposal, make_plan(GAME), scenario.keep, time_limit=60)
+    found = kept.check(kept.put(scenario), 0.95, scenario.keep)
+    short = "University falls 540 samples short of what it needs and Rural by 90, while City could"
+    counts = "This assumes that City keeps 1,140, and that it learns from these samples."
+    page = proposal_page(kept, found, scenario, None)
+    for text in (judge_proposal(kept, found, scenario).text, page.verdict):
+        assert short in text and counts in text and "loses" not in text
+    assert "With what it keeps and what the others give, it has enough" in found.explain("City")
+
+
+def test_groups_are_not_well_if_an_agent_keeps_its_data():
+    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    proposal = propose(changed, GAME, "stable", time_limit=60)
+    for keep, tone, head in (((), "good", "No group"), (((1, 1.0),), "plain", "If no agent keeps")):
+        found = proposal.check(proposal.start, 0.95, keep)
+        (verdict,) = judge_groups(proposal, found, Scenario(keep=keep))
+        assert verdict.tone == tone and verdict.text.startswith(head)
+    assert not list(judge_groups(proposal, found, Scenario(cut=((0, 0.5),))))
+
+
+def test_a_page_says_who_gives_only_if_another_does(sides):
+    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    proposal = propose(changed, GAME, "stable", time_limit=60)
+    scenario = Scenario(only=((1, 2.0),))
+    found = proposal.check(proposal.put(scenario), 0.95)
+    condition, follows = proposal_page(proposal, found, scenario, None).sections[-1].parts
+    assert condition == "City gives only if Rural gives."
+    assert follows.tone == "bad" and follows.text.startswith("If Rural gave nothing: ")
+    assert "City falls 1,260 samples short" in follows.text
+
+
+def leave(*agents):
+    """Return the verdict and the check after agents left."""
+    whole = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, Scenario(left=agents), None)
+    found = propose(changed, changed.basis, "stable", time_limit=60)
+    proposal = dataclasses.replace(found, whole=whole)
+    checked = proposal.check(proposal.start, 0.95)
+    page = proposal_page(proposal, checked, changed.scenario, None)
+    mark = judge_proposal(proposal, checked, changed.scenario)
+    assert (page.verdict, page.tone) == (mark.text, mark.tone)
+    return mark, parts_html(list(show_agents(checked)))
+
+
+def test_a_verdict_says_who_left_and_what_it_costs():
+    # University gives 1,440 instead of 300, all that it needs, and Rural nothing instead of 600.
+    verdict, _ = leave(1)
+    assert "City left. Without it, the others give 540 samples more in all." in verdict.text
+    alone = "University gives what it would need alone, 1,140 samples more than before."
+    assert alone in verdict.text
+    assert verdict.tone == "unsure"
+    verdict, agents = leave(1, 2)
+    assert "City and Rural left. Without them, University gives 1,140 samples more." in verdict.text
+    assert verdict.tone == "unsure" and "env" not in verdict.text + agents
+
+
+def test_without_a_plan_the_verdict_does_not_contradict_itself():
+    scenario = Scenario(lock=((1, 200.0),))
+    changed = apply_scenario(GAME, scenario, None)
+    free = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
+    proposal = propose(changed, changed.basis, "stable", time_limit=60)
+    plan = make_plan(changed.basis)
+    proposal = dataclasses.replace(proposal, plan=plan, free=free.contributions)
+    found = proposal.check(proposal.start, 0.95)
+    view = show_proposal(proposal, found, scenario, concept="stable")
+    better = (
+        "University would be better off alone: it gives 2,066.7, and alone it would need 1,440."
+    )
+    assert "optimal plan instead. In that plan no agent falls short" in view.verdict.text
+    assert better in view.verdict.text and view.verdict.tone == "bad"
+    # The page opens with the same verdict.
+    page = proposal_page(proposal, found, scenario, None)
+    assert (page.verdict, page.tone) == (view.verdict.text, view.verdict.tone)
+    assert not list(warn_of_carried(proposal, scenario))
+    # Who keeps its data is not short.
+    keeps = dataclasses.replace(scenario, keep=((1, 1.0),))
+    found = proposal.check(proposal.start, 0.95, keeps.keep)
+    kept = show_proposal(proposal, found, keeps, concept="stable").verdict.text
+    assert kept.startswith("If no agent keeps its data: there is no stable plan.")
+    cut = dataclasses.replace(keeps, cut=((1, 0.25),))
+    found = proposal.check(proposal.put(cut), 0.95, keeps.keep)
+    view = show_proposal(proposal, found, cut, concept="stable")
+    assert view.note.startswith("If no agent keeps its data: ")
+    assert "City falls" not in view.verdict.text and "loses" not in view.verdict.text
+
+
+def test_a_verdict_says_what_more_certainty_takes():
+    measured = fit_curves(pilots(), resamples=40)
+    changed = apply_scenario(measured, Scenario(), None)
+    usual, sure = (
+        propose_planned(changed, make_plan(measured, probability=p), time_limit=20)
+        for p in (0.95, 0.98)
+    )
+    more = int(sure.start.sum() - usual.start.sum())
+    proposal = dataclasses.replace(sure, usual=usual)
+    verdict = judge_proposal(proposal, proposal.check(proposal.start, 0.98), Scenario())
+    said = f"This plan takes {more:,} samples more than the plan for probability 0.95."
+    assert more > 0 and said in verdict.text
+    same = judge_proposal(
+        dataclasses.replace(usual, usual=usual), usual.check(usual.start, 0.95), Scenario()
+    )
+    assert "takes" not in same.text
+
+
+def test_what_an_agent_can_do_is_offered():
+    assert next(iter(offer_levels(0.1).values())) == "gives all of it"
+    assert offer_levels(0.1)[0.1] == "gives 10 %" and offer_levels(1.0)[0.0] == "gives nothing"
+    assert offer_conditions(1, "ABC") == {
+        -1.0: "in any case",
+        0.0: "only if A gives",
+        2.0: "only if C gives",
+    }
 
 
 def test_two_proposals_side_by_side(sides):
     parts = list(compare_proposals(sides))
-    assert [part.text.partition(":")[0] for part in parts if isinstance(part, Mark)] == [
+    assert [part.text.partition(".")[0] for part in parts if isinstance(part, Mark)] == [
         "All",
         "Without City",
     ]
@@ -72,15 +335,37 @@ def test_two_proposals_side_by_side(sides):
     assert rows["University"][1] == pytest.approx(1440)
 
 
+def test_sides_have_the_names_of_their_plans():
+    for side, name in {
+        ("stable", False): "now: as opened",
+        ("stable", True): "now: stable plan, changed",
+        ("2", False): "now: stable plan 2",
+        ("payments", False): "now: optimal plan with payments",
+        ("envy-free", True): "now: envy-free plan, changed",
+    }.items():
+        assert name_side("now", side[0], changed=side[1]) == name
+
+
+def test_what_solvers_leave_over_is_no_difference(sides):
+    proposal, found, scenario = sides["all"]
+    given = found.contributions * (1 + 1e-14)
+    other = (proposal, proposal.check(given, 0.95), scenario)
+    parts = compare_proposals({"one": sides["all"], "other": other})
+    rows = next(part for part in parts if isinstance(part, Table)).rows
+    assert [str(row[-1]) for row in rows] == ["0.0"] * 3
+
+
 def test_agents_have_a_sentence_each(sides):
     html = parts_html(list(show_agents(sides["all"][1])))
     assert html.count("<li>") == 3 and "No agent envies another." in html
 
 
 def test_a_page_has_payments_where_there_are_any(sides):
-    page = proposal_page(sides["all"][1], share_costs(GAME), command="x")
-    assert [section.heading for section in page.sections][-1].startswith("Who pays whom")
-    alone = proposal_page(sides["all"][1], None, command="x")
+    page = proposal_page(*sides["all"], share_costs(GAME), command="x")
+    # As on the screen, the verdict is about the payments.
+    assert page.title.startswith("Who pays whom") and "hold" in page.verdict
+    assert [section.heading for section in page.sections][-1].startswith("A proposal checked")
+    alone = proposal_page(*sides["all"], None, command="x")
     assert "Who pays whom" not in " ".join(section.heading for section in alone.sections)
 
 

@@ -11,7 +11,7 @@ from fedaccord.federation.defection.audit import Known
 from fedaccord.federation.defection.intervals import Proportion
 from fedaccord.federation.runs.execute import Progress
 from fedaccord.frontier.compare import Stage
-from fedaccord.report import terminal
+from fedaccord.report import Mark, Table, terminal
 from fedaccord.report.terminal import complain, emit_text, plain
 
 
@@ -66,6 +66,8 @@ def test_the_display_has_what_is_known_so_far_and_the_time_left() -> None:
     text = shown(terminal.draw_audit(progress()))
     words = "30 of 80 runs (10 were there already), about 1 min 15 s left"
     assert text.splitlines()[1] == words
+    estimated = shown(terminal.draw_audit(progress(estimated=True)))
+    assert estimated.splitlines()[1] == words.replace("80", "about 80")
     rows = cells(text)
     assert ["brings", "FedAvg", "MW-FED"] in rows
     assert ["100", "%", "1.00", "(5", "trials,", "enough)", "-"] in rows
@@ -126,3 +128,10 @@ def test_off_a_terminal_stages_are_told_otherwise(capsys):
     with terminal.show_live(terminal.draw_stage, told.append) as show:
         show(Stage("pilots", 1, 2))
     assert [stage.what for stage in told] == ["pilots"]
+
+
+def test_a_terminal_that_knows_few_signs_is_shown_spaces_for_those_that_do_not_break():
+    cells = ("0.00 [0.00,\u00a00.79]", Mark("not clear, 0.00 [0.00,\u00a00.79]", "unsure"))
+    text = shown(Table("t", ("a\u00a0head", "b"), (cells,)))
+    assert "\u00a0" not in text
+    assert "a head" in text and text.count("[0.00, 0.79]") == 2

@@ -59,6 +59,18 @@ def test_without_harm_no_group_would_pay_less_alone(seed: int) -> None:
     assert found.is_proved and found.contracts["prices"].leaver is None
 
 
+def test_amounts_are_zero_or_more_than_rounding() -> None:
+    for seed in range(40):
+        game = make_game(seed, size=6, harm=True)
+        tight = game.replace(limits=np.full(6, 0.6 * game.needs.max()))
+        try:
+            found = share_costs(tight).contracts["prices"]
+        except UnsolvedError:
+            continue
+        amounts = np.abs([found.shares.values, found.payments.values])
+        assert ((amounts == 0) | (amounts > 1e-9 * amounts.sum())).all()
+
+
 def test_one_goal_each_is_shared_as_the_linear_game() -> None:
     from fedaccord import LinearGame
 

@@ -1,10 +1,13 @@
 """How the shares of a cost are written: amounts rounded alike, and no group that seems to leave."""
 
+import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from fedaccord.games.linear import LinearGame
+from fedaccord.report.sharing import describe_contract
 from fedaccord.sharing.result import choose_writer
 from fedaccord.sharing.share import share_costs
 
@@ -33,3 +36,33 @@ def test_whole_samples_do_not_make_a_group_seem_to_pay_more_than_without_the_oth
     pairs = re.findall(r"bears? ([0-9]+)(?: in all)?, and would pay ([0-9]+)", said)
     assert pairs and all(int(bears) <= int(apart) for bears, apart in pairs)
     assert "and would pay the same, up to rounding, without the others" in said
+
+
+def test_a_group_of_many_is_not_listed_by_name_in_every_sentence():
+    worth = (np.ones((7, 7)) + np.eye(7)) / 2
+    found = share_costs(LinearGame(worth, np.linspace(50, 90, 7), agents=list("ABCDEFG")))
+    said = "A and 4 others together bear 128, and would pay 128 without the rest."
+    assert found.explain(0).endswith(said)
+    said = "D, E, F and G together bear 128, and would pay 128 without the others."
+    assert found.explain(6).endswith(said)
+
+
+def test_a_table_of_payments_has_no_dust_of_additions(tmp_path):
+    found = share_costs(LinearGame([[1, 0], [0, 1]], [0.1 + 0.2, 1], agents=["A", "B"]))
+    # A plan that additions left a little above three tenths.
+    assert found.contributions.tolist() == [0.1 + 0.2, 1]
+    found.save(tmp_path / "payments.csv")
+    rows = (tmp_path / "payments.csv").read_text(encoding="utf-8").splitlines()
+    assert [row.split(",")[1] for row in rows[1:]] == ["0.3", "1.0"]
+
+
+def test_a_funder_that_adds_more_than_the_plan_costs():
+    found = share_costs(LinearGame([[1, 0.5], [0.5, 1]], [100, 100]))
+    marginal = found.contracts["marginal"]
+    total = found.prices.total
+    for deficit, said in (
+        (0.5 * total, f"has to add {found.write(0.5 * total)} of {found.write(total)}."),
+        (4.0 * total, f"has to add {found.write(4 * total)}, more than the plan costs "),
+    ):
+        contract = dataclasses.replace(marginal, deficit=deficit)
+        assert said in describe_contract(found, contract)

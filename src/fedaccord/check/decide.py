@@ -1,7 +1,7 @@
 """Decide whether an allocation is feasible, stable and envy-free, trusting no solver.
 
-Of a game that was measured by pilots, a check also says how likely agents reach their goals, and
-compares the allocation with a plan that somebody else made.
+Of a game that was measured by pilots, a check also says how likely agents are to reach their goals,
+and compares the allocation with a plan that somebody else made.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from fedaccord._checks import Vector, frozen
 from fedaccord.allocation import Allocation
 from fedaccord.check.result import PROBABILITY, Answer, Check, to_answer
 from fedaccord.errors import InputError
-from fedaccord.games.base import Game
+from fedaccord.games.base import Game, is_measured
 from fedaccord.games.envy import find_envy
-from fedaccord.games.measured import MeasuredGame
-from fedaccord.wording import format_samples
+from fedaccord.wording import count, format_samples
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Chances, Judged
+    from fedaccord.games.measured import MeasuredGame
+
+# The most agents that a message names.
+NAMES = 3
 
 
 class Measured(Protocol):
@@ -95,7 +98,7 @@ def _add_chances(
     found: Check, probability: float | None, judged: Judged | None, plan: Planned | None
 ) -> Check:
     """Return a check with its probabilities, if the game has any."""
-    chances = found.game.chances if isinstance(found.game, MeasuredGame) else None
+    chances = found.game.chances if is_measured(found.game) else None
     if chances is None:
         if (probability, judged, plan) != (None, None, None):
             raise InputError(
@@ -140,7 +143,7 @@ def _compare(found: Check, chances: Chances, plan: Planned | None) -> dict[str, 
 
 
 def _check(game: Game, allocation: Allocation | ArrayLike, tolerance: float) -> Check:
-    given = _checked_contributions(game, allocation)
+    given = _read_contributions(game, allocation)
     if not 0 <= tolerance < 1:
         raise InputError(f"tolerance must be at least 0 and below 1; got {tolerance:g}")
     if game.is_integer:
@@ -203,17 +206,24 @@ def refuse_excess(game: Game, allocation: Allocation | ArrayLike) -> None:
     """
     if not isinstance(allocation, Allocation):
         allocation = Allocation(allocation)
-    given = _checked_contributions(game, allocation)
+    given = _read_contributions(game, allocation)
     if (given > game.limits).any():
-        agent = int(np.argmax(given > game.limits))
-        raise InputError(
-            f"{allocation.place(game.name(agent), agent)}{game.name(agent)} gives "
-            f"{format_samples(given[agent])}, and its limit is "
-            f"{format_samples(game.limits[agent])}: lower the contribution or raise the limit"
-        )
+        over = np.flatnonzero(given > game.limits).tolist()
+        said = [
+            f"{game.name(agent)} gives {format_samples(given[agent])}, and its limit is "
+            f"{format_samples(game.limits[agent])}"
+            for agent in over[:NAMES]
+        ]
+        others = count(len(over) - NAMES, "other agent")
+        more = f"; the same is true of {others}" if len(over) > NAMES else ""
+        remedy = "lower the contribution or raise the limit"
+        if len(over) > 1:
+            remedy = "lower the contributions or raise the limits"
+        place = allocation.place(game.name(over[0]), over[0])
+        raise InputError(f"{place}{'; '.join(said)}{more}: {remedy}")
 
 
-def _checked_contributions(game: Game, allocation: Allocation | ArrayLike) -> Vector:
+def _read_contributions(game: Game, allocation: Allocation | ArrayLike) -> Vector:
     """Return the contributions in the game's order, or say which of them cannot be."""
     if not isinstance(allocation, Allocation):
         allocation = Allocation(allocation)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from fedaccord._checks import Indices, Vector, frozen
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
-from fedaccord.games.base import Game
-from fedaccord.games.goals import GoalsGame
+from fedaccord.games.base import Game, has_goals
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Estimate, Prospects
@@ -70,12 +69,14 @@ class Check(Displayed):
     envy: pairs (i, j): i would rather have j's smaller burden, and would still be satisfied.
     borderline: pairs too close to call.
     feasible, stable, envy_free: the three verdicts.
-    prospects: how likely agents reach their goals; None where only averages are known.
+    prospects: how likely agents are to reach their goals; None where only averages are known.
     probability: that all agents reach their goals, as the caller asked.
     plan: the same prospects under a plan to compare with; None where there is none.
     with_margin: the check against the plan's targets, which are goals plus safety margins.
     doubts: what speaks against trusting the probabilities, a sentence each.
     required: the answers that must be yes for the proposal to hold; the usual ones if empty.
+    locked: agents whose limit is a number that somebody fixed, and not all that they have.
+    kept: how many samples each agent keeps and learns from by itself; None where they are lost.
     """
 
     game: Game
@@ -96,6 +97,8 @@ class Check(Displayed):
     with_margin: Check | None = None
     doubts: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    locked: tuple[int, ...] = ()
+    kept: Vector | None = None
 
     @property
     def everyone(self) -> Estimate | None:
@@ -115,7 +118,7 @@ class Check(Displayed):
     @property
     def has_margins(self) -> bool:
         """Whether the game itself asks for more than its goals, with safety margins."""
-        return bool(np.any(getattr(self.game, "margins", 0.0)))
+        return self.game.has_margins
 
     @property
     def judged(self) -> Check:
@@ -199,6 +202,21 @@ class Check(Displayed):
         answers = [self.answers[name] for name in self.failing]
         return to_answer(not answers, Answer.FALSE in answers)
 
+    @property
+    def carried(self) -> list[int]:
+        """The agents whose limits keep them from what they need, so that the others give more.
+
+        Of a measured game with safety margins in which all agents are sure enough: by the plan that
+        the allocation is compared with, if there is one.
+        """
+        if self.prospects is None or not self.judged.has_margins or "sure" in self.failing:
+            return []
+        given = self.contributions if self.plan is None else self.plan.contributions
+        limits = self.game.limits
+        # A contribution that is fixed may be more than a plan would ask.
+        full = (given >= limits) & (limits > self.game.minimums) & (limits < self.judged.alone)
+        return np.flatnonzero(full & (self.could_give_less == 0)).tolist()
+
     @cached_property
     def alone(self) -> Vector:
         """What each agent would have to give on its own."""
@@ -207,7 +225,8 @@ class Check(Displayed):
     @property
     def empty_handed(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which agents have no samples of their own, so that none could go alone: limit 0."""
-        return np.asarray(self.game.limits == 0)
+        free = ~np.isin(np.arange(self.game.size), self.locked)
+        return np.asarray((self.game.limits == 0) & free)
 
     @cached_property
     def saved(self) -> Vector:
@@ -230,7 +249,7 @@ class Check(Displayed):
     def binding(self) -> frozenset[int]:
         """The goals that bind: an agent with any less would miss them. None of other games."""
         game = self.game
-        if not isinstance(game, GoalsGame):
+        if not has_goals(game):
             return frozenset()
         spare = game.slacks(self.contributions)[game.binding_goals(self.contributions)]
         binds = spare < 1 if game.is_integer else spare <= self.tolerance * self.scale
@@ -304,7 +323,7 @@ class Check(Displayed):
         """Return what a game of several goals, or of harm, has beyond others."""
         game = self.game
         harm = {} if game.is_monotone else {"better_alone": self.better_alone.tolist()}
-        if not isinstance(game, GoalsGame):
+        if not has_goals(game):
             return harm
         reached, slacks = game.reached(self.contributions), game.slacks(self.contributions)
         goals = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check.result import Answer, Check
-from fedaccord.games.goals import GoalsGame
+from fedaccord.games.base import has_goals
 from fedaccord.wording import (
     capitalize_first,
     count,
@@ -21,13 +21,18 @@ from fedaccord.wording import (
     format_probability,
     format_probability_below,
     format_samples,
+    join_with_and,
+    name_few,
 )
 
 if TYPE_CHECKING:
+    from fedaccord.games.base import Game
     from fedaccord.games.chances import Prospects
 
 # The most digits that a number gets beyond the usual, to tell it from another.
 DIGITS = 8
+# The most agents that a sentence names, and how far a probability must fall to be named.
+NAMES, FALL = 3, 0.01
 # Said of an agent whose limit is 0: it has nothing, or does not want to give any.
 NOTHING = "Its limit is 0, so it could not go alone"
 
@@ -39,7 +44,7 @@ def describe_check(found: Check) -> str:
         allowed = found.tolerance * found.scale
         over = np.flatnonzero(found.contributions > found.game.limits + allowed)
         if over.size:
-            return f"Not feasible: {found.game.name(int(over[0]))} gives more than its limit."
+            return f"Not feasible: {_name_over(found, over.tolist())}."
         under = np.flatnonzero(found.contributions < found.game.minimums - allowed)
         if under.size:
             return f"Not feasible: {found.game.name(int(under[0]))} gives less than it must."
@@ -66,6 +71,14 @@ def describe_check(found: Check) -> str:
     return f"Feasible and stable, {envy[found.envy_free]}."
 
 
+def _name_over(found: Check, over: list[int]) -> str:
+    """Return which agents give more than their limits."""
+    if len(over) == 1:
+        return f"{found.game.name(over[0])} gives more than its limit"
+    names = name_few([found.game.name(agent) for agent in over], NAMES)
+    return f"{names} give more than their limits"
+
+
 def _count(agents: int) -> str:
     return "one agent envies" if agents == 1 else f"{agents:,} agents envy"
 
@@ -82,7 +95,26 @@ def explain_agent(found: Check, agent: int) -> str:
     """Explain an agent's number to its data manager, without a full stop at the end."""
     if found.prospects is not None:
         return _explain_chances(found, found.prospects, agent)
+    if found.kept is not None and found.kept[agent] > 0:
+        return _explain_kept(found, agent, float(found.kept[agent]))
     return _explain_need(found, agent)
+
+
+def _explain_kept(found: Check, agent: int, kept: float) -> str:
+    """Explain the number of an agent that keeps samples and learns from them."""
+    allowed = found.tolerance * found.scale
+    tell = format_amount_with_digits
+    said = (
+        f"{found.game.name(agent)} gives {tell(found.contributions[agent])} and keeps {tell(kept)}"
+    )
+    if found.short[agent] > allowed:
+        has = f"it falls {tell(found.short[agent])} short"
+    elif found.spare[agent] > allowed:
+        has = f"it has enough, and would still have enough if it gave {tell(found.needed[agent])}"
+    else:
+        has = "it has what it needs"
+    alone = _explain_alone(found, agent, tell)
+    return f"{said}. {alone}. With what it keeps and what the others give, {has}"
 
 
 def _explain_need(found: Check, agent: int) -> str:
@@ -121,7 +153,7 @@ def _explain_need(found: Check, agent: int) -> str:
 def _name_goal(found: Check, agent: int, clause: str) -> str:
     """Return a clause with the goal that asks most of an agent; nothing where it has one goal."""
     game = found.game
-    if not isinstance(game, GoalsGame) or len(game.goals_of(agent)) < 2:
+    if not has_goals(game) or len(game.goals_of(agent)) < 2:
         return ""
     asks = found.needed[agent] > 0
     goal = int(game.binding_goals(found.contributions)[agent])
@@ -143,15 +175,27 @@ def _read(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _explain_alone(found: Check, agent: int, tell: Callable[[float], str], what: str = "") -> str:
-    """Return what an agent would need alone, and for what; and whether its limit allows it."""
+def _explain_alone(
+    found: Check, agent: int, tell: Callable[[float], str], what: str = "", first: str = ""
+) -> str:
+    """Return what an agent would need alone, and for what; and whether its limit allows it.
+
+    found: what was found.
+    agent: its number.
+    tell: writes a number.
+    what: for what it would need it.
+    first: what else it would need, for less.
+    """
     if found.empty_handed[agent]:
         return NOTHING
     alone, limit = float(found.judged.alone[agent]), float(found.game.limits[agent])
     if not math.isfinite(alone):
         return "Alone it could not reach its requirement"
-    over = f", more than its limit of {tell(limit)}" if alone > limit * (1 + 1e-9) else ""
-    return f"Alone it would need {tell(alone)}{what}{over}"
+    # A contribution that is fixed, as by a lock, is no limit of the agent's own.
+    fixed = agent in found.locked or limit <= found.game.minimums[agent]
+    over = "" if fixed or alone <= limit * (1 + 1e-9) else f", more than its limit of {tell(limit)}"
+    what = what or (" for the same target" if found.judged.has_margins else " for its goal")
+    return f"Alone it would need {first}{tell(alone)}{what}{over}"
 
 
 def _part(given: float, alone: float, allowed: float) -> str:
@@ -171,12 +215,17 @@ def describe_prospects(found: Check) -> str:
     """Return the verdict on a measured game: how sure it is, and who could give less."""
     if found.prospects is None:
         return ""
-    sure, rest = describe_success(found, found.prospects), describe_rest(found, found.prospects)
-    return f"{sure} {rest}"
+    return f"{describe_first(found, found.prospects)} {describe_rest(found, found.prospects)}"
+
+
+def describe_first(found: Check, prospects: Prospects) -> str:
+    """Return how likely all agents are to reach their goals, and which agents the others carry."""
+    carried = describe_carried(found.game, found.carried)
+    return " ".join(filter(None, (describe_success(found, prospects), carried)))
 
 
 def describe_success(found: Check, prospects: Prospects) -> str:
-    """Return how likely all agents reach their goals, after why a proposal does not hold."""
+    """Return how likely all agents are to reach their goals, after why a proposal does not hold."""
     sure = format_probability(prospects.everyone.value)
     if "sure" in found.failing:
         sure = format_probability_below(prospects.everyone.value, found.probability)
@@ -195,6 +244,27 @@ def describe_success(found: Check, prospects: Prospects) -> str:
     return f"The proposal does not hold: {_explain_failure(found)}. {said}"
 
 
+def describe_carried(game: Game, agents: Sequence[int]) -> str:
+    """Return which agents give less than they need by their limits; nothing if none do.
+
+    game: whose limits they are.
+    agents: those that the others carry.
+    """
+    if not agents:
+        return ""
+    said = []
+    for agent in agents[:NAMES]:
+        limit = float(game.limits[agent])
+        # A contribution that is fixed, as by a lock, is no limit of the agent's own.
+        fixed = limit <= game.minimums[agent]
+        bound = "is fixed at" if fixed else "has a limit of"
+        said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
+    if len(agents) > NAMES:
+        said.append(f"{len(agents) - NAMES:,} others are held back too")
+    whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
+    return f"{join_with_and(said)}. That is too little for {whole}, so the others give more."
+
+
 def _explain_failure(found: Check) -> str:
     """Return which required answer is no, other than that all agents reach their goals."""
     spare = np.flatnonzero(found.could_give_less)
@@ -207,12 +277,24 @@ def _explain_failure(found: Check) -> str:
     return "not all agents reach their goals on average"
 
 
+def describe_hurt(found: Check) -> str:
+    """Return whose probability falls most against the plan; nothing where none falls by much."""
+    if found.plan is None or found.prospects is None:
+        return ""
+    before, now = found.plan.satisfied, found.prospects.satisfied
+    order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
+    hurt = [i for i in order if before[i] - now[i] > FALL]
+    ends = [tuple(format_probability(float(one[i])) for one in (before, now)) for i in hurt]
+    said = [f"{found.game.name(i)} (from {a} to {b})" for i, (a, b) in zip(hurt, ends, strict=True)]
+    return f"Compared with the plan, P(goal) falls most for {join_with_and(said)}." if said else ""
+
+
 def describe_rest(found: Check, prospects: Prospects) -> str:
-    """Return which agent is the least likely to reach its goal, and who could give less."""
+    """Return who is hurt, who is the least likely to reach its goal, and who could give less."""
     weakest = prospects.weakest
     chance = format_probability(float(prospects.satisfied[weakest]))
     least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
-    return f"{least} {_describe_spare(found)}"
+    return " ".join(filter(None, (describe_hurt(found), least, _describe_spare(found))))
 
 
 def _describe_spare(found: Check) -> str:
@@ -227,36 +309,62 @@ def _describe_spare(found: Check) -> str:
     too = "" if others == 0 else f"; {others:,} other{'s' * (others > 1)} could too"
     return (
         f"{found.game.name(agent)} could give {format_samples(spare[agent])} fewer samples and "
-        f"still {still}{too}."
+        f"still {still}{too}.{_hint_at_limits(found)}"
     )
+
+
+def _hint_at_limits(found: Check) -> str:
+    """Return a hint where a limit that the check does not know may be why others give more."""
+    if found.plan is None or found.answers["sure"] is not Answer.TRUE:
+        return ""
+    held = (found.contributions < found.plan.contributions) & (found.could_give_less == 0)
+    hint = " If a limit holds an agent back, give the same --limit to check."
+    return hint if held.any() else ""
 
 
 def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     """Explain an agent's number of a measured game in a few sentences, the last without a stop."""
     given = float(found.contributions[agent])
-    name, judged = found.game.name(agent), found.judged
+    name = found.game.name(agent)
     said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
     sure = format_probability(float(prospects.satisfied[agent]))
     planned = ""
     if found.plan is not None and found.plan.satisfied[agent] != prospects.satisfied[agent]:
         planned = f" (the plan: {format_probability(float(found.plan.satisfied[agent]))})"
-    said.append(f"It reaches its goal with probability {sure}{planned}.")
+    keeps = found.kept is not None and found.kept[agent] > 0
+    learns = ", with what it keeps," if keeps else ""
+    said.append(f"It reaches its goal{learns} with probability {sure}{planned}.")
     if given > 0:
         least = min(prospects.defection)
         chance = format_probability(float(prospects.defection[least][agent]))
         said.append(
-            f"If it alone gave {100 * least:g} % of that, the probability would be {chance}."
+            f"If it alone gave only {100 * least:g} % of its contribution, the probability would "
+            f"be {chance}."
         )
-    said.append(f"If the others give this much, {_describe_needed(found, agent)}.")
-    alone = float(judged.alone[agent])
-    same = "" if found.with_margin is None else " for the same target as in the plan"
-    if found.empty_handed[agent] or math.isfinite(alone):
-        said.append(
-            _explain_alone(found, agent, format_samples, same) + _explain_help(found, agent)
-        )
-    else:
-        said.append("Alone it could not reach its goal" + " and safety margin" * bool(same))
+    said.append(f"With these contributions of the others, {_describe_needed(found, agent)}.")
+    said.append(_explain_chances_alone(found, agent) + _explain_help(found, agent))
     return " ".join(said)
+
+
+def _explain_chances_alone(found: Check, agent: int) -> str:
+    """Return what an agent of a measured game would need alone: for its goal, and its target."""
+    goal, target = _name_goals(found), float(found.judged.alone[agent])
+    if found.empty_handed[agent] or found.with_margin is None:
+        if found.empty_handed[agent] or math.isfinite(target):
+            return _explain_alone(found, agent, format_samples, f" for {goal}")
+        return f"Alone it could not reach {goal}"
+    bare = float(found.alone[agent])
+    first = f"{format_samples(bare)} for {goal}"
+    if math.isfinite(target):
+        same = " for the same target as in the plan"
+        return _explain_alone(found, agent, format_samples, same, f"{first}, and ")
+    if math.isfinite(bare):
+        return f"Alone it would need {first}, and could not reach its safety margin"
+    return f"Alone it could not reach {goal}"
+
+
+def _name_goals(found: Check) -> str:
+    return "its goal and safety margin" if found.has_margins else "its goal on average"
 
 
 def _explain_help(found: Check, agent: int) -> str:
@@ -271,7 +379,7 @@ def _explain_help(found: Check, agent: int) -> str:
 def _describe_needed(found: Check, agent: int) -> str:
     """Return with how many samples an agent of a measured game reaches its goal."""
     needed = float(found.needed[agent])
-    goal = "its goal and safety margin" if found.has_margins else "its goal on average"
+    goal = _name_goals(found)
     if not math.isfinite(needed):
         return f"it could not reach {goal}, whatever it gave"
     amount = f"with {count_whole(needed, 'sample')}" if needed else "without giving any samples"

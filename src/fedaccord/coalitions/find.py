@@ -36,7 +36,7 @@ from fedaccord.equilibria.whole import has_whole_samples, round_plan
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.measured import list_doubts
 from fedaccord.games.rows import RowGame
 
 # Up to this many agents coalitions are merged and split: for stable plans, and for cheapest plans,
@@ -75,6 +75,12 @@ def find_coalitions(
     if isinstance(subject, CoalitionTable):
         return _search_table(subject, time_limit, ())
     check_choice("plans", plans, ("stable", "cheapest"))
+    found = _find(subject, plans, time_limit)
+    aim = "target" if subject.has_margins else "requirement"
+    return replace(found, doubts=list_doubts(subject), limits=subject.limits, aim=aim)
+
+
+def _find(subject: Game, plans: str, time_limit: float) -> Coalitions:
     if plans == "cheapest":
         if subject.size > MOST_AGENTS:
             _check_size(subject, MERGED_CHEAPEST)
@@ -95,14 +101,7 @@ def find_coalitions(
         together=found.together and _round(game, found.together),
         notes=(*found.notes, WHOLE),
         pairs=tuple(Pair(p.agents, _round_costs(game, p.agents, p.costs)) for p in found.pairs),
-        doubts=_list_doubts(subject),
     )
-
-
-def _list_doubts(game: Game) -> tuple[str, ...]:
-    """Return what speaks against trusting a game, where pilots measured it."""
-    chances = game.chances if isinstance(game, MeasuredGame) else None
-    return () if chances is None else chances.doubts
 
 
 def _round(game: LinearGame, grouping: Grouping) -> Grouping:

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.coalitions.table import Members
-from fedaccord.wording import count, format_amount, join_with_and
+from fedaccord.wording import count, format_amount, join_with_and, write_short_alone
+
+# Up to this many agents a coalition of all is named by its members.
+NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,8 @@ class Coalitions(Displayed):
     notes: what to know, a sentence each.
     pairs: what every two agents would bear as a coalition of their own, for few agents.
     doubts: what speaks against trusting a game that pilots measured, a sentence each.
+    limits: the most that each agent can give; None where this is not known.
+    aim: what an agent wants to reach: its requirement, its goal or its target.
     """
 
     agents: tuple[str, ...]
@@ -93,6 +98,8 @@ class Coalitions(Displayed):
     notes: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
     doubts: tuple[str, ...] = ()
+    limits: Vector | None = None
+    aim: str = "requirement"
 
     def __repr__(self) -> str:
         return f"Coalitions({self.verdict.rstrip('.')})"
@@ -127,7 +134,9 @@ class Coalitions(Displayed):
         return "; ".join(self.write_group(one) for one in coalitions)
 
     def write_group(self, members: Members) -> str:
-        """Return the names of a coalition."""
+        """Return the names of a coalition; of one of all agents, if they are many, that it is."""
+        if len(members) == self.size > NAMED:
+            return "all agents"
         return join_with_and([self.agents[agent] for agent in members])
 
     @property
@@ -140,8 +149,8 @@ class Coalitions(Displayed):
             return "No grouping is core-stable: in each of them, some group would rather leave."
         small = "" if chosen.checked == self.size else f" of up to {chosen.checked} agents"
         return (
-            f"{self._write_chosen(chosen)}: no group{small} could leave and make all of its "
-            "members better off."
+            f"{self._write_chosen(chosen)}: no group{small} could leave so that all agents in it "
+            "are better off."
         )
 
     def _write_chosen(self, chosen: Grouping) -> str:
@@ -158,18 +167,24 @@ class Coalitions(Displayed):
             return f"{name} has no coalition that holds."
         others = next(part for part in chosen.coalitions if agent in part)
         names = self.write_group(tuple(a for a in others if a != agent))
+        if chosen.everyone_together and self.size > NAMED:
+            names = "all others"
         cost = float(chosen.costs[agent])
-        said = f"{name} {self.what} {format_amount(cost)} {f'with {names}' if names else 'alone'}"
+        said = (
+            f"{name} {self.what} {format_amount(cost)} {f'with {names}' if names else 'on its own'}"
+        )
         if not np.isfinite(cost):
             return f"{name} stays alone, short of its requirement."
         alone, ends = float(self.alone.costs[agent]), []
         if names and np.isfinite(alone):
-            ends.append(f"{format_amount(alone)} alone")
+            ends.append(f"{format_amount(alone)} on its own")
         if not chosen.everyone_together and self.together is not None:
             ends.append(f"{format_amount(self.together.costs[agent])} with all together")
         said = f"{said}, against {join_with_and(ends)}." if ends else f"{said}."
-        short = " Alone it would not reach its requirement."
-        return said + short * bool(names and np.isinf(alone))
+        if not names or np.isfinite(alone):
+            return said
+        limit = np.inf if self.limits is None else float(self.limits[agent])
+        return f"{said} {write_short_alone(limit, self.aim)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the coalitions for machines."""

@@ -81,7 +81,7 @@ class CoalitionTable:
         return int(self.costs.shape[1])
 
     def name(self, agent: int) -> str:
-        """What an agent is called."""
+        """Return what an agent is called."""
         return self.agents[agent] if self.agents is not None else f"agent {agent}"
 
     @cached_property

@@ -10,9 +10,7 @@ from fedaccord.equilibria.result import Interval
 from fedaccord.games import catalog
 from fedaccord.games.catalog.closed_forms import Answers
 from fedaccord.games.catalog.entries import Entry
-from fedaccord.report.games_figures import picture_prices
 from fedaccord.report.model import Mark, Page, Part, Section, Table, list_run_facts
-from fedaccord.report.overlap import picture_overlap
 from fedaccord.report.terminal import line
 from fedaccord.wording import capitalize_first, count, format_amount
 
@@ -97,6 +95,9 @@ def _overview(entries: Sequence[Entry]) -> Section:
 
 
 def _flowers() -> Section:
+    # Here and below: only pages have figures, and the list on a terminal needs no matplotlib.
+    from fedaccord.report.games_figures import picture_prices
+
     prices: dict[str, dict[int, Interval]] = {"price of stability": {}, "price of fairness": {}}
     for petals in PETALS:
         known = catalog.answers("flower", petals=petals)
@@ -112,6 +113,8 @@ def _flowers() -> Section:
 
 
 def _describe_entry(entry: Entry) -> Iterator[Part]:
+    from fedaccord.report.overlap import picture_overlap
+
     known = _answers(entry)
     yield f"{capitalize_first(entry.summary)}."
     yield f"From: {entry.source}. Totals: {known.source}."

@@ -44,12 +44,12 @@ def size_spare(found: Check) -> tuple[float, float]:
     return WIDTH, 1.4 + 0.3 * max(len(choose_most_off(found)), 1)
 
 
-def choose_most_off(found: Check, most: int = FEW) -> Indices:
+def choose_most_off(found: Check) -> Indices:
     """Choose whom to show: all in order, or of many those furthest off, the worst first."""
     if found.game.size <= ALL:
         return np.arange(found.game.size)
     off = np.maximum(found.short, found.spare)
-    return rank(off, min(most, int(is_off(found, off).sum())))
+    return rank(off, min(FEW, int(is_off(found, off).sum())))
 
 
 def plot_spare(found: Check, ax: Axes | None = None) -> Axes:

@@ -12,6 +12,7 @@ from fedaccord.coalitions.result import Coalitions, Grouping
 from fedaccord.coalitions.table import SAME
 from fedaccord.report.games import list_game_facts
 from fedaccord.report.model import (
+    AGAINST,
     Column,
     Listing,
     Mark,
@@ -22,6 +23,7 @@ from fedaccord.report.model import (
     Tone,
     keep_finite,
     list_run_facts,
+    mark_doubts,
 )
 from fedaccord.wording import count, format_amount, pluralize
 
@@ -50,7 +52,7 @@ def judge_coalitions(found: Coalitions) -> Tone:
 def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: the grouping that holds, gains, and other groupings."""
     yield Mark(found.verdict, judge_coalitions(found))
-    yield from _mark_doubts(found)
+    yield from mark_doubts(found.doubts)
     if found.chosen is not None:
         yield list_gains(found).table("terminal")
         if not found.chosen.everyone_together:
@@ -70,10 +72,6 @@ def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:
         yield PAIRS
     yield from list_cycle(found)
     yield from found.notes
-
-
-def _mark_doubts(found: Coalitions) -> Iterator[Mark]:
-    return (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
 
 
 def describe_search(found: Coalitions) -> Iterator[str]:
@@ -121,8 +119,9 @@ def list_gains(found: Coalitions) -> Records:
         Column("coalition", lambda i: f"{place[i] + 1}", sums=("",), where="terminal"),
         Column("coalition", write_place, sums=("",), where="page"),
         _costs(found.what, chosen),
-        _costs("alone", found.alone),
     ]
+    if np.isfinite(found.alone.costs).any():
+        columns.append(_costs("on its own", found.alone))
     if found.together is not None:
         columns.append(_costs("all together", found.together))
     return Records("What each agent gains", columns, range(found.size))
@@ -178,7 +177,7 @@ def list_pairs(found: Coalitions) -> Records:
 
     def write_pair(n: int) -> str:
         costs = found.pairs[n].costs
-        return write_both(costs) if np.isfinite(costs).all() else "cannot reach their goals"
+        return write_both(costs) if np.isfinite(costs).all() else "cannot both be satisfied"
 
     def write_now(n: int) -> str:
         return write_both(chosen.costs[[*found.pairs[n].agents]])
@@ -228,7 +227,7 @@ def coalitions_page(
     """
     sections = []
     if found.doubts:
-        sections.append(Section("What speaks against the game", tuple(_mark_doubts(found))))
+        sections.append(Section(AGAINST, tuple(mark_doubts(found.doubts))))
     if found.chosen is not None:
         said = Listing(tuple(map(found.explain, range(found.size))))
         sections.append(Section("What each agent gains", (list_gains(found).table("page"), said)))

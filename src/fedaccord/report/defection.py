@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedaccord.report import differences
 from fedaccord.report.defection_verdicts import (
     HALF,
     CutVerdict,
@@ -95,6 +96,10 @@ INTERVALS = (
     "lies. The interval allows for the fact that runs of one trial are alike. A dash stands where "
     "there is nothing to count."
 )
+SEQUENTIAL = (
+    " Levels stopped as soon as their intervals were narrow enough. The intervals are those of "
+    "confidence sequences: with 95 %, the true share is in all of them at every look."
+)
 CONTRIBUTORS = (
     "The plan asks nothing of some agents. They cannot give less, so they are not among the "
     "contributors."
@@ -127,6 +132,8 @@ def show_audit(audit: DefectionAudit) -> Iterator[str | Table]:
     yield _list_answers(audit)
     table = list_levels(audit)
     yield replace(table, columns=(table.columns[0], *map(shorten_name, table.columns[1:])))
+    if (compared := differences.compare_with_first(audit)) is not None:
+        yield replace(compared, columns=tuple(map(shorten_name, compared.columns)))
     yield from _show_tactics(audit)
     yield from (_list_agents_across(audit, curve) for curve in audit.curves)
     yield from compare_levels(audit)
@@ -151,9 +158,11 @@ def explain_shares(audit: DefectionAudit) -> tuple[str, str]:
     same = f" ({wanted} {format_goal(min(goals))})" if len(goals) == 1 else ""
     if len(audit.measures) > 1:
         same = f"s ({wanted})"
+    looks = "" if audit.width is None else ", which hold at every look"
     return (
-        f"How often a defector reaches its goal{same} at the end of training: share of {up_to}"
-        f"{count(max(seen), 'trial')} [95 % interval].",
+        f"The tables say how often a defector reaches its goal{same} at the end of training. "
+        f"Numbers are fractions of the runs in {up_to}{count(max(seen), 'trial')}, with 95 % "
+        f"intervals in brackets{looks}.",
         f"The others give {rest}. Models are {describe_judging(audit)}.",
     )
 
@@ -188,11 +197,11 @@ def _list_answers(audit: DefectionAudit) -> Table:
     if level < 1:
         rows += [
             (
-                f"Does a defector at {format_level(level)} still?",
+                f"Is {format_level(level)} enough for a defector?",
                 *(_mark_answer(find_spoken_share(audit, curve), "bad") for curve in curves),
             ),
             (
-                "Do all the others then?",
+                "Do all the others then reach theirs?",
                 *(_mark_answer(_find_others(curve, level), "good") for curve in curves),
             ),
         ]
@@ -338,7 +347,8 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
     )
     if whole is None:
         return text
-    text += f" With all of it: {format_percent(audit.defector_share(whole.judged).p)}."
+    full = format_percent(audit.defector_share(whole.judged).p)
+    text += f" With all of it, it reaches its goal in {full} of runs."
     # An agent that the plan asks for nothing cannot harm the others.
     return text + ("" if 0 in curve.contributions else _describe_harm(point, whole))
 
@@ -350,8 +360,8 @@ def _describe_harm(point: DefectionLevel, whole: DefectionLevel) -> str:
     if not before.trials or then.p >= before.p or now == format_percent(before.p):
         return ""
     return (
-        f" All the others then reach their goals in {now} of runs, instead of "
-        f"{format_percent(before.p)}."
+        f" If it gives {format_level(point.level)}, all the others reach their goals in {now} of "
+        f"runs, instead of {format_percent(before.p)}."
     )
 
 
@@ -372,6 +382,7 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
     stops = "" if found.width is None else f", fewer once an interval is {found.width:g} narrow"
     idle = [CONTRIBUTORS] if any(0 in curve.contributions for curve in found.curves) else []
     reached = f"{explain_goal(found)} {_compare_by_then(found)}".strip()
+    legend = INTERVALS + ("" if found.width is None else SEQUENTIAL)
     return Page(
         title=f"Can an agent give less{asked} and still reach its goal?",
         verdict=describe_audit(found),
@@ -382,7 +393,7 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
             Section("Which agents can give less", tuple(_show_agents(found))),
             Section(
                 "How to read this",
-                (PROTOCOLS[found.protocol], reached, PAIRED, INTERVALS, *idle),
+                (PROTOCOLS[found.protocol], reached, PAIRED, legend, *idle),
             ),
         ),
         facts=(
@@ -397,11 +408,15 @@ def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
 
 def _show_answers(found: DefectionAudit) -> Iterator[Part]:
     yield _list_answers(found)
-    yield (
-        f"A defector at 25 % is {found.describe_defector()} that gives 25 % of {name_part(found)}. "
+    level = find_spoken_level(found.curves[0]).level
+    who = (
+        f"A defector is {found.describe_defector()} that gives {format_level(level)} of "
+        f"{name_part(found)}. That is enough if the defector reaches its goal. "
+    )
+    yield (who if level < 1 else "") + (
         "Yes: in more than half of the runs, and the whole 95 % interval says so. No: in less than "
         "half. Not clear: the interval includes a half."
-    ).replace("25 %", format_level(find_spoken_level(found.curves[0]).level))
+    )
     if doubts := tuple(list_doubts(found)):
         yield Listing(doubts)
 
@@ -417,6 +432,10 @@ def _show_curves(found: DefectionAudit) -> Iterator[Part]:
         note += " Dashed line: the agent for which defection fails most often."
     yield replace(picture_of(chart), draw=lambda ax: plot_defection(found, ax), note=note)
     yield list_levels(found)
+    tables = differences.compare_with_first(found), differences.compare_with_full(found)
+    if compared := [table for table in tables if table is not None]:
+        yield from compared
+        yield differences.EXPLAINED if found.width is None else differences.SEQUENTIAL
     yield from _show_tactics(found)
     yield Listing(tuple(compare_levels(found)))
     if found.scored_on is not None:

@@ -158,16 +158,16 @@ def cut_to_fit(text: str, room: float, size: float = style.FONT_SIZE) -> str:
     return shown.rstrip() + "…"
 
 
-def wrap_lines(text: str, room: float, size: float = style.FONT_SIZE) -> str:
+def wrap_lines(text: str, room: float) -> str:
     """Break text into lines no wider than there is room, in inches."""
     lines = [""]
     for word in plain(text).split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and width_of(longer, size) > room:
+        if lines[-1] and width_of(longer) > room:
             lines.append(word)
         else:
             lines[-1] = longer
-    return "\n".join(cut_to_fit(line, room, size) for line in lines)
+    return "\n".join(cut_to_fit(line, room) for line in lines)
 
 
 def label_names(

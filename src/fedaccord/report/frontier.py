@@ -57,9 +57,12 @@ if TYPE_CHECKING:
 
 # Whose share is counted, where one agent defects.
 WHO = {"random": "a random agent", "contributors": "a contributor", "others": "all the others"}
-# In inches, of the figures on a page, wide and narrow.
+# In inches, of the figures on a page, wide and narrow; and what a line of their legends takes.
 SIZE = (7.6, 4.2)
 TALL = (4.4, 4.2)
+LINE = 0.22
+# With up to this many algorithms, the legends fit into these figures.
+FEW_NAMES = 8
 
 PLANS = (
     'A plan says how many samples each agent gives. "own": what the algorithm uses when all agents '
@@ -163,13 +166,17 @@ def list_goals(frontier: Frontier) -> Records:
     samples = [f"{100 * frontier.share(one)[0]:.0f}{NO_BREAK}%" for one in contenders]
     plans = [_name_plan(one) for one in contenders]
     scores = [f"{sum(goal.reached for goal in goals)} of {len(goals)}" for goals in reached]
-    asks = f"Does a contributor at {at} (P2)?"
+    asks = f"Does a contributor at {at} reach its goal (P2)?"
 
     def further() -> Iterator[Column]:
         for number, found in enumerate(reached[0][3:-1], start=3):
             texts = [_format_reached(goals[number]) for goals in reached]
-            head = "Does it with its kept data (P3)?" if found.goal == "kept" else None
-            yield from goal(number, texts, head or f"Do defectors ({found.goal})?")
+            head = (
+                "Does it reach its goal with its kept data (P3)?" if found.goal == "kept" else None
+            )
+            yield from goal(
+                number, texts, head or f"Do defectors reach their goals ({found.goal})?"
+            )
 
     return Records(
         f"The questions, {describe_judging(frontier)}",
@@ -178,7 +185,7 @@ def list_goals(frontier: Frontier) -> Records:
             Column("plan", lambda n: shorten_name(plans[n]), where="terminal"),
             *goal(0, satisfied, "Do all agents reach their goals?", "all reach\ntheir goals"),
             *goal(1, cut, asks, f"a contributor that\ngives {at} (P2)"),
-            *goal(2, others, "Do all the others then?", "all the others\nthen"),
+            *goal(2, others, "Do all the others then reach theirs?", "all the others\nthen"),
             *further(),
             *goal(len(reached[0]) - 1, samples, "samples used"),
             Column("criteria\nmet", lambda n: scores[n], where="terminal"),
@@ -440,15 +447,17 @@ def _picture(
         for p in known
     ]
     columns = ("algorithm", "share of samples", "from", "to", heads[0], "from", "to")
+    # A narrow figure may have a line for each name, and a wide one for every three.
+    more = LINE * max(len(known) - FEW_NAMES, 0)
     return Picture(
         name,
         title,
         f"{said}.",
         draw=lambda ax: plot(found, ax),
         data=Table(title, columns, tuple(rows)),
-        size=SIZE,
+        size=(SIZE[0], SIZE[1] + more / 3),
         note=note,
-        narrow=TALL,
+        narrow=(TALL[0], TALL[1] + more),
     )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # inches.
 NEAR = 0.03
 APART = 0.14
+# How much of a figure's width its axis takes up at least.
+AXIS = 0.75
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,17 @@ def _draw(
     ax = new_axes() if ax is None else ax
     known = [place for place in places if place.height.trials]
     with styled():
-        # As far as the marks and their intervals reach.
+        # As far as the marks, their intervals and marks moved aside reach.
         ends = (end for p in known for end in (1.05 * p.share, p.ends[1] if p.ends else 0.0))
         right = max(1.05, *ends, 0.0)
+        shifts = _choose_shifts(known, right)
+        width = AXIS * size_of(ax)[0]
+        moved = (p.share / (1 - min(by / width, 0.5)) for p, by in zip(known, shifts, strict=True))
+        right = max(right, *moved, 0.0)
         ax.set_xlim(0, right)
         ax.set_ylim(-0.04, 1.04)
         _put_region(ax, frontier.goals.samples, *heights)
-        for n, (place, shift) in enumerate(zip(known, _choose_shifts(known, right), strict=True)):
+        for n, (place, shift) in enumerate(zip(known, shifts, strict=True)):
             _put_place(ax, place, n, shift)
         ax.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
         x = f"different samples used, in per cent of {frontier.baseline}'s"

@@ -11,16 +11,14 @@ import numpy as np
 from fedaccord._checks import Indices, Vector
 from fedaccord.check import Answer, Check
 from fedaccord.equilibria.result import Interval, Solution, Status
-from fedaccord.games.base import Game
-from fedaccord.games.goals import GoalsGame
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.base import Game, has_goals, is_measured
+from fedaccord.games.rows import RowGame
 from fedaccord.report.games_chances import (
     describe_chances,
     list_chance,
     list_prospects,
     show_proposal,
 )
-from fedaccord.report.goals import show_goals
 from fedaccord.report.model import (
     FEW,
     Column,
@@ -34,10 +32,10 @@ from fedaccord.report.model import (
     name_rows,
 )
 from fedaccord.report.terminal import shorten_name
-from fedaccord.wording import count, format_number, format_range
+from fedaccord.wording import count, format_number, format_range, name_alone
 
 if TYPE_CHECKING:
-    from fedaccord.equilibria.result import SolvedGame
+    from fedaccord.equilibria.result import SolvedGame, Staying
 
 # Up to this many agents a page lists all; of more, only the SHOWN that matter most.
 ROWS = 2_000
@@ -79,7 +77,7 @@ def show_solutions(found: SolvedGame) -> Iterator[str | Mark | Table]:
         if price is not None:
             yield describe_price(name.replace("_", " "), price)
     if main in found.checks:
-        yield from show_goals(found.checks[main], found.staying if main == "stable" else None)
+        yield from _show_goals(found.checks[main], found.staying if main == "stable" else None)
     if main in found.checks and (reasons := explain_agents(found.checks[main])):
         yield ""
         yield f"The {main} plan, agent by agent:"
@@ -98,11 +96,19 @@ def show_check(found: Check) -> Iterator[str | Mark | Table]:
     if found.prospects is None:
         yield Mark(found.sentence(), TONES[found.stable])
         yield list_needs(found).table("terminal")
-        yield from show_goals(found)
+        yield from _show_goals(found)
     else:
         yield from show_proposal(found, found.prospects)
         yield ""
     yield from explain_agents(found)
+
+
+def _show_goals(found: Check, staying: Staying | None = None) -> Iterator[str | Mark | Table]:
+    """Return what a terminal shows of goals and harm, which only games of rows have."""
+    if isinstance(found.game, RowGame):
+        from fedaccord.report.goals import show_goals
+
+        yield from show_goals(found, staying)
 
 
 def describe_solution(solution: Solution, found: Check | None) -> Iterator[str]:
@@ -171,11 +177,11 @@ def _amounts(game: Game, head: str, values: Vector, rest: Indices | None = None)
 
 def _frame(game: Game) -> Iterator[Column]:
     """Return the columns of what else a game says of its agents, such as limits if it has any."""
-    if isinstance(game, MeasuredGame):
+    if is_measured(game):
         yield _numbers("goal", game.goals, "page")
         if game.margins.any():
             yield _numbers("target", np.round(game.goals + game.margins, 3), "page")
-    elif not isinstance(game, GoalsGame):
+    elif not has_goals(game):
         yield _numbers("requirement", game.requirements, "page")
     if np.isfinite(game.limits).any():
         yield _numbers("limit", game.limits, "page")
@@ -215,7 +221,7 @@ def list_allocations(game: Game, solutions: Mapping[str, Solution], chosen: str)
                 page=(every, "total cost")[: 1 + has_costs(game)],
                 rest=f"{len(others):,} others, in all" if len(others) else "",
             ),
-            _amounts(game, "alone", game.alone, others),
+            _amounts(game, name_alone(game.has_margins), game.alone, others),
             *columns,
             *_frame(game),
         ),
@@ -240,7 +246,7 @@ def list_totals(
     """List each concept's total, what is proved of it, how it was found, and how sure it is.
 
     solutions: by concept.
-    checks: by concept; of a measured game they know how likely all agents reach their goals.
+    checks: by concept; of a measured game they know how likely all agents are to reach their goals.
     """
     found = list(solutions.items())
     priced = any(has_costs(solution.game) for solution in solutions.values())
@@ -315,7 +321,7 @@ def _needs_columns(found: Check) -> Iterator[Column]:
     nothing = found.tolerance * found.scale
     for name, amounts in (("short", found.short), ("spare", found.spare)):
         yield _numbers(name, np.where(amounts > nothing, amounts, 0.0))
-    yield _numbers("alone", np.where(found.empty_handed, np.nan, found.alone))
+    yield _numbers(name_alone(found.has_margins), np.where(found.empty_handed, np.nan, found.alone))
 
 
 def tabulate_needs(found: Check, agents: Indices, caption: str) -> Table:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
-from fedaccord.games.chances import Prospects
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.base import Game, is_measured
 from fedaccord.report.model import (
     Column,
     Mark,
@@ -25,6 +25,7 @@ from fedaccord.report.model import (
 )
 from fedaccord.report.terminal import shorten_name
 from fedaccord.wording import (
+    capitalize_first,
     count,
     count_samples,
     format_accuracy,
@@ -35,7 +36,11 @@ from fedaccord.wording import (
     format_samples,
     format_short_probability,
     join_with_and,
+    name_alone,
 )
+
+if TYPE_CHECKING:
+    from fedaccord.games.chances import Prospects
 
 # The most agents that a sentence names.
 NAMES = 3
@@ -54,6 +59,8 @@ def judge_tone(found: Check) -> Tone:
     """
     if found.failing:
         return "bad" if "sure" in found.failing else "unsure"
+    if found.carried:
+        return "unsure"
     answers = found.answers
     return "good" if all(answers[name] is Answer.TRUE for name in found.usual) else "plain"
 
@@ -70,7 +77,7 @@ def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | T
 
 
 def describe_chances(prospects: Prospects) -> str:
-    """Return how likely all agents reach their goals."""
+    """Return how likely all agents are to reach their goals."""
     value = format_probability(prospects.everyone.value)
     return f"all agents reach their goals with probability {value}"
 
@@ -89,8 +96,7 @@ def describe_total(found: Check, prospects: Prospects) -> str:
     low, high = map(format_probability, (everyone.low, everyone.high))
     return (
         f"The proposal asks for {count_samples(total)} in all{compared}. Given the pilots, the "
-        f"probability that all agents reach their goals may be anywhere from {low} to {high} (95 % "
-        "interval)."
+        f"95 % interval of the probability that all agents reach their goals is {low} to {high}."
     )
 
 
@@ -105,14 +111,16 @@ def describe_average(found: Check) -> str:
     if spare.any():
         worst = int(np.argmax(found.spare))
         amount = format_samples(found.spare[worst])
-        less = f"{found.game.name(worst)} could then give {amount} fewer samples."
-        if spare.sum() > 1:
-            more = int(spare.sum()) - 1
-            less += f" {count(more, 'other')} could give less too."
+        still = "keep its safety margin" if found.has_margins else "reach its goal"
+        less = f"{found.game.name(worst)} could then give {amount} fewer samples and still {still}"
+        more = int(spare.sum()) - 1
+        less += f", and {count(more, 'other agent')} could give less too." if more else "."
     if found.with_margin is not None and not found.could_give_less.any() and spare.any():
-        less += " These samples are the safety margin."
-    basis = "With its safety margin" if found.has_margins else "On average, with no safety margin"
-    return f"{basis}, {reach}. {less} {_describe_envy(found)}"
+        less += " These spare samples are the safety margin."
+    basis = f"Without a safety margin, {reach} on average."
+    if found.has_margins:
+        basis = f"With its safety margin, {reach}."
+    return f"{basis} {less} {_describe_envy(found)}".rstrip()
 
 
 def suggest_limit(found: Check) -> Iterator[str]:
@@ -129,7 +137,10 @@ def suggest_limit(found: Check) -> Iterator[str]:
     name = found.game.name(agent)
     limit = f"{name}={found.contributions[agent]:.0f}"
     limit = limit if name.isalnum() else f'"{limit}"'
-    yield f"To plan with what {name} gives as its limit, add --limit {limit} to fedaccord plan."
+    yield (
+        f"To make {count_samples(found.contributions[agent])} the limit of {name}, run fedaccord "
+        f"plan with --limit {limit} and the pilots."
+    )
 
 
 def _describe_envy(found: Check) -> str:
@@ -138,7 +149,7 @@ def _describe_envy(found: Check) -> str:
     certain = dict(reversed(found.judged.envy))
     others = {i: j for i, j in reversed(found.envy) if i not in certain}
     if not certain and not others:
-        return "No agent envies another."
+        return "No agent envies another." if found.game.size > 1 else ""
     said = [f"{_name_pairs(found, certain, 'envies')}."] if certain else []
     if others:
         said.append(f"Without the margin, {_name_pairs(found, others, 'would envy')}.")
@@ -170,18 +181,21 @@ def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") 
     }
     if place == "terminal":
         level = format_part(max(prospects.defection))
-        symbols["P at"] = f"P at {level}: the same if it alone gives {level} of its contribution."
+        symbols["P(goal) with"] = (
+            f"P(goal) with {level}: the same if it alone gives {level} of its contribution."
+        )
     basis = "its goal and safety margin" if found.has_margins else "its goal on average"
     often = basis if found.has_margins else "its goal in about half of all runs"
     needs = f"Needs: samples with which the agent reaches {often}, if the others give as proposed."
     alone = (
         f"to reach {basis}" if found.with_margin is None else "for the same target as in the plan"
     )
+    whose = capitalize_first(name_alone(_has_target(found)))
     none = "; an agent that has no samples cannot go alone" if found.empty_handed.any() else ""
     return {
         **symbols,
         "needs": needs,
-        "alone": f"Alone: what it would need on its own {alone}{none}.",
+        "alone": f"{whose}: what it would need on its own {alone}{none}.",
         **_explain_spare(found, place),
     }
 
@@ -205,6 +219,11 @@ _Samples = partial(Column, write=format_samples)
 list_chance = partial(Column, write=format_short_probability)
 
 
+def _has_target(found: Check) -> bool:
+    """Return whether the need is for a target, a goal plus a safety margin."""
+    return found.with_margin is not None or found.has_margins
+
+
 def list_alone(found: Check) -> Vector:
     """Return what each would need alone, NaN of agents without samples of their own."""
     return np.where(found.empty_handed, np.nan, found.judged.alone)
@@ -215,7 +234,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
     game, given, judged = found.game, found.contributions, found.judged
     envied = dict(reversed(judged.envy))
     weights = -prospects.satisfied
-    alone = list_alone(found)
+    alone, alone_as = list_alone(found), name_alone(_has_target(found))
 
     def envies(agent: int) -> str | None:
         return shorten_name(game.name(envied[agent])) if agent in envied else None
@@ -226,7 +245,7 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
     terminal = choose_rows(weights)
     rest = game.size - len(terminal)
     return Records(
-        "What each agent gives, and how likely it reaches its goal",
+        "What each agent gives, and how likely it is to reach its goal",
         (
             *name_rows(
                 game.name,
@@ -238,7 +257,9 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
             *_list_plan(found),
             list_chance("P(goal)", _pick(prospects.satisfied), sums=(prospects.everyone.value,)),
             *(
-                list_chance(f"P at {format_part(level)}", partial(cut, level), where="terminal")
+                list_chance(
+                    f"P(goal)\nwith {format_part(level)}", partial(cut, level), where="terminal"
+                )
                 for level in prospects.defection
             ),
             _Samples(
@@ -247,10 +268,10 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
                 short="needs",
             ),
             _Samples(
-                "alone, same target" if found.with_margin is not None else "alone",
+                alone_as,
                 _pick(alone),
                 sums=(keep_finite(alone.sum()),),
-                short="alone",
+                short=alone_as.replace(" ", "\n"),
             ),
             _Samples("could give less by", _pick(found.could_give_less), where="page"),
             *([Column("envies", envies)] if envied else []),
@@ -260,8 +281,8 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
     )
 
 
-def _list_goals(game: object) -> Iterator[Column]:
-    if isinstance(game, MeasuredGame):
+def _list_goals(game: Game) -> Iterator[Column]:
+    if is_measured(game):
         yield Column("goal", _pick(game.goals), write=format_accuracy, where="page")
 
 
@@ -303,11 +324,16 @@ def ask_three(found: Check, prospects: Prospects) -> Table:
 
 
 def _name_answer(found: Check, name: str) -> str:
-    """Return what the proposal is; one that is not sure enough is neither stable nor envy-free."""
+    """Return what the proposal is; of one that is not sure enough, only what was found."""
     words = {"sure": ("sure enough", "not sure enough")}.get(name, (name, f"not {name}"))
     answer = found.answers[name]
-    if found.answers["sure"] is Answer.FALSE:
-        return words[1]
+    if name != "sure" and found.answers["sure"] is Answer.FALSE:
+        fault, good = {
+            "stable": (found.could_give_less.any(), "none could give less"),
+            "envy-free": (bool(found.judged.envy), "no envy"),
+        }[name]
+        unsure = name == "envy-free" and bool(found.judged.borderline)
+        return words[1] if fault else "too close to call" if unsure else good
     return "too close to call" if answer is Answer.BORDERLINE else words[answer is Answer.FALSE]
 
 

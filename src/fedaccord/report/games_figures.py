@@ -32,7 +32,16 @@ from fedaccord.report.drawing import (
 from fedaccord.report.games import ROWS, format_price
 from fedaccord.report.model import Picture, Table, keep_finite
 from fedaccord.report.terminal import plain
-from fedaccord.wording import capitalize_first, count, format_amount, format_tick, join_first
+from fedaccord.wording import (
+    ALONE,
+    ALONE_FOR_TARGET,
+    capitalize_first,
+    count,
+    format_amount,
+    format_tick,
+    join_first,
+    name_alone,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,14 +68,15 @@ THICK = 12
 LINE = 0.08
 
 COLOURS = {
-    "alone": style.ALONE,
+    ALONE: style.ALONE,
     "optimal": style.OPTIMAL,
     "stable": style.STABLE,
     "envy-free": style.ENVY_FREE,
-    "alone, same target": style.ALONE,
+    ALONE_FOR_TARGET: style.ALONE,
     "plan": style.STABLE,
     "proposal": style.OPTIMAL,
 }
+BOTH_ALONE = (ALONE, ALONE_FOR_TARGET)
 MARKERS = dict(zip(COLOURS, ("", *style.MARKERS), strict=False))
 
 
@@ -133,7 +143,7 @@ def set_samples_axis(ax: Axes, label: str, ends: Sequence[float]) -> None:
 def collect_burdens(game: Game, solutions: Mapping[str, Solution]) -> dict[str, Vector]:
     """Return what each agent gives: alone, and under each plan that was found."""
     found = {n: s.contributions for n, s in solutions.items() if s.contributions is not None}
-    return {"alone": game.alone, **found}
+    return {name_alone(game.has_margins): game.alone, **found}
 
 
 def size_burdens(game: Game, given: Mapping[str, Vector]) -> tuple[float, float]:
@@ -217,7 +227,7 @@ def _draw_dots(ax: Axes, given: Mapping[str, Vector]) -> None:
     ranks = np.arange(1, len(order) + 1)
     for n, (name, values) in enumerate(given.items()):
         label, shown = _total_label(name, values), values[order]
-        if name == "alone":
+        if name in BOTH_ALONE:
             ax.step(ranks, shown, where="mid", color=_colour(name, n), label=label)
         else:
             # The last is hollow: where two plans agree, both are seen.
@@ -241,7 +251,7 @@ def _same_plan(name: str, given: Mapping[str, Vector]) -> str:
     for other, values in given.items():
         if other == name:
             break
-        if other != "alone" and np.allclose(values, given[name], rtol=1e-6, atol=0):
+        if other not in BOTH_ALONE and np.allclose(values, given[name], rtol=1e-6, atol=0):
             return other
     return ""
 

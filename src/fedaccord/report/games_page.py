@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fedaccord.check import Check
-from fedaccord.check.sentences import describe_success
+from fedaccord.check.sentences import describe_first
 from fedaccord.equilibria.result import Interval, Solution, Staying
 from fedaccord.games.base import Game
 from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
@@ -48,7 +48,7 @@ from fedaccord.report.model import (
 )
 from fedaccord.report.overlap import explain_no_overlap, picture_overlap
 from fedaccord.report.proposal_page import list_proposal_facts, list_sections
-from fedaccord.wording import capitalize_first, count, format_amount
+from fedaccord.wording import capitalize_first, count, format_amount, name_alone
 
 # Up to this many agents each have a sentence; of more, those TOLD who give most.
 SENTENCES = 36
@@ -85,7 +85,7 @@ def solve_page(
     checks: what the check says of each plan, by concept.
     prices: the prices of stability and fairness by name, None where one was not asked for.
     staying: who stays where agents harm each other, if that is known.
-    chances: how likely the plan reaches all goals, in a sentence, where pilots tell it.
+    chances: how likely the plan is to reach all goals, in a sentence, where pilots tell it.
     command: what was typed.
     files: facts about the files that were read.
     """
@@ -123,7 +123,8 @@ def solve_page(
 
 def _allocations_section(game: Game, solutions: Mapping[str, Solution], chosen: str) -> Section:
     parts: list[Part] = [
-        "Alone: what each agent would have to give if no other agent gave anything. The optimal "
+        f"{capitalize_first(name_alone(game.has_margins))}: what each agent would have to give if "
+        "no other agent gave anything. The optimal "
         "plan has the smallest total. The stable plan has the smallest total of the plans in which "
         "no agent could give less. The envy-free plan has the smallest total of the plans in which "
         "no agent envies another."
@@ -286,13 +287,13 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
             Section("What each gives and needs", tuple(_check_parts(found))),
         ]
     else:
-        verdict, tone = describe_success(found, prospects), judge_tone(found)
+        verdict, tone = describe_first(found, prospects), judge_tone(found)
         sections = list_sections(found, prospects)
         facts = list(list_proposal_facts(found, prospects))
     rest = (
         make_goals_section(found),
         _reasons_section(found, "Agent by agent"),
-        Section("Who envies whom", tuple(_judge_envy(found))),
+        Section("Who envies whom", tuple(_judge_envy(found))) if game.size > 1 else None,
         _overlap_section(game),
     )
     return Page(
@@ -326,7 +327,9 @@ def _check_parts(found: Check) -> Iterator[Part]:
     picture = picture_spare(found, "checked")
     if picture is None:
         yield "No agent is short, and none could give less."
-        picture = picture_burdens(game, {"alone": found.alone, "this plan": found.contributions})
+        picture = picture_burdens(
+            game, {name_alone(found.has_margins): found.alone, "this plan": found.contributions}
+        )
     yield picture
     if game.size > ROWS:
         yield f"The table lists the {SHOWN:,} furthest off. --json prints the numbers of all."

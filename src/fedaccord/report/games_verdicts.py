@@ -9,7 +9,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
-from fedaccord.equilibria.result import Solution, Status
+from fedaccord.equilibria.result import Solution, SolvedGame, Status
 from fedaccord.games.base import Game
 from fedaccord.games.goals import has_curves
 from fedaccord.report.games import TONES, has_costs
@@ -22,12 +22,19 @@ from fedaccord.wording import (
     format_amount,
     join_with_and,
     lower_first,
+    name_few,
     pluralize,
 )
 
 # The most agents that a sentence names.
 NAMES = 3
 WORDS = {Answer.TRUE: "yes", Answer.FALSE: "no", Answer.BORDERLINE: "too close to call"}
+
+CHECKED = {
+    "optimal": "every agent is satisfied",
+    "stable": "no agent could give less",
+    "envy-free": "no agent envies another",
+}
 
 
 # Who matters most.
@@ -131,8 +138,8 @@ def judge_solutions(
 def judge_tone(found: Check, *, good: bool = True) -> Tone:
     """All is well only where no agent could give less, envies another, or is better off alone.
 
-    Where pilots measured the game, it is also necessary to know how likely agents reach their
-    goals.
+    Where pilots measured the game, it is also necessary to know how likely agents are to reach
+    their goals.
     """
     flawed = Answer.FALSE in (found.stable, found.envy_free) or not found.rational
     return "plain" if flawed or not good or describe_unexamined(found) else "good"
@@ -143,8 +150,8 @@ def describe_unexamined(found: Check) -> str:
     if found.prospects is not None or not has_curves(found.game):
         return ""
     return (
-        "Not examined: how likely agents reach their goals in one run. This game comes without "
-        "pilots."
+        "Not examined: how likely agents are to reach their goals in one run. This game comes "
+        "without pilots."
     )
 
 
@@ -158,6 +165,36 @@ def _describe_doubt(concept: str, solution: Solution) -> str:
     if solution.status is not Status.LIMIT:
         return ""
     return f"That the total of the {name} is the least of its kind is not proved."
+
+
+# What proves a plan.
+
+
+def describe_proofs(found: SolvedGame) -> Iterator[str]:
+    """Return what proves each plan, and what the check finds; what is not proved is not claimed."""
+    for concept, solution in found.solutions.items():
+        check = found.checks.get(concept)
+        proved = check is not None and check.verdicts[concept] is Answer.TRUE
+        holds = f" The check finds that {CHECKED[concept]}." if proved else ""
+        yield f"{concept}: {_describe_proof(concept, solution)}.{holds}"
+
+
+def _describe_proof(concept: str, solution: Solution) -> str:
+    """Return what proves that no plan of its kind is cheaper, or that nothing does."""
+    kind = "plan" if concept == "optimal" else f"{concept} plan"
+    confirmed = solution.certificate.get("confirmed")
+    if solution.status is Status.OPTIMAL:
+        least = f"that no {kind} has a smaller total"
+        if confirmed:
+            return f"{confirmed} confirms {least}"
+        if solution.method == "exhaustive":
+            return f"a search of all whole numbers finds {least}"
+        if "prices" in solution.certificate:
+            return f"prices prove, up to rounding, {least}"
+        return f"the bounds of the method {solution.method} prove, up to rounding, {least}"
+    if solution.status is Status.NONE_EXISTS and confirmed:
+        return f"{confirmed} confirms that there is no {kind}"
+    return lower_first(solution.status.value).rstrip(".")
 
 
 def _describe_total(game: Game, given: Vector) -> str:
@@ -176,9 +213,9 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
     alone = game.total(game.alone)
     saved = alone - game.total(given)
     if abs(saved) <= 1e-9 * max(alone, 1.0):
-        return f", {'the same' if priced else 'as many'} as going alone"
+        return f", {'the same' if priced else 'as many'} as alone for the same goals"
     word = ("less" if saved > 0 else "more") if priced else ("fewer" if saved > 0 else "more")
-    return f", {format_amount(abs(saved))} {word} than going alone"
+    return f", {format_amount(abs(saved))} {word} than alone for the same goals"
 
 
 def _describe_stability(concept: str, found: Check) -> str:
@@ -261,6 +298,8 @@ def judge_plan(found: Check) -> tuple[str, Tone]:
             Answer.BORDERLINE: "and whether an agent envies another is too close to call",
         }[found.envy_free]
         said = f"every agent reaches its requirement, none could give less, {envy}."
+        if found.game.size == 1:
+            said = f"{found.game.name(0)} reaches its requirement, and could not give less."
         if found.holds is Answer.FALSE:
             return f"The plan does not hold: {said}", "bad"
         return f"The plan holds: {said}", judge_tone(found)
@@ -276,14 +315,16 @@ def judge_plan(found: Check) -> tuple[str, Tone]:
 
 
 def _describe_excess(found: Check) -> Iterator[str]:
-    """Name the first who gives more than its limit, and the first who gives less than it must."""
+    """Name the agents that give more than their limits, and those that give too little."""
     game, given = found.game, found.contributions
     for amounts, words in (
         (given - game.limits, "more than its limit"),
         (game.minimums - given, "less than it must"),
     ):
-        for agent in np.flatnonzero(is_off(found, amounts))[:1].tolist():
-            yield f"{game.name(agent)} gives {format_amount(amounts[agent])} {words}"
+        off = np.flatnonzero(is_off(found, amounts)).tolist()
+        said = [f"{game.name(i)} gives {format_amount(amounts[i])} {words}" for i in off]
+        if said:
+            yield name_few(said, NAMES)
 
 
 def _describe_lack(found: Check) -> Iterator[str]:
@@ -330,6 +371,8 @@ def answer_questions(found: Check) -> Iterator[tuple[str, Mark, str]]:
         ("Does an agent envy another?", _answer_envy(found), found.envy_free, "envy-free"),
     ):
         verdicts = {Answer.TRUE: name, Answer.FALSE: f"not {name}"}
+        if name == "envy-free" and found.game.size == 1:
+            continue
         yield question, mark, verdicts.get(answer, WORDS[answer])
 
 

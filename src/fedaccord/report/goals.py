@@ -8,8 +8,7 @@ import numpy as np
 
 from fedaccord.check import Check
 from fedaccord.equilibria.result import Staying
-from fedaccord.games.base import Game
-from fedaccord.games.goals import GoalsGame
+from fedaccord.games.base import Game, has_goals
 from fedaccord.games.rows import RowGame
 from fedaccord.report.model import (
     Column,
@@ -31,10 +30,12 @@ COLUMNS = 12
 def list_goals(found: Check) -> Records | None:
     """List what each goal wants, reaches and has to spare; None where a game has no such goals."""
     game = found.game
-    if not isinstance(game, GoalsGame):
+    if not has_goals(game):
         return None
     reached, slacks = game.reached(found.contributions), game.slacks(found.contributions)
     slacks = np.where(np.abs(slacks) <= found.tolerance * found.scale, 0.0, slacks)
+    # Of whole samples, less than one is none to spare.
+    slacks = np.floor(slacks) if game.is_integer else slacks
 
     def state(goal: int) -> Mark | str:
         if slacks[goal] < 0:
@@ -69,7 +70,7 @@ def describe_harm(found: Check) -> str:
     return (
         f"{join_with_and(names)} would give less alone. "
         f"{found.game.name(first)} gives {format_amount(found.contributions[first])}, and alone it "
-        f"would need {format_amount(found.alone[first])}."
+        f"would need {format_amount(found.alone[first])} for the same goal."
     )
 
 
@@ -137,9 +138,9 @@ def tabulate_benefits(game: Game) -> Table | None:
     if not isinstance(game, RowGame) or game.size > COLUMNS:
         return None
     worth = np.round(game.rows / game.own_rows[:, None], 6)
-    several = isinstance(game, GoalsGame)
+    several = has_goals(game)
     names = [
-        (game.name(int(owner)), *([game.goals[g].name] if isinstance(game, GoalsGame) else []))
+        (game.name(int(owner)), *([game.goals[g].name] if has_goals(game) else []))
         for g, owner in enumerate(game.owners.tolist())
     ]
     return Table(

@@ -28,7 +28,7 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     if found.judged.stable is Answer.TRUE:
         none = f"No group of agents, of any size, could give less together{keep}"
         return f"{none}: the plan is stable."
-    short = "" if found.judged.feasible is Answer.TRUE else ", but not all agents reach their goals"
+    short = "" if found.judged.feasible is Answer.TRUE else ", but not all agents are satisfied"
     return f"No group of up to {count(size, 'agent')} could give less together{keep}{short}."
 
 
@@ -44,7 +44,7 @@ def mark_groups(found: Check, groups: Sequence[BlockingGroup], size: int) -> Mar
 
 
 def describe_pair(found: Check) -> Iterator[Mark]:
-    """Return how likely two agents that give less together still reach their goals.
+    """Return how likely two agents that give less together are still to reach their goals.
 
     That a plan is stable promises only that such agents lose their safety margin.
     """

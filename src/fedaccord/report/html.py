@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from fedaccord.report.model import (
     is_number,
 )
 from fedaccord.report.terminal import plain
-from fedaccord.wording import NOTHING, format_places, format_short_probability
+from fedaccord.wording import NOTHING, choose_places, format_places, format_short_probability
 
 jinja2 = imported("jinja2")
 
@@ -55,8 +56,8 @@ UNBROKEN_NAMES = 30
 # With more rows than this a table can be searched, and with more than that it scrolls by itself.
 LONG = 30
 TALL = 60
-# With more rows than this the numbers of a figure are printed only where the reader opened them.
-MOST_PRINTED = 16
+# What the columns of an interval are called, after its number's own.
+ENDS = ("from", "to")
 # With more sections than this a page has a list of them.
 FEW_SECTIONS = 3
 # With more headings than this that list leaves out those below the first level.
@@ -107,7 +108,7 @@ class Laid:
 def lay_out(table: Table) -> Laid:
     """Write a table's cells, the numbers of a column alike."""
     rows, footer = ([_pad(table, row) for row in part] for part in (table.rows, table.footer))
-    places = [_places([row[n] for row in rows + footer]) for n in range(len(table.columns))]
+    places = _count_places(table.columns, rows + footer)
     unbroken = [UNBROKEN_NAMES, *[UNBROKEN] * (len(table.columns) - 1)]
     kinds = tuple(_kind([row[n] for row in rows], most) for n, most in enumerate(unbroken))
 
@@ -138,16 +139,23 @@ def _kind(cells: Sequence[Cell], unbroken: int) -> str:
     return "short" if longest <= unbroken else "text"
 
 
-def _places(cells: Sequence[Cell]) -> int:
+def _count_places(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """Choose each column's digits behind the point; those of a number and its interval alike."""
+    first = [n for n, name in enumerate(columns) if name.split(", ")[-1] not in ENDS or n == 0]
+    places: list[int] = []
+    for start, end in pairwise([*first, len(columns)]):
+        places += [count_places([cell for row in rows for cell in row[start:end]])] * (end - start)
+    return places
+
+
+def count_places(cells: Sequence[Cell]) -> int:
     """Choose how many digits behind the point a column's numbers have."""
     found = [float(cell) for cell in cells if is_number(cell) and math.isfinite(cell)]
     largest = max(map(abs, found), default=0.0)
     if largest == 0:
         return 0
     most = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), BEHIND)
-    # No more than any of them needs.
-    exact = [round(number, most) for number in found]
-    return next(n for n in range(most + 1) if [round(number, n) for number in found] == exact)
+    return choose_places(found, most)
 
 
 def _show(cell: Cell, places: int) -> Shown:
@@ -332,7 +340,7 @@ def page_html(page: Page) -> str:
     builder = _Builder()
     head = [builder.part(part, 2) for part in page.head]
     sections = [builder.section(section) for section in page.sections]
-    css, script = _css(builder.classes), _packaged("page.js")
+    css, script = _css(builder.classes), _read_asset("page.js")
     hashes = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, script)]
     # This page's style and script by their hashes, pictures that it holds, nothing else.
     policy = (
@@ -345,7 +353,6 @@ def page_html(page: Page) -> str:
         sections=sections,
         outline=_outline(page.sections, sections),
         last=LAST,
-        most_printed=MOST_PRINTED,
         css=Markup(css),
         script=Markup(script),
         policy=policy,
@@ -356,15 +363,13 @@ def page_html(page: Page) -> str:
 def parts_html(parts: Sequence[Part]) -> str:
     """Return parts of a page as HTML, for a page of somebody else's that has this one's CSS."""
     builder = _Builder()
-    text: str = _template(alone=True).render(
-        parts=[builder.part(part, 2) for part in parts], most_printed=MOST_PRINTED
-    )
+    text: str = _template(alone=True).render(parts=[builder.part(part, 2) for part in parts])
     return text
 
 
 def page_css() -> str:
     """Return the CSS of pages, without colours."""
-    return _packaged("page.css")
+    return _read_asset("page.css")
 
 
 def _outline(
@@ -388,11 +393,13 @@ def _css(classes: dict[str, str]) -> str:
     )
     paper = f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
     fonts = f"body{{font-family:{style.FONTS}}}\n"
-    return themes + paper + fonts + _packaged("page.css") + style.write_rules(classes, themed=True)
+    return (
+        themes + paper + fonts + _read_asset("page.css") + style.write_rules(classes, themed=True)
+    )
 
 
 @cache
-def _packaged(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("fedaccord.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -407,7 +414,7 @@ def _template(*, alone: bool = False) -> Any:
         lstrip_blocks=True,
     )
     environment.filters["said"] = _write_text
-    text = _packaged("page.html")
+    text = _read_asset("page.html")
     if alone:
         text = (
             text.partition("<!doctype html>")[0] + "{% for p in parts %}{{ part(p) }}{% endfor %}"

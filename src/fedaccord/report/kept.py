@@ -198,8 +198,9 @@ def list_kept_plan(found: KeptPlan) -> Records:
         reached = found.reached
         columns.append(
             Column(
-                f"P at {format_part(found.level)}",
+                f"P(goal) with {format_part(found.level)}",
                 lambda i: float(reached[i]) if found.given[i] > 0 else None,
+                short=f"P(goal)\nwith {format_part(found.level)}",
                 write=format_short_probability,
             )
         )
@@ -232,6 +233,13 @@ def show_kept_plan(
     yield from describe_kept_plan(found)
 
 
+def make_kept_section(found: KeptPlan) -> Section:
+    """Return the section that says what agents give if they keep what they withhold."""
+    verdict, table = mark_kept_verdict(found), list_kept_plan(found).table("page")
+    heading = "If agents keep what they withhold"
+    return Section(heading, (verdict, table, *describe_kept_plan(found)))
+
+
 def add_kept_section(page: Page, found: KeptPlan) -> Page:
     """Return a plan's page that also says what agents give if they keep what they withhold.
 
@@ -239,10 +247,7 @@ def add_kept_section(page: Page, found: KeptPlan) -> Page:
         agent would give less.
     found: what becomes of the plan.
     """
-    verdict, table = mark_kept_verdict(found), list_kept_plan(found).table("page")
-    heading = "If agents keep what they withhold"
-    section = Section(heading, (verdict, table, *describe_kept_plan(found)))
-    page = replace(page, sections=(*page.sections, section))
+    page = replace(page, sections=(*page.sections, make_kept_section(found)))
     if not len(found.defectors):
         return page
     *head, questions = page.head

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,16 @@ from fedaccord.charts import Chart
 from fedaccord.planning.result import Plan
 from fedaccord.report.style import COLOURS
 from fedaccord.wording import format_amount
+
+# How many places a slider has, more or less.
+PLACES = 400
+
+
+def choose_step(top: float) -> float:
+    """Return the step of a slider: 1, 2 or 5 times a power of ten, at most about 400 places."""
+    rough = top / PLACES
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= rough)
 
 
 def draw_figures(figures: Sequence[tuple[str, str]]) -> str:

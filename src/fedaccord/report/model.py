@@ -38,6 +38,15 @@ class Mark:
     tone: Tone
 
 
+# The heading over doubts of a game that pilots measured.
+AGAINST = "What speaks against the game"
+
+
+def mark_doubts(doubts: Iterable[str]) -> Iterator[Mark]:
+    """Return doubts as sentences that stand out."""
+    return (Mark(f"Doubt: {sentence}", "unsure") for sentence in doubts)
+
+
 @dataclass(frozen=True)
 class Estimated:
     """A number with the ends of its interval, where they are known."""
@@ -193,10 +202,7 @@ def _sums(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell
     nothing = "" if place == "terminal" else None
     last = max(n for n, column in enumerate(columns) if column.sums)
     for column in columns[: last + 1]:
-        cell = column.sums[number] if column.sums else nothing
-        if place == "terminal" and isinstance(cell, Estimated):
-            cell = cell.value
-        yield from column.cells(cell, place)
+        yield from column.cells(column.sums[number] if column.sums else nothing, place)
 
 
 def name_rows(
@@ -285,7 +291,7 @@ class Listing:
 class Card:
     """What one reader takes away: a title, and texts under words of their own.
 
-    On paper a card is half a sheet and never broken.
+    On paper a card is never broken.
     """
 
     title: str

@@ -149,27 +149,11 @@
     regions.forEach((region) => seen.observe(region));
   };
 
-  const readyPrinting = () => {
-    let opened = [];
-    const before = () => {
-      opened = [...opened, ...document.querySelectorAll("details:not([open], .many)")];
-      opened.forEach((details) => (details.open = true));
-    };
-    const after = () => {
-      opened.forEach((details) => (details.open = false));
-      opened = [];
-    };
-    addEventListener("beforeprint", before);
-    addEventListener("afterprint", after);
-    matchMedia("print").addEventListener("change", (event) => (event.matches ? before() : after()));
-  };
-
   document.addEventListener("DOMContentLoaded", () => {
     readyTheme();
     readyCopy();
     document.querySelectorAll("table").forEach(readySorting);
     document.querySelectorAll(".long-table").forEach(readyFinding);
     readyScrolling();
-    readyPrinting();
   });
 })();

@@ -16,7 +16,7 @@ HOW = (
     "In each pilot, every agent takes as many of its samples as the column contribution says, "
     "drawn at random for this pilot.",
     "All agents train together, exactly as in the real training. Then each agent measures the "
-    "model on its own validation samples and fills in its accuracy.",
+    "model on its own validation samples, new ones in each pilot, and fills in its accuracy.",
 )
 ACCURACY = (
     "Column accuracy: a number between 0 and 1. Leave it empty until the pilot is run, and write "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fedaccord.planning.result import Plan
-from fedaccord.report.model import FEW, Mark, Table
+from fedaccord.planning.sentences import find_carried
+from fedaccord.report.model import FEW, Mark, Table, mark_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -16,7 +17,7 @@ from fedaccord.report.plan_alternatives import (
     list_tradeoffs,
 )
 from fedaccord.report.plan_answers import DOUBTS, TONES, list_doubts
-from fedaccord.report.plan_certainty import list_certainties, list_chances
+from fedaccord.report.plan_certainty import describe_falls, list_certainties, list_chances
 from fedaccord.report.plan_contributions import (
     describe_bare,
     describe_contributions,
@@ -28,10 +29,10 @@ from fedaccord.wording import format_part
 
 def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: the verdict, who gives what, how sure it is, the rest."""
-    yield Mark(plan.verdict, TONES[plan.outcome])
+    yield Mark(plan.verdict, "unsure" if find_carried(plan) else TONES[plan.outcome])
     doubts = list_doubts(plan)
     yield from (Mark(sentence, "unsure") for sentence in plan.assumed)
-    yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in doubts[:DOUBTS])
+    yield from mark_doubts(doubts[:DOUBTS])
     if len(doubts) > DOUBTS:
         yield Mark(f"And {len(doubts) - DOUBTS} more doubts; --json lists them.", "unsure")
     yield from _show_contributions(plan) if plan.contributions is not None else _show_none(plan)
@@ -63,9 +64,9 @@ def _show_contributions(plan: Plan) -> Iterator[str | Mark | Table]:
         yield list_chances(plan).table("terminal")
         some = format_part(next(iter(plan.cuts), 0.0))
         yield (
-            f"One run: expected accuracy, with the interval that holds 95 % of runs. P at {some}: "
-            f"the probability that an agent reaches its goal if it alone gives {some} of its "
-            "contribution."
+            f"One run: expected accuracy, with the interval that holds 95 % of runs. P(goal) with "
+            f"{some}: the probability that an agent reaches its goal if it alone gives {some} of "
+            "its contribution."
         )
         if plan.others is not None:
             least = format_part(min(plan.cuts))
@@ -75,6 +76,8 @@ def _show_contributions(plan: Plan) -> Iterator[str | Mark | Table]:
             )
     if plan.certainties:
         yield list_certainties(plan).table("terminal")
+        if falls := describe_falls(plan):
+            yield falls
     if len(plan.tradeoffs) > 1:
         yield list_tradeoffs(plan).table("terminal")
     if plan.tradeoffs:

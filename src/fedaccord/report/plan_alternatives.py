@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fedaccord.planning.result import Plan
-from fedaccord.planning.sentences import write_change, write_requested
+from fedaccord.planning.sentences import find_lowered, write_change, write_requested
 from fedaccord.report.model import MANY, Cell, Column, Mark, Records
 from fedaccord.report.plan_columns import (
     ENDS,
@@ -25,6 +25,7 @@ from fedaccord.wording import (
     format_goal,
     format_part,
     format_samples,
+    join_with_and,
     round_accuracy_down,
     shorten,
 )
@@ -33,8 +34,11 @@ from fedaccord.wording import (
 LISTED = 8
 # What a plan is the cheapest of.
 EQUAL = (
-    "Each agent's margin is the same multiple of its noise. Other margins may give a cheaper plan."
+    "Each agent's safety margin is {:.2f} times the scatter of its runs{}. "
+    "Other margins may give a cheaper plan."
 )
+# The most agents that a sentence names.
+NAMES = 3
 
 
 def list_tradeoffs(plan: Plan) -> Records:
@@ -63,7 +67,9 @@ def list_tradeoffs(plan: Plan) -> Records:
     chances = (
         Probabilities("P(all)", lambda n: options[n].everyone),
         Probabilities(
-            f"P(goal) with {level}, mean", lambda n: options[n].cut, short=f"P at {level}"
+            f"P(goal) with {level}, mean",
+            lambda n: options[n].cut,
+            short=f"P(goal) with\n{level}, mean",
         ),
     )
     own = Fractions(
@@ -101,7 +107,12 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
     hint: whether to name the option that would choose another.
     """
     said = _describe_choice(plan, hint=hint)
-    return f"{said} {EQUAL}" if plan.z > 0 and plan.size > 1 else said
+    if plan.z <= 0 or plan.size == 1:
+        return said
+    lowered = [plan.name(agent) for agent in find_lowered(plan)]
+    who = join_with_and(lowered) if len(lowered) <= NAMES else f"{len(lowered)} agents"
+    smaller = f", but smaller for {who}, which cannot give more" if lowered else ""
+    return f"{said} {EQUAL.format(plan.z, smaller)}"
 
 
 def _describe_choice(plan: Plan, *, hint: bool) -> str:
@@ -201,7 +212,7 @@ def introduce_changes(plan: Plan) -> str:
 
 
 def introduce_together(plan: Plan) -> str:
-    """Return how likely all agents reach the lower goals."""
+    """Return how likely all agents are to reach the lower goals."""
     asked = write_requested(plan)
     return f"All agents reach these lower goals with probability {asked}:"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
-from fedaccord.planning.sentences import format_uncertain, write_requested
+from fedaccord.planning.sentences import find_lowered, format_uncertain, write_requested
 from fedaccord.report.model import Mark, Tone
 from fedaccord.report.plan_alternatives import mean_cut
 from fedaccord.report.plan_certainty import LOOSE
 from fedaccord.report.plan_columns import COLUMNS
-from fedaccord.wording import format_part, join_with_and
+from fedaccord.wording import ALONE, ALONE_FOR_GOAL, ALONE_FOR_TARGET, format_part, join_with_and
 
 # The most sentences about doubts.
 DOUBTS = 12
@@ -40,8 +40,9 @@ def answer_questions(plan: Plan) -> Iterator[tuple[str, Mark, str]]:
     yield less, _answer_less(plan), "stable"
     envious = next((t.envious for t in plan.tradeoffs if t.chosen), ())
     names = [plan.name(agent) for agent in envious]
+    kept = ", with the safety margins" if plan.z > 0 else ""
     said = join_with_and(names) if len(names) <= COLUMNS else f"{len(names):,} agents do"
-    answer = Mark(f"yes: {said}", "bad") if names else Mark("no", "good")
+    answer = Mark(f"yes: {said}", "bad") if names else Mark(f"no{kept}", "good")
     yield envy, answer, "not envy-free" if names else "envy-free"
 
 
@@ -64,7 +65,8 @@ def _answer_less(plan: Plan) -> Mark:
     cut = mean_cut(plan)
     if cut is None or cut < LOOSE:
         return Mark(f"no{rounded}", "good")
-    return Mark(f"no{rounded}; but it may still reach its goal without the margin", "unsure")
+    lucky = "an agent that gives less may lose only its margin, and still reach its goal"
+    return Mark(f"no{rounded}; but {lucky}", "unsure")
 
 
 def list_doubts(plan: Plan) -> tuple[str, ...]:
@@ -84,16 +86,18 @@ def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "goal", "the accuracy that an agent wants"
     if plan.z > 0:
         yield "target", "an agent's goal plus a safety margin"
-        yield "safety margin", f"{plan.z:.2f} times the scatter of the agent's runs"
-        yield "alone, same target", "what an agent would need without the others for its target"
+        less = "; less for an agent that cannot give more" if find_lowered(plan) else ""
+        yield "safety margin", f"{plan.z:.2f} times the scatter of the agent's runs{less}"
+        yield ALONE_FOR_TARGET, "what an agent would need without the others for its target"
+        yield ALONE_FOR_GOAL, "what an agent would need without the others, with no safety margin"
     else:
-        yield "alone", "what an agent would need without the others"
+        yield ALONE, "what an agent would need without the others"
     yield "contribution", "how many samples an agent gives"
     if measured:
         yield "P(goal)", "the probability that an agent reaches its goal in one run"
         yield "P(all)", "the probability that all agents reach their goals in the same run"
         yield (
-            f"P at {least}, with {least}",
+            f"P(goal) with {least}",
             f"P(goal) of an agent that alone gives {least} of its contribution",
         )
         if plan.others is not None:

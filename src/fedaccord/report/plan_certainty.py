@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from fedaccord.planning.result import Plan
+from fedaccord._checks import Vector
+from fedaccord.planning.result import Certainty, Plan
 from fedaccord.planning.sentences import format_uncertain, write_requested
 from fedaccord.report.model import Cell, Column, Mark, Records, Tone, name_rows
 from fedaccord.report.plan_columns import (
@@ -23,7 +25,7 @@ from fedaccord.report.plan_columns import (
     of_agents,
     of_each,
 )
-from fedaccord.wording import format_part, format_probability
+from fedaccord.wording import format_part, format_probability, join_with_and
 
 # A defector that reaches its goal this often stands out, and one that does this rarely too.
 LOOSE, FIRM = 0.5, 0.1
@@ -51,7 +53,9 @@ def list_chances(plan: Plan) -> Records:
         Fractions("to", of_each(high), where="page"),
         replace(list_chance(plan), where="page"),
         *(
-            Probabilities(f"P at {format_part(level)}", partial(cut, level), where="terminal")
+            Probabilities(
+                f"P(goal)\nwith {format_part(level)}", partial(cut, level), where="terminal"
+            )
             for level in plan.cuts
         ),
         *(replace(column, where="terminal") for column in _list_others(plan)),
@@ -131,8 +135,42 @@ def list_certainties(plan: Plan) -> Records:
             Samples("all", total),
             *map(column, choose_agents(plan, most=COLUMNS, few=COLUMNS)),
             Probabilities(
-                f"P(goal) with {level}, mean", lambda n: rows[n].cut, short=f"P at {level}"
+                f"P(goal) with {level}, mean",
+                lambda n: rows[n].cut,
+                short=f"P(goal) with\n{level}, mean",
             ),
         ),
         places,
     )
+
+
+def describe_falls(plan: Plan) -> str:
+    """Return which agents give less where all are surer, and why; nothing where none does.
+
+    The others' samples then have to be worth more to such an agent: its target is no lower, and it
+    reached no more than its target before.
+    """
+    shown = choose_agents(plan, most=COLUMNS, few=COLUMNS)
+    rows = [row for row in plan.certainties if row.contributions is not None]
+    if len(rows) < 2:
+        return ""
+    low, high = max(pairwise(rows), key=lambda pair: _find_falls(*pair)[shown].sum())
+    falls = _find_falls(low, high)
+    names = [plan.name(agent) for agent in shown if falls[agent]]
+    if not names:
+        return ""
+    verb, whose = ("gives", "its") if len(names) == 1 else ("give", "their")
+    then = format_probability(high.probability)
+    reason = f"the others' samples then replace more of {whose} own"
+    if ((np.asarray(low.contributions) > 0) != (np.asarray(high.contributions) > 0)).any():
+        reason = f"the plan for {then} has other contributors"
+    before = format_probability(low.probability)
+    return f"{join_with_and(names)} {verb} less at {then} than at {before}: {reason}."
+
+
+def _find_falls(low: Certainty, high: Certainty) -> Vector:
+    """Return how much less each agent gives at the higher probability; 0 for more, or rounding."""
+    before, after = np.asarray(low.contributions), np.asarray(high.contributions)
+    # A sample, or one in a hundred, is what rounding does.
+    is_less = before - after > np.maximum(1.0, 0.01 * before)
+    return np.where(is_less, before - after, 0.0)

@@ -9,9 +9,11 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.whole import round_up
+from fedaccord.games.chances import Judged
 from fedaccord.planning.probabilities import Estimate, Estimates
 from fedaccord.planning.result import Plan
-from fedaccord.planning.sentences import has_costs
+from fedaccord.planning.sentences import has_costs, write_requested
+from fedaccord.report.games_chances import JUDGED
 from fedaccord.report.model import Column, Estimated, Place, Records, keep_finite, name_rows
 from fedaccord.report.plan_columns import (
     COLUMNS,
@@ -25,6 +27,8 @@ from fedaccord.report.plan_columns import (
     of_each,
 )
 from fedaccord.wording import (
+    ALONE,
+    ALONE_FOR_GOAL,
     capitalize_first,
     format_interval,
     format_number,
@@ -32,6 +36,7 @@ from fedaccord.wording import (
     format_range,
     format_samples,
     join_with_and,
+    name_alone,
 )
 
 CONCEPTS = ("optimal", "stable", "envy-free")
@@ -58,15 +63,16 @@ def list_contributions(plan: Plan) -> Records:
     def need(agent: int) -> Estimated | None:
         return None if agent in plan.recipients else of_agents(alone)(agent)
 
+    goal = "the same target" if plan.z > 0 else "its goal"
     return list_records(
         plan,
-        "Samples that each agent gives in the plan, and would need alone for the same target",
+        f"Samples that each agent gives in the plan, and would need alone for {goal}",
         *_name_totals(plan),
         *([] if plan.goals is None else [list_goal(plan)]),
         Samples("plan", share, sums=_sum_up(plan, given, plan.total), ends=ENDS),
         *_reserve(plan),
         Samples(
-            "alone, same target" if plan.z > 0 else "alone",
+            name_alone(plan.z > 0),
             need,
             sums=_sum_up(plan, None if plan.recipients else alone.values),
             ends=ENDS,
@@ -93,10 +99,17 @@ def describe_contributions(plan: Plan, place: Place) -> Iterator[str]:
         yield f"{ends} 95 % intervals, over the curves that fit the pilots."
     elif plan.measurement is None:
         yield "There are no intervals, because there are no pilots."
+    if plan.reseeded is not None and not plan.reseeded.is_much and plan.reseeded.away > 0:
+        yield plan.reseeded.describe(write_requested(plan))
     yield from _describe_reserve(plan)
     if plan.z > 0:
         chance = "P(goal): the probability that an agent reaches its goal in one run."
-        yield f"Alone, same target: what an agent would need without the others. {chance}"
+        without = "what an agent would need without the others to reach its target"
+        yield f"Alone, same target: {without}. {chance}"
+    # A page has it among what is assumed.
+    if plan.satisfied is not None and place == "terminal":
+        yield _describe_judgement(plan)
+    yield from _describe_limits(plan)
     if any(e.high is not None and np.isinf(e.high).any() for e in known):
         never = "some curves that fit the pilots never reach the goal"
         yield f"An interval has no upper end if {never}."
@@ -104,6 +117,32 @@ def describe_contributions(plan: Plan, place: Place) -> Iterator[str]:
         yield from _describe_left_out(
             plan.aims_missed, "some target is out of reach", "of the plan and its total"
         )
+
+
+def _describe_judgement(plan: Plan) -> str:
+    """Return what counts as a goal reached, and how to plan for one measurement instead."""
+    judged: Judged = plan.options["judged"]
+    other = " If one measurement will decide, plan with --judged measured."
+    return f"{JUDGED[judged]}{other * (judged == 'true')}"
+
+
+def _describe_limits(plan: Plan) -> Iterator[str]:
+    """Return which agents give their limits, and that the others may have to give more."""
+    given, game = np.asarray(plan.contributions), plan.game
+    full = np.flatnonzero((given >= game.limits) & (game.limits > game.minimums))
+    if not full.size or plan.size == 1:
+        return
+    whom = _join_few([plan.name(agent) for agent in full.tolist()])
+    if full.size == 1:
+        give, ask = "gives its limit", f"Ask {whom} to show why it cannot"
+    else:
+        give, ask = "give their limits", "Ask them to show why they cannot"
+    yield f"{whom} {give}, so the others may have to give more. {ask} give more."
+
+
+def _join_few(names: list[str]) -> str:
+    """Return the names, or how many there are if these are too many for a sentence."""
+    return join_with_and(names) if len(names) <= COLUMNS else f"{len(names):,} agents"
 
 
 def _reserve(plan: Plan) -> list[Column]:
@@ -122,10 +161,7 @@ def _describe_reserve(plan: Plan) -> Iterator[str]:
         "not deliver its contribution."
     )
     if plan.uncovered:
-        names = list(plan.uncovered)
-        whose = (
-            join_with_and(names[:COLUMNS]) if len(names) <= COLUMNS else f"{len(names):,} agents"
-        )
+        whose = _join_few(list(plan.uncovered))
         yield f"The reserves cannot make up for a failure of {whose}."
 
 
@@ -148,7 +184,7 @@ def list_bare(plan: Plan) -> Records:
         "Samples that each agent gives without a safety margin",
         *_name_totals(plan),
         Samples(
-            "alone",
+            ALONE_FOR_GOAL if plan.z > 0 else ALONE,
             lambda i: None if i in plan.recipients else of_agents(alone)(i),
             sums=_sum_up(plan, None if plan.recipients else alone.values),
             ends=ENDS,

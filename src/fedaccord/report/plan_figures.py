@@ -46,6 +46,7 @@ from fedaccord.wording import (
     format_part,
     format_percent_tick,
     format_samples,
+    name_alone,
     pluralize,
 )
 
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CURVE = (WIDTH, 3.2)
+# On paper two curves stand side by side.
+NARROW_CURVE = (4.0, 2.7)
+LOW = (WIDTH, 2.6)
 CURVE_POINTS = 80
 # Curves are drawn this far beyond what was tried or is needed.
 BEYOND = 1.15
@@ -68,7 +72,7 @@ def picture_contributions(plan: Plan) -> Picture:
     alone = np.array(plan.alone_as_sure.values)
     # An agent without samples reaches nothing alone.
     alone[list(plan.recipients)] = np.inf
-    given = {"alone, same target" if plan.z > 0 else "alone": alone}
+    given = {name_alone(plan.z > 0): alone}
     if plan.contributions is not None:
         given["plan"] = plan.contributions
     return picture_burdens(plan.game, given)
@@ -127,7 +131,7 @@ def picture_prospects(plan: Plan) -> Picture:
 
 
 def chart_cuts(plan: Plan, agents: Sequence[int]) -> Chart:
-    """Chart how likely some agents reach their goals if they give less."""
+    """Chart how likely some agents are to reach their goals if they give less."""
     levels = sorted(plan.cuts)
     reached = np.zeros(plan.size) if plan.satisfied is None else plan.satisfied
     lines = tuple(
@@ -192,7 +196,7 @@ def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int)
             tuple(rows),
         ),
         size=CURVE,
-        narrow=(NARROW[0], CURVE[1]),
+        narrow=NARROW_CURVE,
     )
 
 
@@ -249,7 +253,7 @@ def tradeoff_points(plan: Plan) -> tuple[Vector, Vector]:
 
 def size_prospects(plan: Plan) -> tuple[float, float]:
     """Return the width and height in inches that the expected accuracies need."""
-    return WIDTH, 1.5 + 0.34 * len(choose_agents(plan))
+    return WIDTH, 1.4 + 0.27 * len(choose_agents(plan))
 
 
 def plot_prospects(plan: Plan, ax: Axes | None = None) -> Axes:
@@ -323,7 +327,7 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
     goal = float(measurement.goals[agent])
     with styled():
         ax.fill_between(at, low, high, color=style.STABLE, alpha=0.18, linewidth=0)
-        ax.plot(at, fitted, color=style.STABLE, label="curve, with its 95 % band")
+        ax.plot(at, fitted, color=style.STABLE, label="curve, 95 % band")
         tried, known = table.contributions @ measurement.benefits[agent], table.accuracies[:, agent]
         ax.plot(tried, known, "o", color=style.OPTIMAL, markersize=4, alpha=0.8, label="pilots")
         ax.axhline(goal, color=style.INK, linewidth=1, linestyle=(0, (1, 2)), label="goal")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from fedaccord.charts import Chart
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import (
+    find_carried,
+    find_lowered,
     format_uncertain,
     list_verdict,
     write_requested,
@@ -22,6 +26,7 @@ from fedaccord.report.model import (
     Mark,
     Page,
     Part,
+    Picture,
     Section,
     Table,
     Tone,
@@ -40,7 +45,14 @@ from fedaccord.report.plan_alternatives import (
     mean_cut,
 )
 from fedaccord.report.plan_answers import DOUBTS, TONES, answer_questions, list_doubts, list_symbols
-from fedaccord.report.plan_certainty import FIRM, LOOSE, list_certainties, list_chances, list_cuts
+from fedaccord.report.plan_certainty import (
+    FIRM,
+    LOOSE,
+    describe_falls,
+    list_certainties,
+    list_chances,
+    list_cuts,
+)
 from fedaccord.report.plan_columns import ROWS, choose_agents
 from fedaccord.report.plan_contributions import (
     describe_bare,
@@ -49,6 +61,7 @@ from fedaccord.report.plan_contributions import (
     list_contributions,
 )
 from fedaccord.report.plan_figures import (
+    LOW,
     chart_certainty,
     chart_cuts,
     picture_contributions,
@@ -63,7 +76,7 @@ from fedaccord.wording import count
 
 __all__ = ["plan_page", "plot_learning", "plot_prospects", "plot_tradeoffs"]
 
-# Up to this many agents have a half page and a curve each; of more, the agents that give most.
+# Up to this many agents have a box and a curve each; of more, the agents that give most.
 SHEETS = 36
 CURVES = 8
 
@@ -90,16 +103,18 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
         _method_section(plan),
     ]
     said = list_verdict(plan)
+    # Who carries whom belongs to the verdict.
+    first = 3 if find_carried(plan) else 2
     return Page(
         title=f"How much each agent should give: a plan for {count(plan.size, 'agent')}",
-        verdict=" ".join(said[:2]),
+        verdict=" ".join(said[:first]),
         tone=_choose_tone(plan),
         sections=tuple(section for section in sections if section is not None),
         facts=(*files, *_list_facts(plan)),
         command=command,
         head=(
             *_warn(plan),
-            *_list_rest(said[2:]),
+            *_list_rest(said[first:]),
             *_list_doubts(plan),
             tabulate_questions(answer_questions(plan)),
         ),
@@ -116,7 +131,7 @@ def _choose_tone(plan: Plan) -> Tone:
     """All is well only where nothing speaks against the fit, and a defector would lose."""
     if plan.outcome is not Outcome.PLANNED:
         return TONES[plan.outcome]
-    if list_doubts(plan) or plan.measurement is None:
+    if list_doubts(plan) or plan.measurement is None or find_carried(plan):
         return "unsure"
     return "good" if (mean_cut(plan) or 0.0) < LOOSE else "plain"
 
@@ -191,7 +206,7 @@ def _describe_plan(plan: Plan) -> str:
     short = plan.margins is not None and bool(
         (plan.margins < plan.z * plan.measurement.noise(plan.options["judged"]) - 1e-9).any()
     )
-    less = " An agent that cannot reach its target gives all it has." if short else ""
+    less = " An agent that cannot reach its target gives its limit." if short else ""
     whole = "" if plan.whole else ", apart from rounding up to whole samples"
     return (
         "Results vary from run to run. So each agent's target is its goal plus a safety margin."
@@ -215,7 +230,13 @@ def _certainty_section(plan: Plan) -> Section | None:
         )
     intro = f"It takes more samples to be surer that all agents reach their goals. {where}"
     table = list_certainties(plan).table("page")
-    return Section("The price of certainty", (intro, picture_of(chart), table))
+    falls = filter(None, [describe_falls(plan)])
+    return Section("The price of certainty", (intro, _picture_low(chart), table, *falls))
+
+
+def _picture_low(chart: Chart) -> Picture:
+    """Make a picture of a chart that leaves room for a table on the same sheet of paper."""
+    return replace(picture_of(chart), size=LOW)
 
 
 def _format_everyone(plan: Plan) -> str:
@@ -237,7 +258,7 @@ def _less_section(plan: Plan) -> Section | None:
         "column has the probability that all other agents still reach their goals."
     )
     table = list_cuts(plan, giving).table("page")
-    chart = picture_of(chart_cuts(plan, shown))
+    chart = _picture_low(chart_cuts(plan, shown))
     legend = (
         f"A cross marks a probability of {LOOSE:.2f} or more: the agent probably reaches its goal "
         f"anyway, so the plan hardly deters it. A tick marks {FIRM:.2f} or less: the agent has a "
@@ -253,7 +274,7 @@ def _chances_section(plan: Plan) -> Section | None:
     ends = ""
     if plan.everyone.low is not None:
         low, high = format_uncertain(plan.everyone.low), format_uncertain(plan.everyone.high)
-        ends = f" Given the pilots, it may be anywhere from {low} to {high} (95 % interval)."
+        ends = f" Given the pilots, the 95 % interval of this probability is {low} to {high}."
     said = (
         "All agents reach their goals in a run with probability "
         f"{format_uncertain(plan.everyone.value)} (requested: {asked}).{ends}"
@@ -287,7 +308,7 @@ def _tradeoffs_section(plan: Plan) -> Section | None:
     return Section(heading, (intro, said, picture_tradeoffs(plan), table))
 
 
-# A half page for each agent.
+# A box for each agent.
 
 
 def _sheets_section(plan: Plan) -> Section | None:
@@ -295,7 +316,7 @@ def _sheets_section(plan: Plan) -> Section | None:
         return None
     few = plan.size <= SHEETS
     agents = range(plan.size) if few else choose_agents(plan)
-    intro = "The printed version has half a page for each agent."
+    intro = "On paper each agent has a box of its own, to cut out."
     if not few:
         intro += " Here are the agents that give most; --json has the sentences of all."
     cards = tuple(_make_card(plan, agent) for agent in agents)
@@ -390,12 +411,13 @@ def _method_section(plan: Plan) -> Section:
         )
         return Section("How the numbers were found", (said,))
     number = len(plan.measurement.resamples)
+    lower = " below their limits" if find_lowered(plan) else ""
     fineness = (
         ()
         if plan.error is None
         else (
             f"With another {number:,} resamples, the probability could change by "
-            f"{max(2 * plan.error, 0.001):.3f}.",
+            f"{max(_find_change(plan, plan.error), 0.001):.3f}.",
         )
     )
     return Section(
@@ -406,12 +428,18 @@ def _method_section(plan: Plan) -> Section:
             f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
             "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves.",
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
-            "multiple is the same for all agents. It is the least with which all agents reach "
-            f"their goals with probability {write_requested(plan)}. The plan is an equilibrium at "
-            "these targets in whole samples. Needs and plans are rounded up to whole samples.",
+            f"multiple is the same for all agents{lower}. It is the least with which all agents "
+            f"reach their goals with probability {write_requested(plan)}. The plan is an "
+            "equilibrium at these targets in whole samples. Needs and plans are rounded up to "
+            "whole samples.",
             *fineness,
         ),
     )
+
+
+def _find_change(plan: Plan, error: float) -> float:
+    """Return by how much the probability could change with other resamples."""
+    return 2 * error if plan.reseeded is None else plan.reseeded.away
 
 
 def _list_facts(plan: Plan) -> Iterator[tuple[str, str]]:

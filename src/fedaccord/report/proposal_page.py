@@ -43,7 +43,7 @@ from fedaccord.report.model import (
     rank,
     show_doubts,
 )
-from fedaccord.wording import count, format_part, format_probability, join_first
+from fedaccord.wording import count, format_part, format_probability, join_first, name_alone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,12 +59,13 @@ def list_sections(found: Check, prospects: Prospects) -> list[Section]:
     """Return the sections on a proposal that only a measured game has.
 
     found: what was found.
-    prospects: how likely agents reach their goals.
+    prospects: how likely agents are to reach their goals.
     """
     return [
         Section("In short", tuple(_summarize(found, prospects))),
         Section(
-            "What each agent gives, and how likely it is enough", tuple(_compare(found, prospects))
+            "What each agent gives, and how likely it is to be enough",
+            tuple(_compare(found, prospects)),
         ),
         Section("What an agent gains by giving less", tuple(_defect(found, prospects))),
     ]
@@ -89,9 +90,9 @@ def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
 
 def _compare(found: Check, prospects: Prospects) -> Iterator[Part]:
     alone = np.nan_to_num(list_alone(found), nan=np.inf, posinf=np.inf)
-    given = {"alone": alone}
+    given = {name_alone(found.with_margin is not None or found.has_margins): alone}
     if found.plan is not None:
-        given = {"alone, same target": alone, "plan": found.plan.contributions}
+        given["plan"] = found.plan.contributions
     yield picture_burdens(found.game, {**given, "proposal": found.contributions})
     yield list_prospects(found, prospects).table("page")
     yield Listing(tuple(list_symbols(found, prospects, "page").values()))
@@ -130,7 +131,7 @@ def size_levels(found: Check) -> tuple[float, float]:
 
 
 def plot_levels(found: Check, ax: Axes | None = None) -> Axes:
-    """Draw how likely each agent reaches its goal, and how likely if it alone gave less.
+    """Draw how likely each agent is to reach its goal, and how likely if it alone gave less.
 
     found: what was found of a proposal, with probabilities.
     ax: where to draw.
@@ -161,7 +162,7 @@ def plot_levels(found: Check, ax: Axes | None = None) -> Axes:
 
 
 def picture_levels(found: Check, prospects: Prospects) -> Picture:
-    """Show how likely each agent reaches its goal with all it gives, and with less."""
+    """Show how likely each agent is to reach its goal with all it gives, and with less."""
     shown = choose_shown(found, prospects).tolist()
     least = min(prospects.defection)
     told = (

@@ -3,84 +3,503 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedaccord._checks import Vector
+from fedaccord.charts import Chart, Line
 from fedaccord.check import Answer, Check
-from fedaccord.check.sentences import describe_success
-from fedaccord.planning.proposals import Proposal
+from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success
+from fedaccord.equilibria.result import SolvedGame
+from fedaccord.groups import list_blocking_groups
+from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.result import Plan
-from fedaccord.report.games import list_needs
-from fedaccord.report.games_chances import describe_average, judge_tone
+from fedaccord.planning.what_if import Scenario, has_chances
+from fedaccord.report.games import describe_price, list_needs, list_solved, list_totals
+from fedaccord.report.games_chances import describe_average, describe_chances, judge_tone
 from fedaccord.report.games_page import check_page
-from fedaccord.report.games_verdicts import answer_envy, judge_plan
+from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan
+from fedaccord.report.groups import make_groups_section
+from fedaccord.report.html import count_places
+from fedaccord.report.kept import make_kept_section, mark_kept_verdict
 from fedaccord.report.model import (
+    Cell,
     Listing,
     Mark,
     Page,
     Part,
     Picture,
+    Section,
     Table,
+    Tone,
     joined,
     show_doubts,
 )
 from fedaccord.report.plan_alternatives import (
+    describe_tradeoffs,
     introduce_changes,
     introduce_together,
     list_changes,
     list_reach,
     list_together,
+    list_tradeoffs,
 )
-from fedaccord.report.sharing import share_page
+from fedaccord.report.plan_certainty import describe_falls, list_certainties
+from fedaccord.report.plan_figures import chart_certainty
+from fedaccord.report.sharing import describe_raised, judge_shares, share_page
 from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
     capitalize_first,
+    count,
+    count_samples,
     format_amount,
+    format_level,
     format_percent,
     format_short_probability,
+    join_with_and,
+    lower_first,
+    name_alone,
 )
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
+# The parts of a contribution that an agent can give.
+LEVELS = (1.0, 0.75, 0.5, 0.25, 0.0)
+# How many agents a sentence about a change names.
+CHANGED = 4
+# The most members of a group that are looked for.
+GROUPS = 3
 # What is said where a number could be misread.
-LOST = "This assumes that an agent loses the samples it withholds. Members shows the other case."
+LOST = "This assumes that an agent loses the samples it withholds."
+HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
+INSTEAD = "The numbers shown are those of the optimal plan"
+SURPLUS = " instead. In that plan no agent falls short, because some give more than they need"
+UNKEPT = "If no agent keeps its data:"
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
+NO_CHANCES = (
+    "A game without pilots has no probabilities. To see them, and what certainty costs, open a "
+    "table of pilots: fedaccord explore PILOTS.csv."
+)
+CARRIED = (
+    "The safety margins of the others have grown until all agents are sure enough, so the others "
+    "may give more than they need themselves."
+)
 CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
 MEMBERS = (
-    "Who takes part? What an agent gives counts in the verdict above; let several give 25 % to see "
-    "what comes of it if they defect together."
+    "Who takes part, and who defects? The verdict above counts what you choose here, also if "
+    "several agents give less together, or an agent gives only if another does."
 )
 MARGINS = (
     "All three are for the safety margins of the present plan. With other margins a plan may cost "
     "less."
 )
+REPEAT = (
+    "To see it again, take away game.json and plan.csv: fedaccord solve game.json --json prints "
+    "the bounds with all digits, and fedaccord check game.json plan.csv checks the numbers in the "
+    "sliders. The check uses no solver. Totals that differ by less than the tolerance count as the "
+    "same."
+)
+REQUIREMENT = (
+    "The requirement of an agent is the number of its own samples with which it would reach its "
+    "goal and safety margin on average."
+)
 
 
-def judge_proposal(found: Check) -> Mark:
-    """Return the verdict on a proposal."""
+@dataclass(frozen=True)
+class View:
+    """What a screen shows of a proposal.
+
+    verdict: on the proposal.
+    note: what is not proved; empty where there is nothing to say.
+    figures: numbers that matter, each with its name.
+    parts: what each agent gives and needs, and its sentence.
+    """
+
+    verdict: Mark
+    note: str
+    figures: tuple[tuple[str, str], ...]
+    parts: tuple[Part, ...]
+
+
+def show_proposal(
+    proposal: Proposal,
+    found: Check,
+    scenario: Scenario,
+    *,
+    concept: str,
+    opened: Proposal | None = None,
+    shares: CostShares | None = None,
+) -> View:
+    """Return what a screen shows of a proposal.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
+    concept: stable, optimal or envy-free.
+    opened: the plan before anything was changed; None where there is nothing to compare.
+    shares: who pays whom; None for no payments.
+    """
+    lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
+    figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
+    verdict = judge_shown(proposal, found, scenario, concept)
+    if lacks_plan(proposal, scenario):
+        locks = (LOCKS,) if scenario.lock and lacks else ()
+        said = judge_proposal(proposal, found, scenario).text
+        shown = f"For the numbers shown, the check says: {lower_first(said)}"
+        return View(verdict, "", figures[:1], (*lacks, *locks, shown, *agents))
+    parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
+    if shares is not None:
+        verdict = judge_payments(shares, scenario)
+        parts = (*describe_raised(shares), *parts)
+    # What is said of a plan that does not exist is for agents that lose what they withhold.
+    lost = proposal.contributions is None
+    return View(
+        verdict, _add_unkept(proposal.said, found) if lost else proposal.said, figures, parts
+    )
+
+
+def lacks_plan(proposal: Proposal, scenario: Scenario) -> bool:
+    """Return whether there is no plan, and no numbers were put in its place."""
+    return proposal.contributions is None and proposal.settled and not scenario.replaces
+
+
+def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: str) -> Mark:
+    """Return the verdict that a screen and a page begin with.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
+    concept: stable, optimal or envy-free.
+    """
+    if lacks_plan(proposal, scenario):
+        return judge_no_plan(proposal, found, concept)
+    return judge_proposal(proposal, found, scenario)
+
+
+def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
+    """Return the verdict on payments; it is not good if agents keep what they withhold.
+
+    shares: who pays whom.
+    scenario: who keeps its data.
+    """
+    if not scenario.keep:
+        return Mark(shares.verdict, judge_shares(shares))
+    return Mark(f"{shares.verdict} {LOST}", "unsure")
+
+
+def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
+    """Return the verdict on a proposal; it is not good if some agents carry others.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
+    """
+    if kept := _judge_kept(proposal, found, scenario):
+        return kept
     if found.prospects is None:
-        return Mark(*judge_plan(found))
-    return Mark(describe_success(found, found.prospects), judge_tone(found))
+        return _add_caveats(Mark(*judge_plan(found)), proposal, found, scenario)
+    sure = (describe_success(found, found.prospects), describe_hurt(found))
+    verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
+    return _add_caveats(verdict, proposal, found, scenario)
+
+
+def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
+    carried = ""
+    if verdict.tone == "good" or (found.carried and not found.failing):
+        carried = compare_with_free(proposal, found.contributions)
+        # What the plan would be without a lock tells more than a limit that was there at first.
+        carried = carried or describe_carried(found.game, found.carried)
+    said = (verdict.text, carried, *describe_broken(proposal, scenario))
+    left, dearer = describe_leaving(proposal, found), describe_better_alone(found)
+    costs = proposal.find_costs_of_leaving(found.contributions) or {}
+    more = sum(costs.values()) > SMALL * found.scale
+    doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
+    keeping = describe_keeping(proposal, found, scenario)
+    said = (*said, *left, dearer, describe_certainty(proposal, found), *keeping)
+    return Mark(" ".join(filter(None, said)), "unsure" if doubtful else verdict.tone)
+
+
+def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return who left, and what that costs those that stay; nothing where none left.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    changed, given = proposal.changed, found.contributions
+    gone = [changed.every[n] for n in changed.scenario.left if n < len(changed.every)]
+    if not gone:
+        return
+    others = [count(len(gone) - CHANGED, "other")] if len(gone) > CHANGED else []
+    yield f"{join_with_and([*gone[:CHANGED], *others])} left."
+    costs = proposal.find_costs_of_leaving(given)
+    if costs is None:
+        return
+    total, least = sum(costs.values()), SMALL * found.scale
+    them = "it" if len(gone) == 1 else "them"
+    stay = next(iter(costs)) + " gives" if len(costs) == 1 else "the others give"
+    in_all = " in all" if len(costs) > 1 else ""
+    if abs(total) <= least:
+        yield f"Without {them}, {stay} as much{in_all} as before."
+        return
+    yield f"Without {them}, {stay} {_compare(total)}{in_all}."
+    alone = found.judged.alone
+    for agent in np.flatnonzero((alone > 0) & (np.abs(given - alone) <= least)).tolist()[:CHANGED]:
+        name = changed.names[agent]
+        more = f", {_compare(costs[name])} than before" if len(costs) > 1 else ""
+        yield f"{name} gives what it would need alone{more}."
+
+
+def _compare(more: float) -> str:
+    return f"{count_samples(abs(more))} {'more' if more > 0 else 'fewer'}"
+
+
+def describe_better_alone(found: Check) -> str:
+    """Return which agent gives the most more than it would need alone; nothing where none does.
+
+    found: what the check says of the numbers that agents give.
+    """
+    better = found.judged.better_alone.tolist()
+    # Who keeps samples has them in either case.
+    better = [i for i in better if found.kept is None or found.kept[i] == 0]
+    if not better:
+        return ""
+    name, given = found.game.name(better[0]), format_amount(found.contributions[better[0]])
+    alone = format_amount(found.judged.alone[better[0]])
+    too = f", and so would {count(len(better) - 1, 'other agent')}" if len(better) > 1 else ""
+    needs = f"it gives {given}, and alone it would need {alone}"
+    return f"{name} would be better off alone{too}: {needs}."
+
+
+def describe_certainty(proposal: Proposal, found: Check) -> str:
+    """Return how many samples more or fewer a plan takes than one for the usual probability.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    usual, given = proposal.usual, proposal.contributions
+    if usual is None or usual.plan is None or usual.contributions is None or given is None:
+        return ""
+    asked, more = usual.plan.options["probability"], float(given.sum() - usual.contributions.sum())
+    if asked == found.probability or not more:
+        return ""
+    return f"This plan takes {_compare(more)} than the plan for probability {asked:g}."
+
+
+def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | None:
+    """Return that a plan does not hold since agents keep their data; None where it is not so.
+
+    That is said of the plan as it is. If numbers were put into it, the check counts what is kept.
+    """
+    kept = proposal.kept
+    if kept is None or not kept.kept.worth[kept.defectors].any():
+        return None
+    if scenario.replaces or proposal.find_broken(scenario):
+        return None
+    sure = "every agent reaches its requirement" if found.feasible is Answer.TRUE else ""
+    if found.prospects is not None:
+        sure = describe_chances(found.prospects)
+    gave = f"If all give what the plan asks, {sure}." if sure else ""
+    said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
+    return Mark(" ".join(filter(None, said)), "bad")
+
+
+def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:
+    """Return how the samples count that agents keep.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: who keeps its data.
+    """
+    if found.kept is None:
+        yield LOST * bool(scenario.keep)
+        return
+    keepers = np.flatnonzero(found.kept > 0).tolist()
+    said = [f"{found.game.name(i)} keeps {format_amount(found.kept[i])}" for i in keepers[:CHANGED]]
+    if len(keepers) > CHANGED:
+        said.append(f"{len(keepers) - CHANGED} others keep some too")
+    if said:
+        learns = "it learns" if len(keepers) == 1 else "they learn"
+        yield f"This assumes that {join_with_and(said)}, and that {learns} from these samples."
+        unlocked = proposal.changed.unlocked
+        if np.isinf(found.game.limits if unlocked is None else unlocked)[keepers].any():
+            yield HOLDS
+
+
+def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:
+    """Return that what follows is for a game in which the others carry agents; else nothing.
+
+    proposal: the plan.
+    scenario: what agents give in place of the plan's.
+    """
+    carried = compare_with_free(proposal, proposal.put(scenario))
+    if carried and proposal.contributions is not None:
+        yield Mark(f"What follows is with the {_name_hold(proposal)}. {carried}", "unsure")
+
+
+def _name_hold(proposal: Proposal) -> str:
+    changed = proposal.changed
+    return "lock" if len(changed.find(changed.scenario.lock)) > 0 else "limit"
+
+
+def compare_with_free(proposal: Proposal, given: Vector) -> str:
+    """Return which agents the others carry, and what it costs these; else nothing.
+
+    proposal: the plan.
+    given: what each agent gives.
+    """
+    carried = proposal.find_carried(given)
+    if carried is None:
+        return ""
+    names = [proposal.changed.names[i] for i in carried.agents]
+    it, would = ("It gives", "it would") if len(names) == 1 else ("They give", "they would")
+    fewer, more = format_amount(carried.fewer), format_amount(carried.more)
+    return (
+        f"But the others carry {join_with_and(names)}. {it} {fewer} fewer than {would} without "
+        f"the {_name_hold(proposal)}, and the others give {more} more."
+    )
+
+
+def describe_broken(proposal: Proposal, scenario: Scenario) -> Iterator[str]:
+    """Return which agents give nothing, because they give only if another does.
+
+    proposal: the plan.
+    scenario: what agents give in place of the plan's, and on whom they depend.
+    """
+    changed = proposal.changed
+    for place, other in proposal.find_broken(scenario).items():
+        name = changed.every[other] if other < len(changed.every) else f"agent {other}"
+        does = "gives less than the plan asks"
+        if other not in changed.numbers:
+            does = "does not take part"
+        elif changed.numbers.index(other) in proposal.list_held():
+            does = "gives less than it would without its lock or limit"
+        yield f"{changed.names[place]} gives nothing, because {name} {does}."
+
+
+def describe_conditions(proposal: Proposal, scenario: Scenario) -> Iterator[str]:
+    """Return which agents give only if another gives.
+
+    proposal: the plan.
+    scenario: on whom agents depend.
+    """
+    changed = proposal.changed
+    for agent, other in scenario.only:
+        if agent in changed.numbers and int(other) < len(changed.every):
+            yield f"{changed.every[agent]} gives only if {changed.every[int(other)]} gives."
+
+
+def judge_conditions(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[Mark]:
+    """Return what follows if those give nothing on whom others depend.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's, and on whom they depend.
+    """
+    relied = {int(number) for _, number in scenario.only} & {*proposal.changed.numbers}
+    for other in sorted(relied - {*proposal.find_broken(scenario).values()}):
+        cut = tuple(sorted({**dict(scenario.cut), other: 0.0}.items()))
+        without = replace(scenario, cut=cut)
+        checked = proposal.check(proposal.put(without), found.probability, without.keep)
+        mark = judge_proposal(proposal, checked, without)
+        head = f"If {proposal.changed.every[other]} gave nothing"
+        yield Mark(f"{head}: {lower_first(mark.text)}", mark.tone)
+
+
+def judge_groups(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[Part]:
+    """Return which groups could give less together; a cut that is shown is in the verdict.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's, and who keeps its data.
+    """
+    if scenario.cut or (proposal.contributions is None and not scenario.give):
+        return
+    bare = found
+    if found.kept is not None:
+        bare = proposal.check(found.contributions, found.probability)
+    size = min(GROUPS, found.game.size)
+    groups = list_blocking_groups(bare.judged, size=size)
+    verdict, *rest = make_groups_section(bare, groups, size).parts
+    if found.kept is not None and isinstance(verdict, Mark):
+        tone: Tone = "plain" if verdict.tone == "good" else verdict.tone
+        verdict = Mark(f"If no agent keeps its data: {lower_first(verdict.text)}", tone)
+    yield from (verdict, *rest)
+
+
+def offer_levels(level: float) -> dict[float, str]:
+    """Return what an agent can do with its contribution, by the part that it gives.
+
+    level: the part that it gives now.
+    """
+    said = {1.0: "gives all of it", 0.0: "gives nothing"}
+    parts = sorted({level, *LEVELS}, reverse=True)
+    return {part: said.get(part, f"gives {format_level(part)}") for part in parts}
+
+
+def offer_conditions(agent: int, names: Sequence[str]) -> dict[float, str]:
+    """Return on whom an agent's contribution can depend, by number; -1 for nobody.
+
+    agent: its number.
+    names: of all agents.
+    """
+    others = {float(n): f"only if {name} gives" for n, name in enumerate(names) if n != agent}
+    return {-1.0: "in any case", **others}
 
 
 def say_fault(error: object) -> Mark:
     """Return a fault as a sentence that stands out."""
-    return Mark(f"{capitalize_first(str(error)).rstrip('.')}.", "bad")
+    said = capitalize_first(str(error)).rstrip(".")
+    return Mark(said if said.endswith("?") else f"{said}.", "bad")
 
 
-def judge_no_plan(proposal: Proposal, concept: str) -> Mark:
+def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -> Iterator[str]:
+    """Return who gives more or fewer samples than at first, and why if others are carried.
+
+    opened: the plan before anything was changed; None where there is nothing to compare.
+    proposal: the plan now.
+    given: what each agent gives now.
+    """
+    if proposal.find_carried(given) is not None and has_chances(proposal.changed.basis):
+        yield CARRIED
+    if opened is None or opened.contributions is None or not proposal.settled:
+        return
+    before = dict(zip(opened.changed.names, opened.contributions.tolist(), strict=True))
+    after = dict(zip(proposal.changed.names, given.tolist(), strict=True))
+    moved = {name: after[name] - before[name] for name in after if name in before}
+    least = SMALL * max(before.values())
+    said = [
+        f"{name} {format_amount(abs(more))} {'more' if more > 0 else 'fewer'}"
+        for name, more in sorted(moved.items(), key=lambda pair: -abs(pair[1]))
+        if abs(more) > least
+    ]
+    rest = f"; {len(said) - CHANGED} others change too" if len(said) > CHANGED else ""
+    if said:
+        yield f"Compared with the plan as opened: {', '.join(said[:CHANGED])}{rest}."
+
+
+def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
     """Return that there is no plan of a kind, why, and what the numbers then are.
 
     proposal: without a plan.
+    found: what the check says of the numbers that stand in its place.
     concept: stable, optimal or envy-free.
     """
     if proposal.plan is not None and proposal.instead is None:
-        shown = "The numbers are what each agent would need alone, up to its limit."
-        return Mark(f"{proposal.said} {shown}", "bad")
+        shown = "The numbers are what each agent would need alone for its goal, up to its limit."
+        return Mark(_add_unkept(f"{proposal.said} {shown}", found), "bad")
     reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
-    shown = " The numbers are those of the optimal plan." if proposal.instead is not None else ""
-    return Mark(f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}", "bad")
+    shown = ""
+    if proposal.instead is not None:
+        # Without a stable plan, the optimal one is not stable.
+        shown = f" {INSTEAD}{SURPLUS if concept == 'stable' else ''}."
+        shown = f"{shown} {describe_better_alone(found)}".rstrip()
+    said = f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}"
+    return Mark(_add_unkept(said, found), "bad")
+
+
+def _add_unkept(said: str, found: Check) -> str:
+    return said if found.kept is None or not said else f"{UNKEPT} {lower_first(said)}"
 
 
 def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
@@ -94,12 +513,14 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     # What misses a goal saves nothing, and who cannot go alone has nothing to compare with.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and (alone <= found.game.limits).all() and alone.sum() > 0:
-        yield "alone, in all", format_amount(alone.sum())
+        yield f"{name_alone(found.judged.has_margins)}, in all", format_amount(alone.sum())
         yield "saved", format_percent(1 - total / alone.sum())
     if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
         price = found.game.total(found.contributions) / proposal.optimal
         margins = "" if found.prospects is None else " with these safety margins"
-        yield f"times the optimal cost{margins}", f"{price:.2f}"
+        # A proposal with other margins may cost less: it is no case of the optimal plan's kind.
+        if price > 1 - 1e-6:
+            yield f"times the optimal cost{margins}", f"{price:.2f}"
     if found.prospects is not None:
         everyone = found.prospects.everyone
         yield "P(all reach their goals)", format_short_probability(everyone.value)
@@ -113,7 +534,7 @@ def show_agents(found: Check) -> Iterator[Part]:
     yield list_needs(found).table("page")
     if found.prospects is not None:
         yield describe_average(found)
-    else:
+    elif found.game.size > 1:
         yield answer_envy(found)
     few = found.game.size <= SENTENCES
     yield Listing(tuple(f"{found.explain(i)}." for i in range(found.game.size * few)))
@@ -134,31 +555,85 @@ def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
         yield list_together(plan).table("page")
 
 
-def compare_proposals(sides: Mapping[str, tuple[Proposal, Check]]) -> Iterator[Part]:
+def explain_choice(plan: Plan) -> Iterator[Part]:
+    """Return the stable plans to choose from; what stands in the way where there is none."""
+    yield from explain_no_plan(plan)
+    if plan.tradeoffs:
+        yield describe_tradeoffs(plan, hint=False)
+        yield list_tradeoffs(plan).table("page")
+
+
+def explain_certainty(plan: Plan, found: Check) -> Iterator[Part | Chart]:
+    """Return what each probability costs, with a proposal among them.
+
+    plan: that was made from pilots.
+    found: what the check says of the proposal.
+    """
+    chart = chart_certainty(plan)
+    if chart is None:
+        yield NO_CHANCES if not has_chances(plan.game) else "There is no plan, so it has no price."
+        return
+    if found.prospects is not None:
+        at, total = found.prospects.everyone.value, float(found.contributions.sum())
+        chart = replace(chart, lines=(*chart.lines, Line("this proposal", (at,), (total,))))
+    yield chart
+    yield list_certainties(plan).table("page")
+    if falls := describe_falls(plan):
+        yield falls
+
+
+def explain_plans(found: SolvedGame) -> Iterator[Part]:
+    """Return the plans of a solved game side by side, what proves each, and the prices."""
+    yield list_solved(found).table("page")
+    yield list_totals(found.solutions, found.checks).table("page")
+    yield Listing(tuple(describe_proofs(found)))
+    yield REPEAT
+    said = {name: price for name, price in found.prices.items() if price is not None}
+    yield Listing(tuple(describe_price(n.replace("_", " "), p) for n, p in said.items()))
+
+
+def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario]]) -> Iterator[Part]:
     """Return proposals side by side: the verdicts, what each agent gives, the numbers that matter.
 
-    sides: each proposal with its check, by what it is called.
+    sides: each proposal with its check and its scenario, by what it is called.
     """
-    for head, (_, found) in sides.items():
-        mark = judge_proposal(found)
-        yield Mark(f"{capitalize_first(head)}: {mark.text}", mark.tone)
+    for head, side in sides.items():
+        mark = judge_proposal(*side)
+        yield Mark(f"{capitalize_first(head)}. {mark.text}", mark.tone)
     given = [
         dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
-        for proposal, found in sides.values()
+        for proposal, found, _ in sides.values()
     ]
     rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
     heads: tuple[str, ...] = ("agent", *sides)
     if len(given) == 2:
         heads = (*heads, "difference")
-        rows = [(*row, _subtract(*row[1:])) for row in rows]
+        # No more digits than the contributions have: what solvers leave over is no difference.
+        places = count_places([cell for row in rows for cell in row[1:]])
+        rows = [(*row, _subtract(row[1], row[2], places)) for row in rows]
     yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
-    figures = [dict(list_figures(found, proposal)) for proposal, found in sides.values()]
+    figures = [dict(list_figures(found, proposal)) for proposal, found, _ in sides.values()]
     yield Table("In short", ("", *sides), _join_rows(figures))
 
 
-def _subtract(first: float | str | None, second: float | str | None) -> float | None:
-    known = isinstance(first, float) and isinstance(second, float)
-    return first - second if known else None  # type: ignore[operator]
+def name_side(when: str, plan: str, *, changed: bool) -> str:
+    """Return the name of a proposal among those that are compared.
+
+    when: that it is the one now, or the one kept.
+    plan: stable, optimal, envy-free or payments; or the number of a stable plan, from 1.
+    changed: whether anything but the plan differs from the file as opened.
+    """
+    if plan == "stable" and not changed:
+        return f"{when}: as opened"
+    name = {"payments": "optimal plan with payments"}.get(plan, f"{plan} plan")
+    name = f"stable plan {plan}" if plan.isdigit() else name
+    return f"{when}: {name}{', changed' if changed else ''}"
+
+
+def _subtract(first: Cell, second: Cell, places: int) -> float | None:
+    if not isinstance(first, float) or not isinstance(second, float):
+        return None
+    return round(first - second, places) + 0.0
 
 
 def _join_rows(
@@ -178,21 +653,36 @@ def list_parts(page: Page) -> Iterator[Part]:
 
 
 def proposal_page(
+    proposal: Proposal,
     found: Check,
+    scenario: Scenario,
     shares: CostShares | None,
     *,
+    concept: str = "stable",
     command: str = "",
     files: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """Make a page of a proposal, with who pays whom where there are payments.
+    """Make a page of a proposal; where there are payments, who pays whom comes first.
 
-    found: what the check says.
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
     shares: who pays whom; None for no payments.
+    concept: stable, optimal or envy-free.
     command: what makes the page again.
     files: facts about the files that were read.
     """
     page = check_page(found, command=command, files=files)
+    verdict = judge_shown(proposal, found, scenario, concept)
+    page = replace(page, verdict=verdict.text, tone=verdict.tone)
+    if conditions := tuple(describe_conditions(proposal, scenario)):
+        follows = judge_conditions(proposal, found, scenario)
+        section = Section("Who gives only if another gives", (*conditions, *follows))
+        page = replace(page, sections=(*page.sections, section))
+    if proposal.kept is not None:
+        page = replace(page, sections=(*page.sections, make_kept_section(proposal.kept)))
     if shares is None:
         return page
-    pages = [page, share_page(shares, files=files)]
-    return joined(page.title, page.verdict, page.tone, pages=pages, command=command)
+    paid = share_page(shares, files=files)
+    verdict = judge_payments(shares, scenario)
+    return joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)

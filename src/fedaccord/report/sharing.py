@@ -9,6 +9,7 @@ import numpy as np
 from fedaccord.games.chances import Estimates
 from fedaccord.report.games import ROWS, SHOWN, list_game_facts
 from fedaccord.report.model import (
+    AGAINST,
     FEW,
     Column,
     Estimated,
@@ -22,10 +23,11 @@ from fedaccord.report.model import (
     choose_rows,
     keep_finite,
     list_run_facts,
+    mark_doubts,
     name_rows,
 )
 from fedaccord.sharing.result import ROUNDING, Contract, CostShares, Group, choose_writer
-from fedaccord.wording import count, format_accuracy, join_with_and
+from fedaccord.wording import count, format_accuracy, join_with_and, name_alone
 
 HONESTY = (
     "The prices do not make agents honest: an agent that overstates its costs, or what its samples "
@@ -35,7 +37,16 @@ RULES = {
     "prices": "each agent pays the price of its requirement, and is paid the price of its samples",
     "marginal": "each agent bears what its membership adds to the cost of the others",
     "shapley": "each agent bears what it adds to the cost, on average over all orders of joining",
-    "nucleolus": "the group that saves least by staying saves as much as possible",
+    "nucleolus": "costs are divided so that the group that saves least saves as much as possible",
+}
+# When to take which contract.
+CHOICES = {
+    "prices": "Start with prices: no group has a reason to leave, and no outside money is needed.",
+    "marginal": "Take marginal if agents could misstate their costs and a funder covers the "
+    "deficit.",
+    "shapley": "Take shapley if each agent should bear the cost that it adds, and no group would "
+    "leave.",
+    "nucleolus": "Take nucleolus if prices leave a group with hardly any saving.",
 }
 
 
@@ -45,28 +56,50 @@ RULES = {
 def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: who pays whom, why, and what other contracts say."""
     yield Mark(found.verdict, judge_shares(found))
+    yield from mark_doubts(found.doubts)
     if not found.is_certain:
         yield found.promise
-    yield list_payments(found).table("terminal")
+    yield from describe_raised(found)
+    yield from _show(list_payments(found))
     yield describe_money(found)
     yield from _explain(found)
     yield ""
     if len(found.contracts) > 1:
-        yield list_contracts(found).table("terminal")
+        yield from _show(list_contracts(found))
         yield from (describe_contract(found, contract) for contract in found.contracts.values())
+        yield advise_contract(found)
         yield ""
     if found.accuracy is not None:
-        yield list_accuracy(found).table("terminal")
+        yield from _show(list_accuracy(found))
     yield from describe_splitting(found)
     yield from found.notes
     yield HONESTY
 
 
+def _show(records: Records) -> Iterator[str | Table]:
+    """Return a table for a terminal, under its title."""
+    yield f"{records.caption}:"
+    yield records.table("terminal")
+
+
 def judge_shares(found: CostShares) -> Tone:
     """Return whether the verdict is good news: it is proved, and pilots say who pays."""
-    if not (found.is_proved and found.is_certain):
+    if not (found.is_proved and found.is_certain) or found.doubts:
         return "unsure"
     return "plain" if found.contracts["prices"].payments.low is None else "good"
+
+
+def describe_raised(found: CostShares) -> Iterator[str]:
+    """Return why the plan is not the optimal plan without payments; nothing where it is."""
+    if found.raised:
+        names = join_with_and([found.game.name(agent) for agent in found.raised])
+        one = len(found.raised) == 1
+        limit = "whose limit is" if one else "whose limits are"
+        yield (
+            f"The payments are for the full targets of all agents, also of {names}, {limit} too "
+            f"low: the optimal plan without payments lowers {'this target' if one else 'these'}, "
+            "so it needs fewer samples."
+        )
 
 
 def describe_money(found: CostShares) -> str:
@@ -85,26 +118,35 @@ def _explain(found: CostShares) -> list[str]:
     return [found.explain(agent) for agent in range(found.game.size * few)]
 
 
+def advise_contract(found: CostShares) -> str:
+    """Return when to take which of the contracts."""
+    return " ".join(sentence for rule, sentence in CHOICES.items() if rule in found.contracts)
+
+
 def describe_contract(found: CostShares, contract: Contract) -> str:
     """Return what a contract does, whether a group would leave, and what is left to fund."""
     said = f"{contract.rule}: {RULES[contract.rule]}."
     if contract.leaver is not None:
         names = _name_group(found, contract.leaver)
-        verb = "bears" if len(contract.leaver.agents) == 1 else "bear"
+        bears = found.write_burden(contract.leaver.bears, len(contract.leaver.agents))
         said += (
-            f" It drives a group out: {names} {verb} {found.write(contract.leaver.bears)} and "
-            f"would pay {found.write(contract.leaver.alone)} alone."
+            f" It drives a group out: {names} {bears} and "
+            f"would pay {found.write(contract.leaver.alone)} without the others."
         )
     elif contract.closest is not None:
         said += f" {_describe_saving(found, contract.closest)}"
     elif not contract.leaver_known:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
+        added, cost = found.write(contract.deficit), found.write(found.prices.total)
+        of = f" of {cost}"
+        if contract.deficit > found.prices.total:
+            of = f", more than the plan costs ({cost})"
         said += (
             f" No agent gains by misstating its costs or its requirement, but a funder has to add "
-            f"{found.write(contract.deficit)} of {found.write(found.prices.total)}."
+            f"{added}{of}."
             if contract.rule == "marginal"
-            else f" {found.write(contract.deficit)} is left to fund."
+            else f" {added} is left to fund."
         )
     return said
 
@@ -112,7 +154,7 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
 def _describe_saving(found: CostShares, closest: Group) -> str:
     names = _name_group(found, closest)
     if closest.saving <= ROUNDING * found.prices.total:
-        return f"No group saves by leaving, but {names} would pay the same alone."
+        return f"No group saves by leaving, but {names} would pay the same without the others."
     verb = "saves" if len(closest.agents) == 1 else "save"
     return f"Every group saves by staying. {names} {verb} least: {found.write(closest.saving)}."
 
@@ -170,11 +212,16 @@ def list_payments(found: CostShares) -> Records:
         _money("bears in all", contract.shares, found.write),
     ]
     alone = found.alone
-    if alone is not None:
+    if alone is not None and np.isfinite(alone).any():
         columns.append(
-            Column("alone", lambda i: keep_finite(alone[i]), sums=(keep_finite(alone.sum()),),
-                   write=found.write)
-        )  # fmt: skip
+            Column(
+                f"pays {name_alone(game.has_margins)}",
+                lambda i: keep_finite(alone[i]),
+                sums=(keep_finite(alone.sum()),),
+                short=f"pays {name_alone(game.has_margins)}".replace(", ", ",\n"),
+                write=found.write,
+            )
+        )
     columns += [
         Column("price of its requirement", lambda i: float(found.prices.requirements[i]),
                where="page"),
@@ -239,10 +286,18 @@ def share_page(
     files: facts about the files that were read.
     """
     promise = () if found.is_certain else (found.promise,)
+    against = tuple(mark_doubts(found.doubts))
     sections = [
+        *([Section(AGAINST, against)] if against else []),
         Section(
             "Who pays whom",
-            (*promise, describe_money(found), list_payments(found).table("page"), *_list(found)),
+            (
+                *promise,
+                *describe_raised(found),
+                describe_money(found),
+                list_payments(found).table("page"),
+                *_list(found),
+            ),
         ),
         _contracts_section(found),
     ]
@@ -268,7 +323,8 @@ def _list(found: CostShares) -> tuple[Listing, ...]:
 
 def _contracts_section(found: CostShares) -> Section:
     said = tuple(describe_contract(found, contract) for contract in found.contracts.values())
-    return Section("Other contracts", (list_contracts(found).table("page"), Listing(said)))
+    table = list_contracts(found).table("page")
+    return Section("Other contracts", (advise_contract(found), table, Listing(said)))
 
 
 def describe_proof(found: CostShares) -> str:

@@ -129,11 +129,6 @@ def shade(share: float) -> str:
     return SHADES[min(int(max(share, 0.0) * len(SHADES)), len(SHADES) - 1)]
 
 
-def on_shade(share: float) -> str:
-    """Return the colour of text on such a cell."""
-    return INK if shade(share) in SHADES[:4] else PAPER
-
-
 def declare_colours(theme: int) -> str:
     """Declare the CSS variables of a theme, 0 for light and 1 for dark."""
     return "".join(f"--{name}:{colours[theme]};" for name, colours in COLOURS.items())

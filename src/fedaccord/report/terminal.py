@@ -100,8 +100,8 @@ def use_words(words: Words) -> Iterator[None]:
     token = SPOKEN.set(words)
     try:
         yield
-    except Exception as error:
-        if isinstance(error, FedaccordError) and error.args:
+    except FedaccordError as error:
+        if error.args:
             error.args = (words.rename(str(error)), *error.args[1:])
         raise
     finally:
@@ -176,7 +176,7 @@ class Sheet:
 
     def _draw_row(self, row: Sequence[Cell]) -> list[Text]:
         cells = [
-            line(cell.text, STYLES[cell.tone])
+            line(cell.text.replace(NO_BREAK, " "), STYLES[cell.tone])
             if isinstance(cell, Mark)
             else line("-" if cell is None else str(cell).replace(NO_BREAK, " "))
             for cell in row
@@ -375,7 +375,8 @@ def draw_audit(progress: Progress) -> RenderableType:
     left = "" if progress.left is None else f", about {format_duration(progress.left)} left"
     there = f" ({progress.reused:,} were there already)" if progress.reused else ""
     what = "plans" if progress.planning else "runs"
-    words = line(f"{progress.done:,} of {progress.total:,} {what}{there}{left}")
+    about = "about " if progress.estimated else ""
+    words = line(f"{progress.done:,} of {about}{progress.total:,} {what}{there}{left}")
     known = [_draw_known(progress.known)] if progress.known else []
     return Group(_draw_bar(progress.done, progress.total), words, *known)
 

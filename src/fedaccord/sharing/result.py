@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import SMALLEST, Vector
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.allocation import Allocation
 from fedaccord.equilibria.whole import has_whole_samples, round_up
 from fedaccord.games.chances import Estimates
@@ -20,14 +20,45 @@ from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, list_groups
 from fedaccord.sharing.prices import Prices
 from fedaccord.sharing.splitting import Splitting
-from fedaccord.wording import format_amount, format_samples, join_with_and
+from fedaccord.wording import format_amount, format_samples, join_with_and, write_short_alone
 
 # Differences below this part of the total are rounding.
 ROUNDING = 1e-8
+# A group of more agents than this is not listed by name in the sentence of each of them.
+NAMED = 4
+# In more than this part of the worlds there is no plan: then payments are not certain.
+MANY = 0.1
 UNCERTAIN = (
-    "Who pays and who is paid is not yet certain: agree on the rule now and on the numbers after "
-    "more pilots."
+    "The pilots do not yet show which agents pay and which are paid. Agree on the rule now, and on "
+    "the numbers after more pilots."
 )
+
+
+@dataclass(frozen=True)
+class Unserved:
+    """In how many worlds that fit the pilots no plan within the limits reaches all targets.
+
+    worlds: how many these are.
+    total: how many worlds there are.
+    """
+
+    worlds: int = 0
+    total: int = 0
+
+    @property
+    def are_many(self) -> bool:
+        """Whether these are so many that no payment is certain."""
+        return self.worlds > MANY * self.total
+
+    @property
+    def sentence(self) -> str:
+        """The part of the worlds, and why the plan's probability may still be high."""
+        return (
+            f"The payments are not certain: in {self.worlds} of {self.total} worlds that fit the "
+            "pilots, no plan within the limits reaches all targets. A target is a goal plus its "
+            "whole safety margin, so agents may still reach their goals in these worlds. The "
+            "probability of the plan counts goals, not targets."
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +138,9 @@ class CostShares(Displayed):
     accuracy: of a measured game, how much of the mean accuracy each agent's samples account for.
     splitting: what agents would gain by appearing as two; None if it was not tried.
     notes: what could not be found, and why, a sentence each.
+    raised: agents whose whole target the plan is for, though a plan without payments lowers it.
+    unserved: in how many worlds there is no plan for all targets.
+    doubts: what speaks against trusting a game that pilots measured, a sentence each.
     """
 
     game: LinearGame | RowGame
@@ -116,6 +150,9 @@ class CostShares(Displayed):
     accuracy: Estimates | None
     splitting: Splitting | None
     notes: tuple[str, ...]
+    raised: tuple[int, ...] = ()
+    unserved: Unserved = Unserved()
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"CostShares({self.verdict.rstrip('.')})"
@@ -145,7 +182,9 @@ class CostShares(Displayed):
 
     @property
     def is_certain(self) -> bool:
-        """Whether pilots tell of at least one agent that it pays, or that none does."""
+        """Whether most worlds have a plan, and pilots tell of an agent that pays, or of none."""
+        if self.unserved.are_many:
+            return False
         found = self.contracts["prices"].payments
         if found.low is None or found.high is None:
             return True
@@ -162,27 +201,34 @@ class CostShares(Displayed):
     @property
     def verdict(self) -> str:
         """The answer in one sentence."""
-        return self.promise if self.is_certain else UNCERTAIN
+        return self.promise if self.is_certain else self._doubt
+
+    @property
+    def _doubt(self) -> str:
+        return self.unserved.sentence if self.unserved.are_many else UNCERTAIN
 
     @property
     def promise(self) -> str:
         """What the payments do, in one sentence."""
         gap = self.prices.gap
+        plan = "cheapest plan"
+        if self.raised:
+            plan = "cheapest plan for the full targets of all agents"
         if not self.prices.hold and not self.is_proved:
             return self._describe_leaver()
         if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
-                "With these payments the cheapest plan holds: they add up to zero, and no group "
+                f"With these payments the {plan} holds: they add up to zero, and no group "
                 "of agents would pay less alone."
             )
         if gap <= ROUNDING:
             return (
-                "With these payments the cheapest plan holds, up to rounding: they add up to "
+                f"With these payments the {plan} holds, up to rounding: they add up to "
                 "zero, and no group of agents would pay less alone."
             )
         return (
-            f"The payments add up to zero. By leaving, no group of agents saves more than "
-            f"{100 * gap / (1 + gap):.2g} % of what it bears."
+            "The payments add up to zero. A group of agents that leaves saves at most "
+            f"{100 * gap / (1 + gap):.2g} % of its cost."
         )
 
     def _describe_leaver(self) -> str:
@@ -194,15 +240,25 @@ class CostShares(Displayed):
                 "that every group stays."
             )
         names = join_with_and([self.game.name(member) for member in leaver.agents])
-        verb = "bears" if len(leaver.agents) == 1 else "bear"
+        bears = self.write_burden(leaver.bears, len(leaver.agents))
         return (
-            f"The payments add up to zero, but {names} {verb} {self.write(leaver.bears)} and "
+            f"The payments add up to zero, but {names} {bears} and "
             f"would pay {self.write(leaver.alone)} without the others."
         )
 
     def write(self, amount: float) -> str:
         """Return an amount of money, rounded like all amounts of this game."""
         return choose_writer(self.prices.total)(amount)
+
+    def write_burden(self, amount: float, agents: int = 1) -> str:
+        """Return what agents bear; where it is below zero, what they earn.
+
+        amount: what they bear.
+        agents: how many they are.
+        """
+        earns = amount < -ROUNDING * max(self.prices.total, 1e-300)
+        verb = f"{'earn' if earns else 'bear'}{'s' * (agents == 1)}"
+        return f"{verb} {self.write(-amount if earns else amount)}"
 
     def explain(self, agent: int) -> str:
         """Explain what an agent gives, pays and bears, and what it would pay otherwise."""
@@ -218,12 +274,7 @@ class CostShares(Displayed):
             amount = self.write(abs(paid))
             amount = "less than 1" if amount == "0" else amount
             said = f"{gives} and {'pays' if paid > 0 else 'is paid'} {amount}."
-        in_all = (
-            f"It earns {self.write(-bears)} in all"
-            if bears < -small
-            else f"It bears {self.write(bears)} in all"
-        )
-        return f"{said} {in_all}{self._compare(agent)}."
+        return f"{said} It {self.write_burden(bears)} in all{self._compare(agent)}."
 
     def _compare(self, agent: int) -> str:
         """Return what an agent would pay alone, and in the group that saves least by staying."""
@@ -231,19 +282,23 @@ class CostShares(Displayed):
             return ""
         alone, group = float(self.alone[agent]), self._find_tightest(agent)
         bears = self.contracts["prices"].shares.values
+        goal, aim = ("target",) * 2 if self.game.has_margins else ("goal", "requirement")
+        apart = self._write_apart(alone, float(bears[agent]))
         end = (
-            f", and would pay {self._write_apart(alone, float(bears[agent]))} alone"
+            f", and would pay {apart} alone for the same {goal}"
             if np.isfinite(alone)
-            else ". Alone it could not reach its requirement"
+            else f". {write_short_alone(float(self.game.limits[agent]), aim)}"
         )
         if group is None:
             return end
         names = join_with_and([self.game.name(member) for member in group])
+        if len(group) > NAMED:
+            names = f"{self.game.name(agent)} and {len(group) - 1} others"
         bear = float(bears[[*group]].sum())
         apart = self._write_apart(self.costs.cost(group), bear)
         return (
-            f"{end}. {names} together bear {self.write(bear)}, and would pay {apart} without the "
-            "others"
+            f"{end}. {names} together {self.write_burden(bear, len(group))}, and would pay "
+            f"{apart} without the {'rest' if len(group) > NAMED else 'others'}"
         )
 
     def _write_apart(self, cost: float, bear: float) -> str:
@@ -298,7 +353,7 @@ class CostShares(Displayed):
             "splitting": None if split is None else {
                 name: gains.tolist() for name, gains in split.gains.items()
             },
-            "doubts": [] if self.is_certain else [UNCERTAIN],
+            "doubts": [*([] if self.is_certain else [self._doubt]), *self.doubts],
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -311,8 +366,10 @@ class CostShares(Displayed):
 
         names = [self.game.name(agent) for agent in range(self.game.size)]
         shares = self.contracts["prices"].shares.values
-        rows = zip(names, *(v.tolist() for v in (self.contributions, shares, self.payments)),
-                   strict=True)  # fmt: skip
+        columns = (self.contributions, shares, self.payments)
+        # What an addition leaves behind, as in 49.99999999999999, is not written.
+        written = ([float(f"{number:.12g}") for number in column] for column in columns)
+        rows = zip(names, *written, strict=True)
         write_table(path, ["agent", "contribution", "share", "payment"], rows)
 
 

@@ -14,12 +14,12 @@ from fedaccord.games.base import Game
 from fedaccord.games.chances import Estimates, spread
 from fedaccord.games.goals import GoalsGame, Worlds
 from fedaccord.games.linear import LinearGame
-from fedaccord.games.measured import MeasuredGame
+from fedaccord.games.measured import MeasuredGame, list_doubts
 from fedaccord.games.rows import RowGame
 from fedaccord.sharing.costs import MOST_AGENTS, GroupCosts, Members, Rows, list_groups
 from fedaccord.sharing.many import solve_many
 from fedaccord.sharing.prices import Prices, find_prices
-from fedaccord.sharing.result import ROUNDING, Contract, CostShares, find_closest
+from fedaccord.sharing.result import ROUNDING, Contract, CostShares, Unserved, find_closest
 from fedaccord.sharing.splitting import SPLIT_AGENTS, Splitting, find_splits
 from fedaccord.sharing.values import (
     NUCLEOLUS_AGENTS,
@@ -79,6 +79,7 @@ class _Sharer:
         self.orders, self.seed, self.deadline = orders, seed, deadline
         self.costs = GroupCosts(game)
         self.notes: list[str] = []
+        self.unserved = Unserved()
         self.whole = has_whole_samples(game)
         if self.whole:
             self.notes.append(
@@ -99,6 +100,8 @@ class _Sharer:
             self._share_accuracy(),
             self._find_splits(),
             tuple(self.notes),
+            unserved=self.unserved,
+            doubts=list_doubts(self.game),
         )
 
     def _write(self, rule: str, shares: Estimates, payments: Estimates | None = None) -> Contract:
@@ -130,13 +133,13 @@ class _Sharer:
         prices = self.prices
         if np.isinf(prices.gap):
             raise InputError("no prices were found in time: allow more time")
-        shares = Estimates(frozen(prices.charges * (1 + prices.gap)))
+        shares = Estimates(frozen(self._clear_rounding(prices.charges * (1 + prices.gap))))
         drawn = self._draw_shares()
         if drawn is None:
             self.notes.append(UNEXAMINED)
             return self._write("prices", shares)
         spent = self.game.costs * prices.contributions
-        payments = spread(shares.values - spent, drawn[1])
+        payments = spread(self._clear_rounding(shares.values - spent), drawn[1])
         return self._write("prices", spread(shares.values, drawn[0]), payments)
 
     def _draw_shares(self) -> tuple[Matrix, Matrix] | None:
@@ -162,6 +165,7 @@ class _Sharer:
 
     def _note_worlds(self, served: int, count: int) -> None:
         """Say in how many worlds there is no plan: intervals know nothing of these."""
+        self.unserved = Unserved(count - served, count)
         if served < count:
             self.notes.append(
                 f"In {count - served} of {count} worlds that fit the pilots, no plan within the "
