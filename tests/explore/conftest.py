@@ -1,36 +1,10 @@
 """One browser for all tests of the app, behind a proxy that refuses everything."""
 
-import shutil
-
 import pytest
 from browser.driving import CHROMIUM, DRIVER, Browser
 from explore.driving import App, Refusing, Tab
-from selenium.common.exceptions import WebDriverException
 
 pytest.importorskip("nicegui", reason="the app needs fedaccord[explore]")
-
-# On a busy machine a browser may lose a press or draw a page again under a finger: a test of the
-# browser fails if it fails so often in a row.
-ATTEMPTS = 3
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Repeat a test of the browser that fails, from an empty folder."""
-    if "browser" not in pyfuncitem.fixturenames:
-        return None
-    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    for attempt in range(ATTEMPTS):
-        try:
-            pyfuncitem.obj(**given)
-            return True
-        except (AssertionError, WebDriverException):
-            if attempt == ATTEMPTS - 1:
-                raise
-        if folder := given.get("tmp_path"):
-            shutil.rmtree(folder)
-            folder.mkdir()
-    return None
 
 
 @pytest.fixture(scope="session")

@@ -10,18 +10,13 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+from processes import free_port
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 TOKEN = "abcdefgh12345678"
 PATIENCE = 40
-
-
-def free_port():
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return trial.getsockname()[1]
 
 
 class Refusing:
@@ -171,9 +166,16 @@ class Tab:
             found?.click(); return Boolean(found)"""
         self.until(lambda: self.browser.run(script, label), f"press {label}")
 
+    def go(self, label):
+        """Press what leads to another address, and wait until all of it is shown."""
+        before = self.query
+        self.press(label)
+        self.until(lambda: self.query != before, f"go {label}")
+        self.settle()
+
     def adjust(self, label):
         """Choose what the sliders change, and wait until they do."""
-        self.press(label)
+        self.go(label)
         self.find(f".rows [aria-label^='{label.lower()} of ']")
 
     def numbers(self):

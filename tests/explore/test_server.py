@@ -143,12 +143,12 @@ def test_no_request_leaves(browser, apps, proxy, request, pilots):
     tab = Tab(browser, apps(file) if pilots else apps())
     before = len(proxy.asked)
     tab.open()
-    tab.press("With payments")
+    tab.go("With payments")
     tab.see("Who pays whom")
-    tab.press("Other stable plans")
+    tab.go("Other stable plans")
     tab.see("This is the only stable plan")
     if pilots:
-        tab.press("Price of certainty")
+        tab.go("Price of certainty")
         tab.find("canvas, .chart svg")
     # The browser's own pages are no requests to anybody.
     own = (*(f"{kind}://127.0.0.1:{tab.app.port}/" for kind in ("http", "ws")), "chrome://")

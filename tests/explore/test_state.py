@@ -21,6 +21,9 @@ STATES = st.builds(
     probability=st.none() | st.integers(1, 99).map(lambda n: n / 100),
     **{name: numbers(1e6) for name in ("goal", "limit", "cost", "lock", "give")},
     **{name: numbers(1.0) for name in ("cut", "keep")},
+    only=st.dictionaries(st.integers(0, 9), st.integers(0, 9).map(float), max_size=3).map(
+        lambda found: tuple(sorted(found.items()))
+    ),
     left=st.sets(st.integers(0, 9)).map(lambda found: tuple(sorted(found))),
     like=st.lists(st.integers(0, 9), max_size=4).map(tuple),
     view=st.sampled_from(VIEWS),
@@ -48,7 +51,7 @@ def test_a_number_is_put_and_taken_back(state, name, agent):
 
 @given(STATES, STATES)
 def test_what_is_shown_does_not_change_the_problem(state, other):
-    moved = state.put(give=other.give, cut=other.cut, view=other.view, large=other.large)
+    moved = state.put(give=other.give, cut=other.cut, only=other.only, view=other.view)
     assert moved.problem == state.problem
     assert state.put_number("lock", 0, 7.25).problem != state.put_number("lock", 0, None).problem
 
@@ -70,7 +73,7 @@ def test_any_text_is_read_or_refused(text):
         ("give=a:1", "not the number of an agent"),
         ("cut=0:2", "from 0 to 1"),
         ("plan=best", "none of stable"),
-        ("probability=1", "not between 0 and 1"),
+        ("probability=1", "not above 0 and below 1"),
         (f"other={'x' * LONGEST}", "letters; use at most"),
     ],
 )

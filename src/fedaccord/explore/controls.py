@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from nicegui import ui
 
-from fedaccord._checks import Vector
-from fedaccord.explore.state import ADJUSTED, State
+from fedaccord.explore.state import ADJUSTED, State, read_probability
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import can_change_goals, has_accuracies, list_frame
+from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances
+from fedaccord.report.html import count_places
+from fedaccord.report.live import choose_step
+from fedaccord.report.proposals import NO_CHANCES, say_fault
 from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
     from fedaccord.explore.page import Visit
 
 WHAT = {"give": "Contributions", "goal": "Goals", "limit": "Limits", "cost": "Costs"}
-# How many places a slider has, more or less.
-PLACES = 400
+
+# Has the browser send its time with a value.
+TIMED = "(value) => emit(value, performance.now())"
 
 
 class Slider(ui.slider):
@@ -47,28 +47,45 @@ class Adjuster:
         self._moving: int | None = None
         self._asked: ui.slider | None = None
         basis = visit.desk.subject.basis
+        # A goal is an accuracy; other games have requirements.
+        self._names = WHAT if has_accuracies(basis) else {**WHAT, "goal": "Requirements"}
         if isinstance(basis, Measurement):
             self._build_probability()
+        elif not has_chances(basis):
+            ui.label(visit.say(NO_CHANCES)).classes("hint")
         known = [n for n in ADJUSTED if n != "goal" or can_change_goals(basis)]
-        options = {name: visit.say(WHAT[name]) for name in known}
+        options = {name: visit.say(self._names[name]) for name in known}
         self._what = ui.toggle(options, value=visit.state.adjust).props("dense no-caps spread")
         self._what.on("update:model-value", self._adjust)
         self._place = ui.element("div").classes("rows")
+        self.refused = ui.label("").classes("refused").props("role=alert")
         locks = "A locked agent keeps its number, and the plan is made for the rest."
         ui.label(visit.say(locks)).classes("hint")
 
     def _build_probability(self) -> None:
-        with ui.element("div"):
-            self._asks = ui.label().classes("hint")
-            self._asked = Slider(min=0.5, max=0.99, step=0.01, value=0.95)
-            self._asked.props(
-                'aria-label="probability that all reach their goals" data-probability'
-            )
-        self._asked.on("update:model-value", partial(self._ask, self.visit.glide))
-        self._asked.on("change", partial(self._ask, self.visit.step))
+        what = "probability that all reach their goals"
+        with ui.element("div").classes("agent").props("data-probability"):
+            ui.label(f"The {what}").classes("hint name")
+            self._asked = Slider(min=0.5, max=0.99, step=0.01).props(f'dense aria-label="{what}"')
+            self._typed = ui.number(step=0.01).props("dense outlined hide-bottom-space")
+            self._typed.props(f'aria-label="{what}, as a number"')
+        glide = self.visit.glide
+        self._asked.on(
+            "update:model-value", lambda e: glide(self.visit.state.put(probability=e.args))
+        )
+        self._asked.on(
+            "change", lambda e: self._ask(e.args[0], (what, e.args[1])), js_handler=TIMED
+        )
+        self._typed.on("change", lambda e: self._ask(e.args))
 
-    def _ask(self, go: Callable[[State], None], event: Any) -> None:
-        go(self.visit.state.put(probability=float(event.args)))
+    def _ask(self, value: Any, merge: tuple[str, float] | None = None) -> None:
+        try:
+            # An empty field asks for the usual one.
+            asked = read_probability(str(value)) if value else None
+            self.visit.step(self.visit.state.put(probability=asked), merge)
+        except ValueError as error:
+            self.visit.step(self.visit.state)
+            self.visit.refuse(say_fault(error).text)
 
     def _adjust(self) -> None:
         self.visit.step(self.visit.state.put(adjust=str(self._what.value)))
@@ -78,36 +95,19 @@ class Adjuster:
         state, changed = self.visit.state, answer.changed
         if self._asked is not None:
             asked = state.probability or self.visit.desk.subject.probability
-            self._asks.text = f"All reach their goals with probability {asked:.2f}"
-            self._asked.value = asked
+            self._asked.value, self._typed.value = min(asked, 0.99), asked
         self._what.value = state.adjust
         if self._made != (state.adjust, changed.names):
             self._made = state.adjust, changed.names
             self._build(answer)
-        values, tops = self._read(answer)
-        locked = dict(state.lock)
+        locked, given = dict(state.lock), answer.put(state)
+        values, tops = answer.list_sliders(state.adjust, given, list(locked))
+        # The same digits as in the table, where contributions have a sum.
+        total = [float(values.sum())] * (state.adjust == "give")
+        form = f"%.{count_places([*values.tolist(), *total])}f"
         for place, agent in enumerate(changed.numbers):
-            self._put(place, float(values[place]), float(tops[place]), agent)
+            self._put(place, float(values[place]), float(tops[place]), agent, form)
             self._rows[place][2].value = agent in locked
-
-    def _read(self, answer: Proposal) -> tuple[Vector, Vector]:
-        """Return the numbers that the sliders show, and where the sliders end."""
-        state, basis = self.visit.state, answer.changed.basis
-        frame = list_frame(basis)
-        alone = answer.start if answer.game is None else answer.game.alone
-        alone = np.where(np.isfinite(alone), alone, 1.0)
-        if state.adjust == "give":
-            values, limits = answer.put(state.give, state.cut), np.array(frame["limit"])
-            # A locked agent's limit is its number; its lock can still be moved.
-            limits[np.isin(answer.changed.numbers, [agent for agent, _ in state.lock])] = np.inf
-            return values, np.where(np.isfinite(limits), limits, np.maximum(alone, values))
-        values = frame[state.adjust]
-        known = np.where(np.isfinite(values), values, 0.0)
-        if state.adjust == "cost":
-            return values, np.maximum(10.0, known)
-        if state.adjust == "goal" and has_accuracies(basis):
-            return values, np.full(len(values), 0.999)
-        return values, np.maximum(1.5 * alone, known)
 
     def _build(self, answer: Proposal) -> None:
         self._place.clear()
@@ -119,7 +119,7 @@ class Adjuster:
             ]
 
     def _build_row(self, agent: int, name: str) -> tuple[ui.slider, ui.number, ui.checkbox]:
-        what = f"{self.visit.say(WHAT[self.visit.state.adjust]).lower()} of {quote(name)}"
+        what = f"{self.visit.say(self._names[self.visit.state.adjust]).lower()} of {quote(name)}"
         with ui.element("div").classes("agent").props(f"data-agent={agent}"):
             ui.label(plain(name)).classes("name").props(f'title="{quote(name)}"')
             slider = Slider(min=0, max=1, step=1, value=0).props(f'dense aria-label="{what}"')
@@ -131,20 +131,25 @@ class Adjuster:
             lock.props(f'unchecked-icon=lock_open aria-label="lock {quote(name)}"')
             lock.set_visibility(self.visit.state.adjust == "give")
         slider.on("update:model-value", lambda event: self._move(agent, event.args))
-        slider.on("change", lambda event: self._set(agent, event.args))
+        slider.on(
+            "change", lambda e: self._set(agent, e.args[0], (what, e.args[1])), js_handler=TIMED
+        )
         field.on("change", lambda event: self._set(agent, event.args))
-        lock.on("update:model-value", lambda event: self._lock(agent, bool(event.args)))
+        lock.on("update:model-value", lambda e: self._lock(agent, e.args), [None])  # the value only
         return slider, field, lock
 
-    def _put(self, place: int, value: float, top: float, agent: int) -> None:
+    def _put(self, place: int, value: float, top: float, agent: int, form: str) -> None:
         slider, field, _ = self._rows[place]
-        field.value = None if math.isinf(value) else round(value, 2 if value >= 10 else 4)
+        if field.format != form:
+            # The same number is written with other digits only if it is put again.
+            field.format, field.value = form, None
+        field.value = None if math.isinf(value) else float(form % value)
         if agent == self._moving:
             return
         top = max(top, 1e-3)
         if top != self._tops.get(place):
             self._tops[place] = top
-            slider.props(f"max={top:.10g} step={_choose_step(top):.10g}")
+            slider.props(f"max={top:.10g} step={choose_step(top):.10g}")
         slider.value = min(value, top)
 
     # What a visitor does.
@@ -153,12 +158,12 @@ class Adjuster:
         self._moving = agent
         self.visit.glide(self._change(agent, value))
 
-    def _set(self, agent: int, value: Any) -> None:
+    def _set(self, agent: int, value: Any, merge: tuple[str, float] | None = None) -> None:
         self._moving = None
         number = _read_field(value)
+        self.visit.step(self._change(agent, number), merge)
         if number is None and value not in (None, ""):
-            ui.notify(f"{str(value)[:40]} is no number from 0 to 1e15.", type="negative")
-        self.visit.step(self._change(agent, number))
+            self.visit.refuse(f"{str(value)[:40]} is not a number of 0 or more.")
 
     def _change(self, agent: int, value: float | None) -> State:
         state = self.visit.state
@@ -168,7 +173,7 @@ class Adjuster:
     def _lock(self, agent: int, locked: bool) -> None:
         state, answer = self.visit.state, self.visit.answer
         if answer is not None:
-            now = float(answer.put(state.give, state.cut)[answer.changed.numbers.index(agent)])
+            now = float(answer.put(state)[answer.changed.numbers.index(agent)])
             free = state.put_number("give", agent, None)
             self.visit.step(free.put_number("lock", agent, round(now, 6) if locked else None))
 
@@ -185,10 +190,3 @@ def _read_field(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if 0 <= number <= 1e15 else None
-
-
-def _choose_step(top: float) -> float:
-    """Return the step of a slider: 1, 2 or 5 times a power of ten, at most about 400 places."""
-    rough = top / PLACES
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(power * n for n in (1, 2, 5, 10) if power * n >= rough)

@@ -7,8 +7,6 @@ from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fedaccord.check import Check
 from fedaccord.equilibria.solve import solve_all
 from fedaccord.errors import InputError, UnreachableError
@@ -17,7 +15,7 @@ from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.proposals import Proposal, follow, propose, propose_planned
+from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
 from fedaccord.planning.result import Plan
 from fedaccord.planning.what_if import Basis, Changed, apply_scenario, has_chances, name_agents
 from fedaccord.wording import Words
@@ -25,7 +23,6 @@ from fedaccord.wording import Words
 if TYPE_CHECKING:
     from fedaccord.coalitions.result import Coalitions
     from fedaccord.equilibria.result import SolvedGame
-    from fedaccord.planning.kept import KeptPlan
     from fedaccord.sharing.result import CostShares
 
 # Seconds for each solver: in a meeting, a good plan now is worth more than the best one later.
@@ -75,22 +72,40 @@ class Desk:
         self.change = lru_cache(KEPT)(self._change)
         self.plan = lru_cache(KEPT)(self._plan)
         self.share = lru_cache(KEPT)(self._share)
+        self.follow = lru_cache(1)(self._follow)
         self._answers: dict[State, Proposal] = {}
         self._busy = Lock()
 
     def known(self, state: State) -> Proposal | None:
         """Return the plan for a state if it was found before."""
-        return self._answers.get(state.problem)
+        return self._answers.get(state.problem.put(keep=state.keep))
 
     def answer(self, state: State) -> Proposal:
         """Return the plan for a state; it may take seconds."""
         with self._busy:
-            found = self.known(state) or self._answer(state.problem)
-            if len(self._answers) >= KEPT:
-                self._answers.clear()
-            self._answers[state.problem] = found
+            found = self._find(state.problem)
         if state.plan == "payments" and found.contributions is not None:
             self.share(state.problem)
+        if state.keep and isinstance(found.changed.basis, Measurement | LinearGame):
+            plan = self.plan(state.stable)
+            found = keep_data(found, plan, state.keep, time_limit=TIME_LIMIT)
+        self._answers[state.problem.put(keep=state.keep)] = found
+        return found
+
+    def _find(self, problem: State) -> Proposal:
+        found = self.known(problem)
+        if found is None:
+            found = self._answer(problem)
+            if problem.is_bound:
+                found = replace(found, free=self._find(problem.free).contributions)
+            plain = problem.put(plan=problem.concept)
+            if problem.left:
+                found = replace(found, whole=self._find(plain.put(left=())))
+            if problem.probability:
+                found = replace(found, usual=self._find(plain.put(probability=None)))
+            if len(self._answers) >= KEPT:
+                self._answers.clear()
+            self._answers[problem] = found
         return found
 
     def warm_up(self) -> None:
@@ -99,11 +114,14 @@ class Desk:
             solve_all(LinearGame([[1.0, 0.5], [0.4, 1.0]], [2.0, 2.0]))
 
     def _change(self, problem: State) -> Changed:
-        def find_margins(_: Measurement) -> LinearGame:
-            plan = self.plan(replace(problem.stable, like=(), left=()))
+        def find_margins(basis: Measurement) -> LinearGame:
+            if basis is self.subject.basis:
+                plan = self.plan(replace(problem.stable, like=(), left=()))
+            else:
+                plan = self._make_plan(basis, problem)
             if plan.contributions is None:
-                raise InputError(f"an agent can join when there is a plan; {plan.reason}")
-            return plan.game
+                raise InputError(f"agents can join or leave when there is a plan; {plan.reason}")
+            return plan.doubted_game
 
         return apply_scenario(self.subject.basis, problem, find_margins)
 
@@ -111,9 +129,11 @@ class Desk:
         """Return the plan of a linear or measured subject, as `fedaccord plan` makes it."""
         basis = self.change(problem).basis
         if isinstance(basis, Measurement):
-            asked = problem.probability or self.subject.probability
-            return make_plan(basis, probability=asked, time_limit=TIME_LIMIT)
+            return self._make_plan(basis, problem)
         return make_plan(_need_linear(basis), time_limit=TIME_LIMIT)
+
+    def _make_plan(self, basis: Measurement, problem: State) -> Plan:
+        return make_plan(basis, probability=self.asked(problem), time_limit=TIME_LIMIT)
 
     def _answer(self, problem: State) -> Proposal:
         changed, number = self.change(problem), problem.equilibrium
@@ -126,23 +146,27 @@ class Desk:
         plan = self.plan(problem.stable)
         if plan.contributions is None or number is not None or problem.concept == "stable":
             return propose_planned(changed, plan, equilibrium=number, time_limit=TIME_LIMIT)
-        found = propose(changed, plan.game, problem.concept, time_limit=TIME_LIMIT)
+        game = plan.paid_game if problem.plan == "payments" else plan.game
+        found = propose(changed, game, problem.concept, time_limit=TIME_LIMIT)
         return replace(found, plan=plan)
 
-    def follow(self, state: State, last: Proposal) -> Proposal:
-        """Return a plan for a state at once, which may not be the cheapest.
-
-        state: the new one.
-        last: the plan for the state before.
-        """
+    def _follow(self, state: State, last: Proposal) -> Proposal:
+        """Return a plan like the last one at once, which may not be the cheapest."""
         return follow(self.change(state.problem), last, state.concept, time_limit=TIME_LIMIT)
-
-    # What is asked of the proposal.
 
     def check(self, answer: Proposal, state: State) -> Check:
         """Return what the check says of the plan with the numbers that the visitor has set."""
-        asked = state.probability or self.subject.probability
-        return answer.check(answer.put(state.give, state.cut), asked)
+        return answer.check(answer.put(state), self.asked(state), state.keep)
+
+    def asked(self, state: State) -> float:
+        """Return the probability that all agents reach their goals, as asked for."""
+        return state.probability or self.subject.probability
+
+    def find_payments(self, answer: Proposal, state: State) -> CostShares | None:
+        """Return who pays whom for the proposal; None where it has no payments."""
+        kept = not state.give and not state.cut and not answer.find_broken(state)
+        paid = state.plan == "payments" and kept and answer.contributions is not None
+        return self.share(state.problem) if paid and answer.settled else None
 
     def solve_each(self, state: State) -> SolvedGame:
         """Return the optimal, the stable and the envy-free plan."""
@@ -152,26 +176,16 @@ class Desk:
         """Return who pays whom for the cheapest plan."""
         from fedaccord.sharing.share import share_costs
 
-        return share_costs(_need_linear(self.need_game(problem)), time_limit=TIME_LIMIT)
+        paid = problem.put(plan="payments")
+        shares = share_costs(_need_linear(self.need_game(paid)), time_limit=TIME_LIMIT)
+        plan = self._find(paid).plan
+        return replace(shares, raised=() if plan is None else plan.raised)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""
         from fedaccord.coalitions.find import find_coalitions
 
         return find_coalitions(_need_linear(self.need_game(state)), time_limit=TIME_LIMIT)
-
-    def keep_data(self, state: State) -> KeptPlan | None:
-        """Return what agents do that keep the samples they withhold; None where there is no plan.
-
-        An agent without a limit holds what it would need alone.
-        """
-        from fedaccord.planning.kept import plan_for_kept_data
-
-        plan, changed = self.plan(state.stable), self.change(state.problem)
-        worth = changed.place(np.zeros(len(changed.names)), state.keep)
-        limits, alone = plan.game.limits, plan.game.alone
-        held = np.where(np.isinf(limits), np.maximum(alone, plan.game.minimums), limits)
-        return plan_for_kept_data(plan, worth, held, time_limit=TIME_LIMIT)
 
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar, cast
@@ -18,13 +18,13 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
 from fedaccord.explore.controls import Adjuster, quote
 from fedaccord.explore.desk import Desk
-from fedaccord.explore.state import PLANS, State
+from fedaccord.explore.state import LOOKS, PLANS, State
 from fedaccord.explore.take import TAKEN, take_away
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import has_chances, name_joined
+from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
-from fedaccord.report.proposals import MEMBERS, say_fault
+from fedaccord.report.proposals import MEMBERS, offer_conditions, offer_levels, say_fault
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
@@ -42,11 +42,15 @@ LABELS = {
 }
 BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
 DARK = {"auto": None, "light": False, "dark": True}
-CUTS = {1.0: "gives all of it", 0.75: "gives 75 %", 0.5: "gives 50 %", 0.25: "gives 25 %"}
-# Tells the server when the visitor goes back or forward; the steps of a visit are numbered.
+# Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
+QUICK, MOST = 1000, 100
+# Tells the server when the visitor goes back or forward; an address keeps its undo and redo. The
+# browser's own undo would change the text of a field that was left.
 SCRIPT = """<script>
-window.addEventListener("popstate", (event) =>
-  emitEvent("address", { query: location.search, depth: (event.state || {}).depth || 0 }));
+const address = () => ({ query: location.search, past: [], future: [], ...history.state });
+window.addEventListener("popstate", () => emitEvent("address", address()));
+window.addEventListener("keydown", (event) => event.ctrlKey && "zy".includes(event.key) &&
+  event.target.tagName !== "INPUT" && event.preventDefault());
 </script>"""
 
 
@@ -57,6 +61,7 @@ def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
     """
     ui.add_css(
         f":root{{{declare_colours(0)}}}body.body--dark{{{declare_colours(1)}}}"
+        f"@media print{{body.body--dark{{{declare_colours(0)}}}}}"
         f"body{{font-family:{FONTS}}}.report{{{page_css()}}}"
         + files("fedaccord.explore").joinpath("look.css").read_text(encoding="utf-8")
     )
@@ -76,12 +81,15 @@ class Visit:
     def __init__(self, desk: Desk, state: State, token: str) -> None:
         self.desk, self.state, self.token = desk, state, token
         self.answer: Proposal | None = None
-        # The state that the browser's address has, its number among those that back and forward
-        # lead to, and the number of the last of these.
-        self.kept, self.depth, self.last = state, 0, 0
+        # The state that the browser's address has; and as queries, the numbers that undo leads to,
+        # and those that redo leads to.
+        self.kept, self.past, self.future = state, list[str](), list[str]()
         self._turn, self.note = 0, ""
-        # The settings on the screen: what has not changed is not sent again.
+        # The slider that made the last step, and when.
+        self._slid: tuple[str, float] | None = None
+        # The settings, and the state and its plan, on the screen: they are not sent again.
         self._shown: tuple[Any, ...] = ()
+        self._drawn: tuple[State, Proposal] | None = None
         self._solving = asyncio.Lock()
         self.renaming = Renaming(desk.subject.words, desk.subject.names)
         self.say = self.renaming.text
@@ -96,8 +104,8 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(SCRIPT)
         ui.on("address", self._go)
-        ui.on_exception(lambda error: ui.notify(f"This failed: {error}", type="negative"))
-        ui.keyboard(self._press)
+        ui.on_exception(lambda error: self.refuse(f"This failed: {error}"))
+        ui.keyboard(self._press, ignore=["input"])
         with self.frame:
             self._build_bar()
             with ui.element("div").classes("desk"):
@@ -109,16 +117,15 @@ class Visit:
                     self._build_answers()
                 with ui.element("section").classes("seen").props('aria-label="The proposal"'):
                     self._build_seen()
-        if fault:
-            ui.notify(fault, type="negative", timeout=0, close_button="Close")
+        self.refuse(fault)
         ui.timer(0, self._start, once=True)
 
     def _build_bar(self) -> None:
         with ui.element("header").classes("bar"):
             ui.html(str(escape(plain(self.desk.subject.title))), tag="h1")
             with ui.element("div").classes("bar tools"):
-                self.undo = _icon("undo", "Undo", "() => history.back()")
-                self.redo = _icon("redo", "Redo", "() => history.forward()")
+                self.undo = _icon("undo", "Undo", self._undo)
+                self.redo = _icon("redo", "Redo", partial(self._undo, redo=True))
                 _icon("dark_mode", "Light or dark", self._switch_theme)
                 _icon("format_size", "Large type", self._switch_size)
                 _icon("print", "Print", "() => window.print()")
@@ -153,14 +160,36 @@ class Visit:
 
     # Steps: each makes a state, and an address.
 
-    def step(self, state: State) -> None:
-        """Go to another state, so that back leads to this one."""
+    def step(self, state: State, merge: tuple[str, float] | None = None) -> None:
+        """Go to another state, so that back leads to this one.
+
+        state: the new one.
+        merge: the slider that made it, and when, in milliseconds; quick moves are one step.
+        """
+        self.refuse("")
+        last, self._slid = self._slid, merge
+        slid = merge and last and merge[0] == last[0] and merge[1] - last[1] < QUICK
+        if state.numbers != self.kept.numbers:
+            before = [] if slid else [self.kept.numbers.query]
+            self.past, self.future = [*self.past, *before], []
+        self._keep(state, "replaceState" if slid else "pushState")
+
+    def _keep(self, state: State, how: str) -> None:
         if state != self.kept:
             self.kept = state
-            self.last = self.depth = self.depth + 1
             url = "/?" + "&".join(filter(None, (urlencode({"token": self.token}), state.query)))
-            ui.run_javascript(f"history.pushState({{depth: {self.depth}}}, '', {json.dumps(url)})")
+            steps = json.dumps({"past": self.past[-MOST:], "future": self.future[-MOST:]})
+            ui.run_javascript(f"history.{how}({steps}, '', {json.dumps(url)})")
         self._move(state)
+
+    def _undo(self, *, redo: bool = False) -> None:
+        """Go to the numbers before, or to those that were undone; what is looked at stays."""
+        left, undone = (self.future, self.past) if redo else (self.past, self.future)
+        if left:
+            undone.append(self.kept.numbers.query)
+            looks = {name: getattr(self.kept, name) for name in LOOKS}
+            self._slid = None
+            self._keep(State.read(left.pop()).put(**looks), "pushState")
 
     def glide(self, state: State) -> None:
         """Show another state while a slider moves: only where it comes to rest has an address."""
@@ -169,19 +198,27 @@ class Visit:
     def _move(self, state: State, *, gliding: bool = False) -> None:
         self.state = state
         self._turn += 1
+        if not gliding:
+            # Until all of the state is on the screen; the address and this reach it together.
+            self.busy.text = "planning …"
         background_tasks.create(self._show(self._turn, gliding=gliding), context=self.frame)
 
     def _go(self, event: Any) -> None:
-        self.depth = int(event.args["depth"])
+        self.past, self.future, self._slid = event.args["past"], event.args["future"], None
+        self.refuse("")
         try:
             self.kept = State.read(str(event.args["query"]))
         except InputError as error:
-            ui.notify(f"{error}", type="negative")
+            self.refuse(f"{error}")
         self._move(self.kept)
+
+    def refuse(self, text: str) -> None:
+        """Show what was refused, until something else is done."""
+        self.adjuster.refused.text = text
 
     def _press(self, event: Any) -> None:
         if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
-            ui.run_javascript(f"history.{'back' if event.key == 'z' else 'forward'}()")
+            self._undo(redo=event.key == "y")
 
     def _choose(self, plan: str) -> None:
         view = "payments" if plan == "payments" else self.state.view
@@ -197,7 +234,6 @@ class Visit:
     def _keep_other(self) -> None:
         other = self.state.put(other="", view="agents").query or "plan=stable"
         self.step(self.state.put(other=other, view="compare"))
-        ui.notify("This state is kept to compare with; now change something.")
 
     async def _take(self, kind: str) -> None:
         if self.answer is not None:
@@ -205,13 +241,13 @@ class Visit:
             try:
                 ui.download.content(await work(make, kind), kind)
             except FedaccordError as error:
-                ui.notify(f"{error}", type="negative")
+                self.refuse(f"{error}")
 
     # From a state to the screen.
 
     async def _start(self) -> None:
         await ui.context.client.connected()
-        self.depth = self.last = int(await ui.run_javascript("(history.state || {}).depth || 0"))
+        self.past, self.future = await ui.run_javascript("[address().past, address().future]")
         self._move(self.state)
 
     async def _show(self, turn: int, *, gliding: bool) -> None:
@@ -234,33 +270,37 @@ class Visit:
         except FedaccordError as error:
             self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
+            self._drawn = None
 
     def _show_settings(self) -> None:
         state = self.state
-        shown = (state.theme, state.large, state.plan, state.view, self.depth, self.last)
+        steps = bool(self.past), bool(self.future)
+        shown = (state.theme, state.large, state.plan, state.view, *steps)
         if shown == self._shown:
             return
         self._shown = shown
         self.dark.value = DARK[self.state.theme]
         self.frame.classes(add="large") if self.state.large else self.frame.classes(remove="large")
         for plan, button in self.buttons.items():
-            chosen = plan == self.state.plan
-            button.props(f"color={'primary' if chosen else 'blue-grey-6'} aria-pressed={chosen}")
-        self.undo.set_enabled(self.depth > 0)
-        self.redo.set_enabled(self.depth < self.last)
+            colour, pressed = (("blue-grey-7", "false"), ("primary", "true"))[plan == state.plan]
+            button.props(f"color={colour} aria-pressed={pressed}")
+        self.undo.set_enabled(steps[0])
+        self.redo.set_enabled(steps[1])
         self.tabs.value = self.state.view
 
     def _show_answer(self, answer: Proposal) -> None:
-        found = views.make_view(self.desk, answer, self.state)
-        self.verdict.content = self._draw([found.verdict])
-        self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
-        self.note = self.say(found.note)
-        self.busy.text = self.note if answer.settled else "looking for the best plan …"
         self.adjuster.show(answer)
-        if self.state.view == "agents":
-            if self.extra.default_slot.children:
-                self.extra.clear()
-            self.body.content = self._draw(found.parts)
+        if self._drawn != (self.state, answer):
+            self._drawn = self.state, answer
+            found = views.make_view(self.desk, answer, self.state)
+            self.verdict.content = self._draw([found.verdict])
+            self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
+            self.note = self.say(found.note)
+            if self.state.view == "agents":
+                if self.extra.default_slot.children:
+                    self.extra.clear()
+                self.body.content = self._draw(found.parts)
+        self.busy.text = self.note if answer.settled else "looking for the best plan …"
 
     async def _show_view(self, turn: int, answer: Proposal) -> None:
         """Show what takes its time, when the numbers are on the screen."""
@@ -268,6 +308,7 @@ class Visit:
         if name == "agents":
             return
         self.busy.text = "working …"
+        dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
         parts: list[views.Shown]
         try:
             parts = await work(lambda: list(views.VIEWS[name](self.desk, self.state)))
@@ -275,8 +316,6 @@ class Visit:
             parts = [say_fault(error)]
         if turn != self._turn:
             return
-        self.busy.text = self.note
-        dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
         self.extra.clear()
         with self.extra:
             if name == "members":
@@ -289,41 +328,48 @@ class Visit:
                 if isinstance(part, Chart):
                     ui.echart(chart_options(part, self.say, dark=dark)).classes("chart")
         self.body.content = self._draw(parts)
+        self.busy.text = self.note
 
     def _draw(self, parts: Iterable[views.Shown]) -> str:
         return views.draw(parts, self.renaming)
 
-    # Members.
-
     def _build_members(self, answer: Proposal) -> None:
-        subject, state = self.desk.subject, self.state
+        state, size = self.state, len(self.desk.subject.names)
         ui.label(self.say(MEMBERS)).classes("hint")
         with ui.element("div").classes("members"):
-            for agent, name in enumerate(name_joined(subject.names, state.like)):
+            for agent, name in enumerate(answer.changed.every):
                 with ui.element("div").classes("member").props(f"data-agent={agent}"):
                     ui.label(plain(name)).classes("name")
                     if agent in state.left:
                         _text("Comes back", partial(self.step, state.toggle_left(agent)))
                         continue
-                    self._build_member(agent, name)
+                    self._build_member(agent, name, answer.changed.every)
                     _text("Leaves", partial(self.step, state.toggle_left(agent)))
-                    if agent < len(subject.names):
+                    if agent < size:
                         joins = state.put(like=(*state.like, agent))
-                        _text("Another like it joins", partial(self.step, joins))
+                        _text("One like it joins", partial(self.step, joins))
 
-    def _build_member(self, agent: int, name: str) -> None:
-        level = dict(self.state.cut).get(agent, 1.0)
-        levels = {level: f"gives {100 * level:g} %", **CUTS}
-        chosen = ui.select(levels, value=level).props("dense options-dense outlined")
-        chosen.props(f'aria-label="what {quote(name)} gives"')
-        chosen.on_value_change(
-            lambda e: self.step(
-                self.state.put_number("cut", agent, None if e.value == 1 else e.value)
-            )
-        )
-        keeps = ui.checkbox("keeps its data", value=agent in dict(self.state.keep)).props("dense")
+    def _build_member(self, agent: int, name: str, every: Sequence[str]) -> None:
+        state = self.state
+        level, other = dict(state.cut).get(agent, 1.0), dict(state.only).get(agent, -1.0)
+        levels, others = offer_levels(level), offer_conditions(agent, [plain(n) for n in every])
+        self._build_choice("cut", agent, f"what {quote(name)} gives", levels, level)
+        self._build_choice("only", agent, f"when {quote(name)} gives", others, other)
+        keeps = ui.checkbox("keeps its data", value=agent in dict(state.keep)).props("dense")
         keeps.on_value_change(
             lambda e: self.step(self.state.put_number("keep", agent, 1.0 if e.value else None))
+        )
+
+    def _build_choice(
+        self, field: str, agent: int, label: str, values: dict[float, str], now: float
+    ) -> None:
+        usual = next(iter(values))
+        chosen = ui.select(values, value=now if now in values else usual)
+        chosen.props(f'dense options-dense outlined aria-label="{label}"')
+        chosen.on_value_change(
+            lambda e: self.step(
+                self.state.put_number(field, agent, None if e.value == usual else e.value)
+            )
         )
 
 

@@ -16,8 +16,9 @@ PLANS = ("stable", "optimal", "envy-free", "payments")
 VIEWS = ("agents", "plans", "choice", "certainty", "members", "payments", "coalitions", "compare")
 ADJUSTED = ("give", "goal", "limit", "cost")
 THEMES = ("auto", "light", "dark")
-# What only changes how a state is shown, and not the plan.
-SHOWN = ("give", "cut", "keep", "view", "adjust", "other", "theme", "large")
+# What only changes what is looked at; and what changes no plan.
+LOOKS = ("view", "adjust", "other", "theme", "large")
+SHOWN = ("give", "cut", "keep", "only", *LOOKS)
 # The longest address that is read, and the most agents that can join.
 LONGEST, MOST_JOINED = 20_000, 10
 
@@ -28,9 +29,6 @@ class State(Scenario):
 
     plan: stable, optimal, envy-free or payments; or the number of an equilibrium, from 1.
     probability: that all agents reach their goals, as asked for; None for the usual one.
-    give: contributions in place of the plan's.
-    cut: the part of its contribution that an agent gives.
-    keep: what a sample is worth to an agent that keeps it.
     view: what is shown of the state.
     adjust: what the sliders change.
     other: the address of a state to compare with.
@@ -40,9 +38,6 @@ class State(Scenario):
 
     plan: str = "stable"
     probability: float | None = None
-    give: Numbers = ()
-    cut: Numbers = ()
-    keep: Numbers = ()
     view: str = "agents"
     adjust: str = "give"
     other: str = ""
@@ -55,9 +50,19 @@ class State(Scenario):
         return self.put(**{name: getattr(USUAL, name) for name in SHOWN})
 
     @property
+    def numbers(self) -> State:
+        """The state without what is looked at: what undo and redo lead to."""
+        return self.put(**{name: getattr(USUAL, name) for name in LOOKS})
+
+    @property
     def stable(self) -> State:
         """The same problem, to be solved by the stable plan."""
         return replace(self.problem, plan="stable")
+
+    @property
+    def free(self) -> State:
+        """The same problem without locks and changed limits."""
+        return replace(self.problem, plan=self.concept, lock=(), limit=())
 
     @property
     def concept(self) -> str:
@@ -155,9 +160,10 @@ def _read_agents(text: str) -> tuple[int, ...]:
     return found
 
 
-def _read_probability(text: str) -> float:
+def read_probability(text: str) -> float:
+    """Return a probability, or raise a ValueError."""
     if not 0 < float(text) < 1:
-        raise ValueError(f"the probability {text[:40]} is not between 0 and 1")
+        raise ValueError(f"the probability {text[:40]} is not above 0 and below 1")
     return float(text)
 
 
@@ -171,13 +177,13 @@ def _among(*known: str, pattern: str = "") -> Callable[[str], str]:
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("goal", "cost", "lock", "give"), _read_numbers),
+    **dict.fromkeys(("goal", "cost", "lock", "give", "only"), _read_numbers),
     **dict.fromkeys(("cut", "keep"), lambda text: _read_numbers(text, 1.0)),
     "limit": lambda text: _read_numbers(text, math.inf),
     "left": _read_agents,
     "like": lambda text: _read_agents(text)[:MOST_JOINED],
     "plan": _among(*PLANS, pattern="[1-9][0-9]{0,3}"),
-    "probability": _read_probability,
+    "probability": read_probability,
     "view": _among(*VIEWS),
     "adjust": _among(*ADJUSTED),
     "other": str,

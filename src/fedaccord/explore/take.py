@@ -32,17 +32,16 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / kind
         if kind.startswith("plan."):
-            given = [float(f"{one:.12g}") for one in answer.put(state.give, state.cut)]
+            given = answer.shorten(answer.put(state), desk.asked(state))
             Allocation(given, answer.changed.names).save(path)
         elif kind == "game.json":
             answer.save_game(path)
         else:
-            shares = desk.share(state.problem) if state.plan == "payments" else None
+            found, paid = desk.check(answer, state), desk.find_payments(answer, state)
+            typed = f"fedaccord explore, at the address /?{state.query}"
+            files = desk.subject.files
             page = proposal_page(
-                desk.check(answer, state),
-                shares,
-                command=f"fedaccord explore, at the address /?{state.query}",
-                files=desk.subject.files,
+                answer, found, state, paid, concept=state.concept, command=typed, files=files
             )
             renaming.page(page).save(path)
         return path.read_bytes()

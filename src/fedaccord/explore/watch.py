@@ -19,12 +19,12 @@ from fedaccord.federation.defection.stored import StoredAudit, read_audits
 from fedaccord.report.defection import list_levels
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options
-from fedaccord.report.model import Part
 from fedaccord.report.proposals import say_fault
 from fedaccord.wording import count
 
 # Seconds between two looks at the file, and until a process that was asked to stop is killed.
 OFTEN, PATIENCE = 1.0, 30.0
+EMPTY = "No run of an audit is finished yet; the first curves come with the first runs."
 
 
 class Auditor:
@@ -119,19 +119,11 @@ class Watch:
             for one in audits:
                 options = chart_options(defection_chart(one.audit), dark=dark)
                 ui.echart(options).classes("chart").props('role=img aria-label="defection curves"')
-        self.body.content = parts_html(list_parts(audits))
+        self.body.content = parts_html([list_levels(one.audit) for one in audits] or [EMPTY])
 
     def _describe(self, audits: Sequence[StoredAudit]) -> str:
         runs = count(sum(one.runs for one in audits), "run")
         where = "an audit is running here" if self.auditor.is_running else "watching the file"
-        code = self.auditor.code
-        if code:
+        if self.auditor.code:
             where = "the audit stopped; every finished run is kept"
         return f"{runs}; {where}"
-
-
-def list_parts(audits: Sequence[StoredAudit]) -> list[Part]:
-    """Return the tables of audits; what to do where there is none."""
-    if not audits:
-        return ["No run of an audit is finished yet; the first curves come with the first runs."]
-    return [list_levels(one.audit) for one in audits]
