@@ -28,7 +28,7 @@ from .equilibria.result import Price as Price
 from .equilibria.result import Solution as Solution
 from .equilibria.result import Status as Status
 from .equilibria.result import Staying as Staying
-from .equilibria.rows.staying import find_staying as find_staying
+from .equilibria.solve import find_staying as find_staying
 from .equilibria.solve import price_of_anarchy as price_of_anarchy
 from .equilibria.solve import price_of_fairness as price_of_fairness
 from .equilibria.solve import price_of_stability as price_of_stability

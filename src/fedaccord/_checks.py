@@ -255,7 +255,7 @@ def check_finite(
         (np.isnan(array), "not a number", "fill in the missing value"),
         (np.isinf(array), "infinite", "give a finite number"),
         (array < 0, "negative", f"give a number that is zero or more{otherwise}"),
-        (np.abs(array) > LARGEST, "too large", f"rescale the units to stay below {LARGEST:g}"),
+        (array > LARGEST, "too large", f"rescale the units to stay below {LARGEST:g}"),
         (
             (array > 0) & (array < SMALLEST),
             "too small",

@@ -1,15 +1,16 @@
-"""Public names and modules that are imported when they are first asked for.
+"""What is imported when it is first asked for: public names, extras, and what notebooks show.
 
-So importing stays quick, and what needs an extra that is not installed says which.
+So importing stays quick, and what needs an extra that is not installed says which. Results and
+progress are shown by `report`, and this is the one place below it that knows of it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import lazy_loader
 
@@ -30,6 +31,8 @@ EXTRAS = {
     "pandas": "pandas",
     "nicegui": "explore",
 }
+# What a long function takes as `progress`: what is called with the news, or True for a bar.
+Shows: TypeAlias = "Callable[..., None] | bool | None"
 
 
 def attach_names(
@@ -45,7 +48,7 @@ def attach_names(
     def find_name(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with _explained():
+        with _explain_missing():
             return find(name)
 
     def list_names() -> list[str]:
@@ -56,15 +59,42 @@ def attach_names(
 
 def imported(module: str) -> Any:
     """Import a module, and if an extra is missing say which."""
-    with _explained():
+    with _explain_missing():
         return import_module(module)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_missing() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name in EXTRAS:
             raise MissingExtraError(error.name, EXTRAS[error.name]) from None
         raise
+
+
+class Displayed:
+    """A result that notebooks show as the tables of the command line."""
+
+    def _repr_html_(self) -> str:
+        text: str = _notebook().write_html(self)
+        return text
+
+    def to_frame(self) -> Any:
+        """Return the result's main table as a pandas DataFrame, with every number in full."""
+        return _notebook().make_frame(self)
+
+
+def show_progress(progress: Shows) -> AbstractContextManager[Callable[..., None] | None]:
+    """Return a context with what to call with the news, or None where nobody listens.
+
+    progress: as a function that takes long got it; True shows a bar.
+    """
+    if progress is True:
+        shown: AbstractContextManager[Callable[..., None]] = _notebook().show_progress()
+        return shown
+    return nullcontext(progress or None)
+
+
+def _notebook() -> Any:
+    return imported("fedaccord.report.notebook")

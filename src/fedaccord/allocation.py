@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite, clean_name, find_closest, frozen
-from fedaccord._display import Displayed
 from fedaccord._io.files import TABLES, read_json, replace_file
+from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
 
 
@@ -81,7 +81,7 @@ class Allocation(Displayed):
         return float(self.contributions.sum())
 
     def name(self, agent: int) -> str:
-        """What an agent is called."""
+        """Return what an agent is called."""
         return self.agents[agent] if self.agents is not None else f"agent {agent}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,9 +156,7 @@ class Allocation(Displayed):
         for row, value in enumerate(values):
             if value != value:
                 what = read.describe("contribution", row)
-                raise InputError(
-                    f"{what} is empty: write 0 if it gives nothing, or delete the {read.unit}"
-                )
+                raise InputError(f"{what} is empty: write 0 if it gives nothing")
         reserve = None
         if "reserve" in read.columns:
             # An empty cell is no reserve.

@@ -78,7 +78,7 @@ class BlockingGroup:
     @property
     def contributions(self) -> Vector:
         """What all agents give after that reduction; those outside the group give as before."""
-        return frozen(self._reduced(self.less))
+        return frozen(self._reduce(self.less))
 
     @property
     def saved(self) -> float:
@@ -89,14 +89,14 @@ class BlockingGroup:
     def _minimums(self) -> Vector:
         return self.found.game.minimums[[*self.agents]]
 
-    def _reduced(self, amount: float) -> Vector:
+    def _reduce(self, amount: float) -> Vector:
         given = np.array(self.found.contributions)
         members = [*self.agents]
         given[members] = np.maximum(given[members] - amount, self._minimums)
         return given
 
     def _holds(self, amount: float) -> bool:
-        return _all_satisfied(self.found.game, self._reduced(amount), self.agents)
+        return _all_satisfied(self.found.game, self._reduce(amount), self.agents)
 
     def sentence(self) -> str:
         """Return what the group could do, in one sentence."""
@@ -174,8 +174,8 @@ def _search(found: Check, size: int) -> Iterator[BlockingGroup]:
         )
     if not game.is_monotone:
         raise InputError(
-            "samples of this game harm some agents, and --groups needs a game in which no samples "
-            "do: leave it out"
+            "samples of this game harm some agents, but --groups needs a game without harm: "
+            "leave out --groups"
         )
     # An agent that is short has nothing to spare, and stays short in any group.
     could = np.flatnonzero(found.spare > found.tolerance * found.scale)

@@ -24,6 +24,11 @@ from itertools import islice
 # From here on, and below its inverse, a number is written with a power of ten.
 HUGE = 1e15
 NOTHING = "–"
+# What agents need without the others: to reach their goals on average (in a game, their
+# requirements), or to reach the targets of the plan, which are goals plus safety margins. A plan
+# with safety margins has both needs, so there the first has a longer name.
+ALONE, ALONE_FOR_TARGET = "alone", "alone, same target"
+ALONE_FOR_GOAL = "alone, for its goal"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # What results call agents and samples, with the article before it; not in options, files or paths,
 # nor where it is the name of a column or a key.
@@ -112,6 +117,30 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def join_with_and(words: Sequence[str]) -> str:
     """Return words joined by commas, the last by and; nothing for no words."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def name_few(names: Sequence[str], most: int = 3) -> str:
+    """Return names for a sentence, and how many more there are beyond the most that it has."""
+    more = len(names) - most
+    return join_with_and([*names[:most], f"{more:,} more"] if more > 0 else names)
+
+
+def write_short_alone(limit: float, aim: str) -> str:
+    """Return that an agent could not reach what it wants alone, without a full stop at the end.
+
+    limit: the most samples it can give; infinite if nothing limits it.
+    aim: what it wants: goal, target or requirement.
+    """
+    within = f", within its limit of {format_samples(limit)}," if math.isfinite(limit) else ""
+    return f"Alone{within} it could not reach its {aim}"
+
+
+def name_alone(margin: bool) -> str:
+    """Return the name of what agents need without the others.
+
+    margin: whether the need includes a safety margin.
+    """
+    return ALONE_FOR_TARGET if margin else ALONE
 
 
 def join_first(words: Iterable[str], total: int, *, most: int) -> str:
@@ -220,6 +249,16 @@ def format_mean(value: float) -> str:
     return f"{value:,.1f}".removesuffix(".0")
 
 
+def choose_places(numbers: Iterable[float], most: int) -> int:
+    """Return how many digits behind the point a column has: as many as one of its numbers needs.
+
+    numbers: those of the column; infinite ones need none.
+    most: the most digits.
+    """
+    exact = [round(float(number), most) for number in numbers if math.isfinite(number)]
+    return next(n for n in range(most + 1) if [round(number, n) for number in exact] == exact)
+
+
 def format_places(number: float, places: int) -> str:
     """Return a number of a column whose numbers have the same digits behind the point.
 
@@ -232,8 +271,8 @@ def format_places(number: float, places: int) -> str:
         return "∞" if number > 0 else "−∞"
     if abs(number) >= HUGE or (number and round(float(number), places) == 0):
         return f"{number:.3g}".replace("-", "−")
-    # Plus nothing makes minus nothing nothing.
-    return f"{float(number) + 0.0:,.{places}f}".replace("-", "−")
+    # A half is rounded up, as in sentences. Plus nothing makes minus nothing nothing.
+    return f"{float(number) * (1 + 1e-12) + 0.0:,.{places}f}".replace("-", "−")
 
 
 def format_cell(value: float) -> str:
@@ -259,8 +298,11 @@ def format_tick(value: float, _place: float | None = None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share in per cent without decimals: those are noise in a few dozen runs."""
-    return f"{100 * share:.0f} %"
+    """Return a share in per cent without decimals: those are noise in a few dozen runs.
+
+    It is rounded as the same share with two decimals is: 0.815 is 0.81 and 81 %.
+    """
+    return f"{100 * round(share, 2):.0f} %"
 
 
 def format_part(share: float) -> str:

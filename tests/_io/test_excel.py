@@ -1,16 +1,21 @@
 """Workbooks: what a sheet holds is read as it is shown, and written so that nothing is run."""
 
 import builtins
+import contextlib
 import datetime
+import io
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from fedaccord._io.excel import format_workbook
 from fedaccord._io.kinds import PROPOSAL
 from fedaccord._io.table import read_rows
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, MissingExtraError
+from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
 
@@ -75,12 +80,24 @@ def test_cells_at_fault_are_named(tmp_path, cell, said):
         Histograms.load(path)
 
 
+def test_what_a_formula_leaves_of_a_whole_number_is_that_number(tmp_path):
+    rows = [["agent", "clear", "ill"], ["a", 420.00000000000006, 119.99999999999999]]
+    assert Histograms.load(book(tmp_path, rows)).counts.tolist() == [[420, 120]]
+
+
+def test_a_stray_cell_to_the_right_is_named(tmp_path):
+    rows = [["agent", "clear", None, None], ["a", 4, None, None], ["b", 5, None, "ask Mary"]]
+    with pytest.raises(InputError, match=r"^column D of .* has no name .*cell D3 has 'ask Mary'"):
+        Histograms.load(book(tmp_path, rows))
+
+
 def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
     other = [["agent", "contribution"], ["x", 9]]
     path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
     found = Allocation.load(path)
     assert found.agents == ("a",)
     assert "the first is read, 'Sheet 0'; --sheet names another" in found.notes[0]
+    assert "The sheet 'Sheet 1' looks like such a table too, and is left out" in found.notes[0]
     assert Allocation.load(path, sheet="Sheet 1").agents == ("x",)
     assert Allocation.load(path, sheet="Sheet 1").notes == ()
     with pytest.raises(InputError, match=r"no sheet 'Sheet1'; did you mean Sheet 1\?"):
@@ -166,3 +183,114 @@ def test_hidden_rows_are_read_and_noted(tmp_path: Path) -> None:
     read = read_rows(path)
     assert read.cells[-1] == ["B", "7"]
     assert read.notes == (f"hidden rows of {path} are read too, the first is row 3",)
+
+
+def test_rows_that_are_struck_through_are_read_and_noted(tmp_path: Path) -> None:
+    path = book(tmp_path, [["agent", "contribution", "beds"], ["A", 5], ["B", 7], ["C", 9]])
+    made = openpyxl.load_workbook(path)
+    struck = openpyxl.styles.Font(strike=True)
+    # An empty cell shows no stroke.
+    made.active["C2"].font = struck
+    made.active["A3"].font = made.active["B3"].font = struck
+    made.save(path)
+    read = read_rows(path)
+    assert [row[0] for row in read.cells[1:]] == ["A", "B", "C"]
+    said = f"row 3 of {path} is struck through and read too: delete what does not count"
+    assert read.notes == (said,)
+
+
+def test_struck_rows_and_copied_pilots_are_doubts_of_the_plan(tmp_path: Path) -> None:
+    rows = [["pilot", "agent", "contribution", "accuracy", "goal"]]
+    rows += [
+        [n, a, 90 * n + i, 0.7 + n / 50, 0.75] for n in range(1, 9) for i, a in enumerate("AB")
+    ]
+    rows += [[9, a, *rows[3 + i][2:]] for i, a in enumerate("AB")]
+    path = book(tmp_path, rows)
+    made = openpyxl.load_workbook(path)
+    made.active["A4"].font = openpyxl.styles.Font(strike=True)
+    made.save(path)
+    doubts = fit_curves(PilotTable.load(path), resamples=2).doubts
+    said = [doubt.sentence for doubt in doubts if doubt.kind == "suspect-rows"]
+    assert said[0].startswith("Row 4 of")
+    assert "Pilot 9 (from row 18 of" in said[1] and "pilot 2 (from row 4)" in said[1]
+
+
+def test_cells_that_are_merged_downwards_are_names_of_all_their_rows(tmp_path: Path) -> None:
+    path = book(tmp_path, PILOTS[:3])
+    made = openpyxl.load_workbook(path)
+    made.active.merge_cells("A2:A3")
+    made.save(path)
+    assert len(PilotTable.load(path)) == 1
+    for column in "CD":
+        made = openpyxl.load_workbook(path)
+        made.active.merge_cells(f"{column}2:{column}3")
+        made.save(tmp_path / "numbers.xlsx")
+        said = rf"Rural in row 3 .*\(cell {column}3\) is merged with the cell"
+        with pytest.raises(InputError, match=said):
+            PilotTable.load(tmp_path / "numbers.xlsx")
+
+
+def test_hidden_columns_are_read_and_noted(tmp_path: Path) -> None:
+    path = book(tmp_path, PILOTS)
+    made = openpyxl.load_workbook(path)
+    made.active.column_dimensions["E"].hidden = True
+    made.save(path)
+    assert any("the first is column E" in note for note in PilotTable.load(path).notes)
+
+
+def test_a_hidden_sheet_is_named_where_the_others_are_empty(tmp_path: Path) -> None:
+    path = book(tmp_path, PILOTS, [])
+    made = openpyxl.load_workbook(path)
+    made.active.sheet_state = "hidden"
+    made.save(path)
+    with pytest.raises(InputError, match=r"'Sheet 1' of .* empty, .* --sheet 'Sheet 0' reads it"):
+        PilotTable.load(path)
+
+
+def spoil(sheet: bytes | None = None, **more: bytes) -> bytes:
+    """Return a small workbook with another sheet in it, or with more files."""
+    made = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(format_workbook(["agent"], [["A"]]))) as old,
+        zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            own = sheet is not None and name.endswith("sheet1.xml")
+            new.writestr(name, sheet if own else old.read(name))
+        for name, content in more.items():
+            new.writestr(name, content)
+    return made.getvalue()
+
+
+SHEET = b"""<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">
+<sheetData>%s</sheetData></worksheet>"""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (spoil(SHEET % (b"<row>" + b"<c/>" * 400_000 + b"</row>")), "far more than a table"),
+        (spoil((SHEET % (b"<c/>" * 400_000)).decode().encode("utf-16")), "far more than a table"),
+        (spoil(picture=b"\0" * (65 << 20)), "far more than a table"),
+        (
+            spoil(SHEET % b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+            "reaches to cell XFD1048576",
+        ),
+    ],
+    ids=["cells", "cells in UTF-16", "bytes", "a far cell"],
+)
+def test_a_workbook_that_would_take_hours_is_refused(
+    data: bytes, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.xlsx").write_bytes(data)
+    with pytest.raises(InputError, match=words):
+        read_rows(tmp_path / "plan.xlsx")
+
+
+def test_a_workbook_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> None:
+    whole = format_workbook(["agent", "contribution"], [["North", 5], ["South", 7]])
+    path = tmp_path / "plan.xlsx"
+    for place in range(0, len(whole), 41):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            read_rows(path)

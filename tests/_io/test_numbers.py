@@ -18,6 +18,7 @@ COMMA = Marks({",": ("decimals", "x")})
         ("1 500", NONE, "count", 1500),
         ("1\u00a0500", NONE, "count", 1500),
         ("1\u202f500,5", NONE, "amount", 1500.5),
+        ("\u200b1500", NONE, "count", 1500),
         ("1'500", NONE, "count", 1500),
         ("1’500", NONE, "count", 1500),
         ("1.500.000", NONE, "count", 1_500_000),
@@ -36,8 +37,6 @@ COMMA = Marks({",": ("decimals", "x")})
         ("2/4", NONE, "amount", 0.5),
         # A count is whole, and 1.5 is not.
         ("1.500", NONE, "count", 1500),
-        ("1.500", POINT, "count", 1500),
-        ("2,400", COMMA, "count", 2400),
     ],
 )
 def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
@@ -49,6 +48,14 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
     [
         ("1.000", NONE, "count", "can be 1000 or 1: write 1000$"),
         ("1,000", COMMA, "count", "can be 1000 or 1: write 1000$"),
+        # The file writes decimals with this mark, so thousands would contradict it.
+        ("1.500", POINT, "count", "a point for decimals: write 1500, or the whole number"),
+        ("2,400", COMMA, "count", "a comma for decimals: write 2400, or the whole number"),
+        ("88 percent", NONE, "share", "write 0.88$"),
+        ("917 per mille", NONE, "share", "write 0.917$"),
+        ("O.88", NONE, "share", "a letter for a digit; write 0.88 if that is meant$"),
+        ("l5OO", NONE, "count", "a letter for a digit; write 1500 if that is meant$"),
+        ("0.88 ± 0.01", NONE, "share", "write the number alone, as 0.88$"),
         ("1.500", NONE, "amount", "can be 1500 or 1.5: write 1500 or 1.5$"),
         ("1.525", NONE, "amount", "can be 1525 or 1.525: write 1525 or 1.5250$"),
         ("1.50.000", NONE, "count", "a point for decimals and no separators"),
@@ -56,7 +63,15 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
         ("many", NONE, "count", "or leave the cell empty"),
         ("ca. 90", NONE, "count", "write the number alone, as 90$"),
         ("0.872 (by mail)", NONE, "share", "write the number alone, as 0.872$"),
-        ("<0,9", NONE, "share", "write the number alone, as 0.9$"),
+        ("<0,9", NONE, "share", "a bound cannot be used"),
+        ("2.4k", NONE, "count", ": write 2400$"),
+        ("2,4 K", NONE, "count", ": write 2400$"),
+        ("12 Tsd.", NONE, "count", ": write 12000$"),
+        ("1.2M", NONE, "count", ": write 1200000$"),
+        # In another country it would be 1234 thousand.
+        ("1.234k", NONE, "count", ": write it in full$"),
+        ("917‰", NONE, "share", r": write 0\.917$"),
+        ("91,7\u00a0‰", NONE, "share", r": write 0\.0917$"),
         ("03.04.2026", NONE, "count", "it is a date; format the cell as a number"),
         ("3/4/26", NONE, "count", "it is a date"),
         ("2026-04-03", NONE, "count", "it is a date"),
@@ -65,6 +80,10 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
         ("inf", NONE, "amount", "write a number"),
         ("nan", NONE, "amount", "write a number"),
         ("#DIV/0!", NONE, "count", "an error of the spreadsheet; correct its formula"),
+        ("<0.8", NONE, "share", "a bound cannot be used; write .* or leave the cell empty$"),
+        ("≥ 90 %", NONE, "share", "a bound cannot be used"),
+        ("0.872 (0.85-0.89)", NONE, "share", r"write the number alone, as 0\.872$"),
+        ("0,872 [0,85; 0,89]", NONE, "share", r"write the number alone, as 0\.872$"),
         ("<11", NONE, "count", "withheld cannot be used here; write the number itself"),
     ],
 )

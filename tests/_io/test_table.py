@@ -123,12 +123,16 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
     [
         ("pilot,site,hospital,n,accuracy", "two columns for the agent, 'site' and 'hospital'"),
         ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
-        ("pilot,agent,n,,accuracy", "has no name"),
+        (
+            "pilot,agent,n,,accuracy",
+            "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
+            "delete what stands in it$",
+        ),
         ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
         (
-            "Pilot,Klinik,Fälle,Treffer,Ziel",
-            "its headings are 'Pilot', 'Klinik', 'Fälle', 'Treffer', 'Ziel'; accepted are, for the "
-            "agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', .*; for the acc",
+            "Pilot,Maison,Cas,Taux,But",
+            "its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'; accepted "
+            "are, for the agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', ",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution'; is it .* 'contributoin'"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
@@ -224,6 +228,7 @@ def test_decimals_and_thousands_are_told_by_the_whole_file(tmp_path, cells, read
     ("cells", "said"),
     [
         (("1.000", "0.85", "", "."), "a in line 2 .* can be 1000 or 1"),
+        (("1,500", "0,85", "", ","), "a in line 2 .* comma for decimals: write 1500"),
         (("1,000", "0,85", "", ","), "a in line 2 .* can be 1000 or 1"),
         (("15", "0,85", "", "."), "a point for decimals, .* a comma for decimals: write all"),
         (("1.500.000", "0.85", "", "."), "point for decimals, .* point for thousands: write all"),
@@ -231,7 +236,11 @@ def test_decimals_and_thousands_are_told_by_the_whole_file(tmp_path, cells, read
             ("15", "85", "", "."),
             "accuracy of a in line 2 .* is 85: did you mean 0.85, or 85 %\\? .*accuracy \\(%\\)",
         ),
-        (("15", "1.04", "", "."), "accuracy of a .* is 1.04: it must lie between 0 and 1$"),
+        (
+            ("15", "1.04", "", "."),
+            "accuracy of a .* is 1.04: it must lie between 0 and 1, or end with %",
+        ),
+        (("15", "-0.85", "", "."), "accuracy of a .* is -0.85: it must lie between 0 and 1$"),
         (("15", "0.8", "85", "."), "goal of a in line 2 .* is 85: did you mean 0.85"),
         (("15", "<11", "", "."), "accuracy of a in line 2 .*withheld"),
     ],
@@ -239,6 +248,20 @@ def test_decimals_and_thousands_are_told_by_the_whole_file(tmp_path, cells, read
 def test_a_file_that_contradicts_itself_is_refused(tmp_path, cells, said):
     with pytest.raises(InputError, match=said):
         PilotTable.load(written(tmp_path, PILOT.format(*cells)))
+
+
+def test_a_table_with_columns_for_each_agent_is_told_what_is_needed(tmp_path):
+    text = "pilot,North cases,South cases,North acc,South acc\n1,50,60,0.8,0.9\n"
+    said = "columns of its own for each agent, as 'North cases': write one line for each agent and"
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(written(tmp_path, text))
+
+
+def test_headings_may_be_german(tmp_path):
+    text = "Lauf,Krankenhaus,Fälle,Genauigkeit,Ziel,Grenze\n1,a,50,0.8,0.9,99\n1,b,60,0.9,0.9,99\n"
+    table = PilotTable.load(written(tmp_path, text))
+    assert table.agents == ("a", "b") and table.goals.tolist() == [0.9, 0.9]
+    assert table.limits.tolist() == [99, 99]
 
 
 def test_a_heading_may_say_that_a_column_is_in_per_cent(tmp_path):
@@ -449,14 +472,73 @@ CITY = HEADS + "1,City,90,0.8\n"
         (CITY + "Note: by mail,,,\n", PILOTS, "line 3 of .* looks like a note: delete it"),
         (CITY + ",* by mail,,\n", PILOTS, "line 3 of .* looks like a note: delete it"),
         (CITY + "* by mail, and by hand\n", PILOTS, "it looks like a note; delete it"),
-        (CITY + HEADS.upper() + "2,City,9,0.5\n", PILOTS, "line 3 of .* the headings again: del"),
+        (CITY + "1) by mail\n", PILOTS, "line 3 of .* it looks like a note; delete it"),
         ("agent,contribution\nA,1\nNote: x,\n", PROPOSAL, "line 3 of .* looks like a note"),
         ("agent,ill,well\nA,1,2\n,source: x,\n", HISTOGRAMS, "line 3 of .* looks like a note"),
     ],
 )
-def test_notes_and_repeated_headings_are_named(tmp_path, content, kind, said):
+def test_notes_are_named(tmp_path, content, kind, said):
     with pytest.raises(InputError, match=said):
         sheet_of(tmp_path, content, kind)
+
+
+@pytest.mark.parametrize("gap", ["", "\n", ",,,\n"])
+def test_headings_that_come_again_are_skipped_and_noted(tmp_path, gap):
+    text = CITY + gap + HEADS.upper() + "2,City,9,0.5\n"
+    table = PilotTable.load(written(tmp_path, text))
+    assert table.contributions.tolist() == [[90], [9]]
+    line = 4 if gap else 3
+    assert f"line {line} of" in table.notes[0] and "the headings again" in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "said"),
+    [
+        (CITY + "\nagent,limit,,\nCity,900,,\n", PILOTS, "begins in line 4 .*'agent', 'limit'"),
+        (CITY + "agent,limit\nCity,900\n", PILOTS, "begins in line 3 .*: move it to a file"),
+        (CITY + "\nLimits,,,\nagent,limit,,\n", PILOTS, "begins in line 5"),
+        (CITY + "agent,pilot,contribution,accuracy\n", PILOTS, "begins in line 3"),
+        ("agent,ill\nA,1\n\nagent,goal\nA,0.8\n", HISTOGRAMS, "begins in line 4"),
+        ("agent,ill,well\nA,1,2\n\nagent,old,young\n", HISTOGRAMS, "begins in line 4"),
+        ("agent,contribution\nA,1\n\nagent,cost\nA,3\n", PROPOSAL, "begins in line 4"),
+        (
+            "pilot,agent,contribution,accuracy,,agent,limit\n1,A,9,0.8,,A,9\n",
+            PILOTS,
+            "line 1 of .* 'agent' twice, .* stands next to another to a file of its own",
+        ),
+    ],
+)
+def test_a_second_table_is_refused_where_it_begins(tmp_path, content, kind, said):
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, content, kind)
+
+
+@pytest.mark.parametrize("name", ["Mean", "Average", "Subtotal"])
+def test_a_line_of_means_is_no_agent(tmp_path, name):
+    text = f"agent,ill,well\nA,1,2\nB,3,4\n{name},2,3\n"
+    with pytest.raises(InputError, match=f"line 4 of .* is called '{name}', .*: leave it out"):
+        Histograms.load(written(tmp_path, text))
+
+
+def test_an_agent_may_have_the_name_of_a_heading(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well\nA,1,2\n\nClinic,3,4\n", HISTOGRAMS)
+    assert sheet.names("agent") == ("A", "Clinic")
+
+
+def test_a_quotation_mark_that_stays_open_is_found_where_it_opens(tmp_path):
+    text = HEADS + '1,City,90,0.8\n1,"Rural,50,0.7\n2,City,9,0.5\n'
+    with pytest.raises(InputError, match=r"a quotation mark opens in line 3 of .* never closes"):
+        read_rows(written(tmp_path, text))
+    with pytest.raises(InputError, match=r"a quotation mark opens in line 4 of .* never closes"):
+        read_rows(written(tmp_path, "sep=,\n" + text))
+    # One for inches inside a cell is none.
+    assert read_rows(written(tmp_path, HEADS + '1,City 5" x,90,0.8\n')).cells[1][2] == "90"
+    assert read_rows(written(tmp_path, HEADS + '1,"City\nHall",90,0.8\n')).lines == [1, 3]
+
+
+def test_bars_may_separate_cells(tmp_path):
+    text = CITY.replace(",", "|")
+    assert PilotTable.load(written(tmp_path, text)).contributions.tolist() == [[90]]
 
 
 def test_an_agent_alone_in_its_line_is_no_note(tmp_path):
@@ -512,3 +594,17 @@ def test_a_column_that_is_not_read_is_noted(tmp_path):
 def test_counts_in_per_cent_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"the column 'cases \(%\)' of .* is in per cent: write"):
         sheet_of(tmp_path, "agent,cases (%)\nA,20\nB,30\n", PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("2.4k,0.8", 'the contribution of A in line 2 of .* reads "2.4k": write 2400$'),
+        ("20,917‰", r'the accuracy of A in line 2 of .* reads "917‰": write 0\.917$'),
+        ("20‰,0.8", "the contribution of A in line 2 of .*: write a number of samples$"),
+    ],
+)
+def test_thousands_and_per_mille_are_refused_with_the_number_to_write(tmp_path, cells, said):
+    sheet = sheet_of(tmp_path, f"pilot,agent,contribution,accuracy\n1,A,{cells}\n")
+    with pytest.raises(InputError, match=said):
+        [sheet.numbers(name) for name in ("contribution", "accuracy")]

@@ -372,7 +372,7 @@ def test_an_allocation_at_fault_is_refused_in_one_sentence(fault: str, tmp_path:
         ("contribution,agent\n1,site A\n2\n", ("line 3",)),
         ("contribution\n1\nx\n", ("line 3",)),
         ("contribution\n1\nnan\n", ("line 3",)),
-        ("contribution\n1\n-1\n", ("agent 1",)),
+        ("contribution\n1\n-1\n", ("line 3", "negative")),
         ('agent,contribution\n"site A,1\n', ()),
         ("agent,contribution\nsite A,1\nsite C,1\n", ("site B",)),
         ("contribution\n" + "1" * 200_000 + "\n", ()),
@@ -479,6 +479,8 @@ def csr(**changes: Any) -> dict[str, Any]:
     [
         {"indices": np.array([0, 10**6])},
         {"indices": np.array([-5, 0])},
+        {"indices": np.array([0.0, np.inf])},
+        {"indptr": np.array([0.0, 1.0, np.nan])},
         {"indptr": np.array([0, 9, 2])},
         {"indptr": np.array([0, 1])},
         {"shape": np.array([2, 10**12])},

@@ -66,7 +66,7 @@ def test_a_plan_from_pilots_is_told_saved_and_found_stable(table, tmp_path):
     result = run("plan", table, "--save", plan, "--save-game", game)
     assert result.code == 0 and result.stderr == ""
     assert result.stdout.startswith("The plan asks ")
-    for word in ("alone", "optimal", "stable", "envy-free", "P(goal)", "P at 25 %", "[0.8"):
+    for word in ("alone", "optimal", "stable", "envy-free", "P(goal)", "with 25 %", "[0.8"):
         assert word in result.stdout
     given = Allocation.load(plan)
     assert given.agents == ("University", "City", "Rural", "Coast")
@@ -110,11 +110,11 @@ def test_histograms_beside_pilots_are_a_guide(tmp_path):
 def test_a_plan_from_histograms_says_what_it_assumes(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     result = run("plan", path)
-    assert result.code == 0 and "ASSUMED" in result.stdout
+    assert result.code == 0 and "ASSUMES" in result.stdout
     assert "No training was run" in result.stdout
     assert "P(goal)" not in result.stdout
     loud = run("plan", write(tmp_path / "bare.csv", "agent,a,b\nX,5,9\nY,9,5\n"))
-    assert loud.code == 0 and loud.stdout.count("ASSUMED") == 2
+    assert loud.code == 0 and loud.stdout.count("ASSUME") == 2
 
 
 def test_needs_come_by_option(tmp_path):
@@ -178,6 +178,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("who,size\nA,3\n", "is neither a table of pilots"),
+        ("Essai,Lieu,Cas,Succès\n1,A,5,0.5\n", "in line 1 to pilot, agent, contribution and acc"),
         ("pilot,agent,contribution,accuracy\n", "nothing below"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,5,85,0.5\n", "0.85"),
@@ -253,10 +254,11 @@ def test_no_pilot_is_trained_for_options_at_fault(tmp_path, options, words):
     assert not kept.exists()
 
 
-def test_options_that_mean_nothing_to_histograms_are_refused(tmp_path):
+def test_options_that_mean_nothing_to_histograms_are_refused(table, tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     assert_refused(run("plan", path, "--goal", "0.8"), "have no accuracies")
-    assert_refused(run("plan", path, "--histograms", path), "goes with a table of pilots")
+    swapped = run("plan", path, "--histograms", table)
+    assert_refused(swapped, "pilots.csv has the pilots, swap the two files")
     assert_refused(run("plan", path, "--save-pilots", tmp_path / "p.csv"), "no pilots")
 
 
@@ -401,7 +403,7 @@ def test_files_that_were_swapped_get_the_command_that_takes_them(tmp_path):
     pilots = write(tmp_path / "p.csv", "pilot,agent,contribution,accuracy\n1,a,5,0.5\n")
     for command, words in (
         (("plan", offer), "'fedaccord check PILOTS.csv"),
-        (("plan", listed), "'fedaccord check GAME.json FILE' takes them"),
+        (("plan", listed), "to check contributions, run 'fedaccord check GAME.json FILE'"),
         (("plan", pilots, "--goal", "0.4", "--histograms", offer), "table of label histograms is"),
         (("plan", pilots, "--goal", "0.4", "--histograms", game), "is JSON and not a table"),
         (("check", game, histograms), "'fedaccord plan"),
@@ -428,4 +430,5 @@ def test_a_workbook_goes_through_plan_and_check(tmp_path):
 
 @pytest.mark.parametrize(("text", "remedy"), [("95%", "0.95"), ("95 %", "0.95"), ("0,95", "0.95")])
 def test_a_probability_in_per_cent_gets_a_remedy(text, remedy):
-    assert_refused(run("plan", "--probability", text), "--probability", f"write {remedy}.")
+    said = f"'{text}' is not a number; write {remedy}."
+    assert_refused(run("plan", "--probability", text), "--probability", said)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import Run, assert_refused, assert_visible, run, write
+from extras import skip_if_absent
 from federation.tiny import tiny_audit
 
 TINY = tiny_audit(trials=3)
@@ -166,12 +167,15 @@ def test_an_audit_in_words_has_tables_and_a_sentence_per_algorithm(tiny: Path) -
     result = run("audit", tiny, "--workers", 1)
     assert (result.code, result.stderr) == (0, ALL_MADE)
     first, second, *others = result.stdout.splitlines()
-    assert first.startswith("How often a defector reaches its goal (accuracy 0.15) at the end")
-    assert first.endswith("share of 3 trials [95 % interval].")
+    assert first.startswith(
+        "The tables say how often a defector reaches its goal (accuracy 0.15) at the end"
+    )
+    assert first.endswith("fractions of the runs in 3 trials, with 95 % intervals in brackets.")
     assert second.endswith("Models are judged on the agents' own validation samples.")
     rows = [line.split() for line in others]
     assert ["a", "random", "agent", "gives", "FedAvg", "MW-FED"] in rows
-    assert [row[:2] for row in rows].count(["50", "%"]) == 3
+    assert ["compared", "with", "FedAvg", "MW-FED"] in rows
+    assert [row[:2] for row in rows].count(["50", "%"]) == 4
     assert "all reach their goals at 100 %" in result.stdout
     for name in ("FedAvg", "MW-FED"):
         sentence = rf"Under {name}, a random agent that gives 50 % of its data reaches its goal in "
@@ -216,10 +220,10 @@ def test_runs_that_are_found_after_the_last_one_made_are_counted(tiny: Path) -> 
 def test_runs_that_may_turn_out_fewer_are_announced_as_at_most_as_many(tiny: Path) -> None:
     options = ("audit", tiny, "--workers", 1, "--algorithm", "FedAvg", "--width", "0.9")
     told = run(*options, "--trials", 9).stderr
-    # Five trials are the fewest.
+    # Each level stops by itself.
     assert told == (
         f"fedaccord: up to {9 * 3} runs to make.\n"
-        f"fedaccord: {5 * 3} runs are stored in fedaccord.sqlite.\n"
+        "fedaccord: 8 runs are stored in fedaccord.sqlite.\n"
     )
 
 
@@ -386,6 +390,7 @@ def test_an_audit_that_is_stopped_goes_on_to_the_same_table(
         time.sleep(0.01)
     process.send_signal(sent)
     stdout, stderr = process.communicate(timeout=60)
+    skip_if_absent(stderr)
     assert stdout == ""
     kept = sqlite_runs(store)
     assert 5 <= kept < 12 * RUNS_A_TRIAL
@@ -459,29 +464,6 @@ def test_a_search_lists_its_draws_the_best_first(tiny: Path) -> None:
     assert [float(line.split()[-1]) for line in shown] == [
         pytest.approx(a, abs=1e-4) for a in found
     ]
-
-
-# Without torch.
-
-
-def test_without_torch_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    # As in an environment with only the core.
-    hidden = "sys.modules.update(dict.fromkeys(['torch', 'cloudpickle', 'sklearn']))"
-    code = f"import sys; {hidden}; from fedaccord.cli import main; main()"
-    for command in ("train", "audit", "difficulty", "pretrain", "search"):
-        done = subprocess.run(
-            [sys.executable, "-c", code, command],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert_refused(
-            Run(done.returncode, done.stdout, done.stderr),
-            "torch, in the extra train (0.8 GB",
-            "pip install 'fedaccord[train]'",
-        )
 
 
 def test_help_tells_of_every_command() -> None:

@@ -20,12 +20,13 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.algorithms.pledged import Pledged
 from fedaccord.federation.config.load import Config
+from fedaccord.federation.config.sections import FrontierOptions
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import HALVES, Halved
 from fedaccord.federation.pilots import run_pilots
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
-from fedaccord.frontier.compare import compare_algorithms
+from fedaccord.frontier.compare import _Planner, compare_algorithms
 from fedaccord.frontier.result import Frontier, Goals, Reached
 from fedaccord.report.frontier import show_frontier
 
@@ -311,7 +312,16 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     algorithm, options = planned["measured"]
     assert algorithm == Pledged(passes=6)
     assert (options["budget"], options["seed"]) == (12, 5)
-    assert planned["plan"] == {"probability": 0.9, "prefer": "firm", "levels": [0.25], "seed": 5}
+    assert planned["plan"] == {
+        "probability": 0.9,
+        # Nobody is scored on further samples: goals are judged by one measurement.
+        "judged": "measured",
+        "prefer": "firm",
+        "levels": [0.25],
+        "seed": 5,
+    }
+    # Pilots are aimed at the plan that will be trained.
+    assert options["aim"](SimpleNamespace()).tolist() == PLAN.contributions.tolist()
     algorithm, options = planned["sought"]
     assert algorithm == Pledged(passes=9)
     assert (options["budget"], options["seed"]) == (34, 5)
@@ -324,6 +334,14 @@ def test_measured_and_sought_plans_are_made_for_the_algorithm_itself(monkeypatch
     assert story.startswith("EQ-FED found 30 samples of 2 agents. How it ended: every contribution")
     assert [s.what for s in told][:2] == ["pilots of P", "EQ-FED for EQ: grow"]
     assert all(run.base_seed == 5 for run in engine.made)
+
+
+@pytest.mark.parametrize(("scored", "judged"), [(None, "measured"), (4000, "true")])
+def test_a_plan_is_for_what_the_audits_judge(planned, scored, judged):
+    asked = SimpleNamespace(levels=(1.0, 0.25), scored_on=scored, seed=5)
+    design, options = SimpleNamespace(options=asked), FrontierOptions()
+    _Planner(None, None, design, {}, print, None, options)._plan_for(None)
+    assert planned["plan"]["judged"] == judged
 
 
 def test_going_on_plans_by_the_same_pilots_whatever_audits_have_left(

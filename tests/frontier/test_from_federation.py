@@ -86,6 +86,57 @@ def test_the_last_third_is_made_near_the_plan_that_the_others_suggest(monkeypatc
     assert len({run.contributions for run in last}) > 5
 
 
+def test_an_aim_is_taken_three_times_each_by_all_pilots_before(tmp_path):
+    seen = []
+
+    def aim(measurement):
+        seen.append(len(measurement.table.contributions))
+        return [100.0 * len(seen), 10.0, 0.0]
+
+    engine = KnownEngine()
+    found = measured(engine, budget=33, aim=aim, resamples=20, store=tmp_path / "runs.sqlite")
+    assert seen == [22, 25, 29]
+    last = {run.trial: run.contributions[0] for run in engine.made if run.trial >= AIMED}
+    assert sorted(last) == [AIMED + n for n in range(11)]
+    stages = [[last[AIMED + n] for n in group] for group in (range(3), range(3, 7), range(7, 11))]
+    for number, given in enumerate(stages, start=1):
+        assert set(given) <= {25 * number, 100 * number, min(150 * number, 400)}
+    # An interruption changes nothing: the same call makes no run again.
+    seen.clear()
+    again = KnownEngine()
+    same = measured(again, budget=33, aim=aim, resamples=20, store=tmp_path / "runs.sqlite")
+    assert not again.made
+    assert same.table.accuracies.tolist() == found.table.accuracies.tolist()
+
+
+# Beyond this many samples, a single contributor's samples repeat what its others say.
+FULL = 120.0
+
+
+class Saturating(KnownEngine):
+    """Samples of one client are worth less and less, which no linear benefit says."""
+
+    def told(self, run, client):
+        given = np.asarray(run.contributions, dtype=float)
+        chance = np.random.default_rng([run.trial, client]).normal(0, self.scatter)
+        worth = FULL * np.log1p(given / FULL)
+        return [0.1, float(accuracies(worth)[client] + chance)]
+
+
+def test_aiming_at_the_plan_itself_makes_it_less_hopeful():
+    def plan(found):
+        return make_plan(found, probability=0.9, levels=[0.25]).contributions
+
+    def find_hope(**options):
+        found = measured(Saturating(), budget=33, resamples=100, **options)
+        given = plan(found)
+        true = accuracies(FULL * np.log1p(given / FULL))
+        return float((found.game.accuracies(given) - true).max())
+
+    hope, less = find_hope(), find_hope(aim=plan)
+    assert less < 0.7 * hope, (hope, less)
+
+
 def test_a_small_budget_is_for_the_design_alone():
     engine = KnownEngine()
     measured(engine, budget=11)

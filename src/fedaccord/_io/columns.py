@@ -26,22 +26,25 @@ TYPES: Mapping[str, Type] = {
 }
 # The headings that mean a column, besides its own name, in small letters and with single spaces.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "pilot": ("pilots", "run", "experiment"),
+    "pilot": ("pilots", "run", "experiment", "lauf"),
     "agent": (
         *("agents", "hospital", "site", "client", "member", "centre", "center"),
-        *("institution", "clinic", "name"),
+        *("institution", "clinic", "name", "klinik", "krankenhaus", "standort"),
     ),
     "label": ("labels", "class", "diagnosis", "category"),
-    "contribution": ("contributions", "cases", "samples", "n", "patients", "given", "gives"),
+    "contribution": (
+        *("contributions", "cases", "samples", "n", "patients", "given", "gives"),
+        *("fälle", "anzahl"),
+    ),
     "reserve": ("reserves",),
-    "count": ("counts", "cases", "samples", "n", "patients"),
-    "validation": ("validation size", "validation points", "validation cases"),
-    "limit": ("limits", "available", "max", "maximum"),
+    "count": ("counts", "cases", "samples", "n", "patients", "fälle", "anzahl"),
+    "validation": ("validation size", "validation points", "validation cases", "validierung"),
+    "limit": ("limits", "available", "max", "maximum", "grenze"),
     "minimum": ("minimums", "min"),
     "need": ("needs", "needed"),
-    "cost": ("costs", "price"),
-    "accuracy": ("accuracies", "acc"),
-    "goal": ("goals", "target", "target accuracy"),
+    "cost": ("costs", "price", "kosten"),
+    "accuracy": ("accuracies", "acc", "genauigkeit"),
+    "goal": ("goals", "target", "target accuracy", "ziel"),
 }
 # What an agent has one of: the field that keeps it, and what it is where nothing is said.
 OWN: Mapping[str, tuple[str, float]] = {
@@ -54,7 +57,11 @@ OWN: Mapping[str, tuple[str, float]] = {
 }
 # What stands for the accuracy of a training that failed.
 FAILED = frozenset(("failed", "fail", "diverged"))
-# What a line is called that sums up the others.
 # Headings of numbers that are no counts of a label.
 NO_LABELS = frozenset(("nr", "id", "number", "index", "beds", "year"))
+# What a line is called that has the mean of the others, or the sum of some.
+MEANS = frozenset(
+    ("mean", "average", "avg", "avg.", "median", "mittelwert", "durchschnitt", "subtotal")
+)
+# What a line is called that sums up the others.
 TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, time
 from decimal import Decimal
@@ -14,13 +15,18 @@ from xml.etree.ElementTree import ParseError
 
 from fedaccord._checks import suggest
 from fedaccord._io.files import replacing
-from fedaccord._io.numbers import Date, Exact
+from fedaccord._io.numbers import Date, Exact, Merged, Suspicion
 from fedaccord._io.table import MOST_ABOVE, name_cell
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
+from fedaccord.wording import join_with_and, pluralize
 
 # How wide columns are that we write, in letters.
 NARROWEST, WIDEST = 10, 60
+# How many rows a note names that are struck through.
+MOST_NAMED = 5
+# What a workbook of a table has far less of: a few kilobytes can unpack to cells for hours.
+MOST_BYTES, MOST_CELLS, MOST_PLACES = 64 * 2**20, 300_000, 10**6
 
 
 def read_workbook(
@@ -45,21 +51,85 @@ def read_workbook(
     if not sheets:
         raise InputError(f"{path} has no sheet with cells; save the table as one, or as CSV")
     chosen = sheets[0] if sheet is None else values[sheet]
+    tables: list[Any] = []
     if sheet is None:
-        tables = (one for one in sheets if is_table(_read_heads(one)))
-        chosen = next(tables, chosen)
-    lines, cells = [], []
+        tables = [one for one in sheets if is_table(_read_heads(one))]
+        chosen = next(iter(tables), chosen)
+    if (places := chosen.max_row * chosen.max_column) > MOST_PLACES:
+        last = name_cell(chosen.max_column - 1, chosen.max_row)
+        raise InputError(
+            f"the sheet {chosen.title!r} of {path} reaches to cell {last}, which makes {places:,} "
+            "cells: delete what is far from the table, or save the table as CSV"
+        )
+    lines, cells, struck = [], [], []
     for row in chosen.iter_rows():
         texts = [_read_cell(cell, formulas[chosen.title], path) for cell in row]
         if any(texts):
             lines.append(row[0].row)
             cells.append(texts)
-    hidden = [line for line in lines if chosen.row_dimensions[line].hidden]
-    notes = [f"hidden rows of {path} are read too, the first is row {hidden[0]}"] if hidden else []
+        if any(text and cell.font.strike for cell, text in zip(row, texts, strict=True)):
+            struck.append(row[0].row)
+    _fill_merged(chosen, lines, cells)
+    notes = _note_unseen(chosen, path, lines, cells, struck)
     others = sheet is None and sum(one.max_row > 1 for one in sheets if one is not chosen)
     which = "the first" if chosen is sheets[0] else "one"
     said = f"of the sheets of {path} {which} is read, {chosen.title!r}; --sheet names another"
+    if more := [one.title for one in tables if one is not chosen]:
+        said += f". The sheet {more[0]!r} looks like such a table too, and is left out"
+    if not cells and (away := [one.title for one in values.worksheets if one not in sheets]):
+        raise InputError(
+            f"the sheet {chosen.title!r} of {path} is empty, and the sheet {away[0]!r} is hidden: "
+            f"--sheet {away[0]!r} reads it"
+        )
     return lines, cells, "row", (*([said] if others else []), *notes)
+
+
+def _fill_merged(sheet: Any, lines: list[int], cells: list[list[str]]) -> None:
+    """Put into empty cells what they are merged with, if it stands above them."""
+    places = {line: place for place, line in enumerate(lines)}
+    for area in sheet.merged_cells.ranges:
+        above = cells[places[area.min_row]][area.min_col - 1] if area.min_row in places else ""
+        for line in range(area.min_row + 1, area.max_row + 1):
+            if line in places:
+                cell = cells[places[line]][area.min_col - 1] = Merged()
+                cell.above = above
+
+
+def _note_unseen(
+    sheet: Any, path: str | Path, lines: list[int], cells: list[list[str]], struck: list[int]
+) -> list[str]:
+    """Return notes on what is read though it is hidden or struck through.
+
+    sheet: which is read.
+    path: of the workbook, for messages.
+    lines, cells: what is read.
+    struck: the rows with cells that are struck through.
+    """
+    hidden = [line for line in lines if sheet.row_dimensions[line].hidden]
+    notes = []
+    if hidden:
+        notes.append(f"hidden rows of {path} are read too, the first is row {hidden[0]}")
+    away = {
+        place - 1
+        for area in sheet.column_dimensions.values()
+        if area.hidden
+        for place in range(area.min or 0, (area.max or 0) + 1)
+    }
+    full = [n for n in sorted(away) if any(n < len(row) and row[n] for row in cells)]
+    if full:
+        column = name_cell(full[0], 1).removesuffix("1")
+        notes.append(f"hidden columns of {path} are read too, the first is column {column}")
+    if struck:
+        names = [str(line) for line in struck[:MOST_NAMED]]
+        more = [f"{len(struck) - MOST_NAMED} more"] if len(struck) > MOST_NAMED else []
+        which = f"{pluralize(len(struck), 'row', 'rows')} {join_with_and([*names, *more])}"
+        notes.append(
+            Suspicion(
+                f"{which} of {path} {pluralize(len(struck), 'is', 'are')} struck through and read "
+                "too: delete what does not count"
+            )
+        )
+    return notes
 
 
 def _read_heads(sheet: Any) -> list[list[str]]:
@@ -72,6 +142,7 @@ def _read_heads(sheet: Any) -> list[list[str]]:
 def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
     openpyxl = imported("openpyxl")
     try:
+        _check_size(data, path)
         with warnings.catch_warnings():
             # On styles and validations, which are of no use here.
             warnings.simplefilter("ignore")
@@ -79,6 +150,9 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
     # A workbook may be broken in ways that its reader does not foresee.
     except (
         zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        RuntimeError,
         LookupError,
         ValueError,
         TypeError,
@@ -89,6 +163,19 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
         raise InputError(
             f"{path} is no workbook that can be read ({error}); save it as .xlsx or as CSV"
         ) from None
+
+
+def _check_size(data: bytes, path: str | Path) -> None:
+    """Raise an InputError at a workbook that unpacks to far more than a table."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        large = sum(member.file_size for member in archive.infolist()) > MOST_BYTES
+        sheets = [name for name in archive.namelist() if name.endswith(".xml") and not large]
+        # A null byte is every second one in UTF-16.
+        counts = (archive.read(name).replace(b"\0", b"").count(b"<c") for name in sheets)
+        if large or sum(counts) > MOST_CELLS:
+            raise InputError(
+                f"{path} unpacks to far more than a table: save the table alone, or as CSV"
+            )
 
 
 def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:

@@ -70,13 +70,15 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, target)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
+    except OSError as error:
+        if error.errno and error.filename in (None, temporary):
             # A full disk is known by its number only: name the file that the user knows.
             error.filename, error.filename2 = str(path), None
+        raise
+    finally:
+        # It is gone if it was moved into place.
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise
 
 
 def check_replaceable(path: str | Path) -> None:

@@ -22,19 +22,15 @@ def write_folder(
     """
     root = Path(os.path.abspath(folder))
     check_folder(root, folder, hidden)
-    made: list[Path] = []
     try:
-        for place, content in files.items():
-            write_new(root / place, content, made)
-    except BaseException as fault:
         # An interrupt too leaves nothing behind.
-        for path in reversed(made):
-            with contextlib.suppress(OSError):
-                path.rmdir() if path.is_dir() else path.unlink()
-        if isinstance(fault, OSError):
-            reason = fault.strerror or fault
-            raise InputError(f"cannot write {what} to {folder}: {reason}") from None
-        raise
+        with contextlib.ExitStack() as undo:
+            for place, content in files.items():
+                write_new(root / place, content, undo)
+            undo.pop_all()
+    except OSError as fault:
+        reason = fault.strerror or fault
+        raise InputError(f"cannot write {what} to {folder}: {reason}") from None
 
 
 def check_folder(root: Path, folder: str | Path, hidden: Sequence[str] = ()) -> None:
@@ -61,12 +57,20 @@ def check_folder(root: Path, folder: str | Path, hidden: Sequence[str] = ()) -> 
         )
 
 
-def write_new(path: Path, content: str | bytes, made: list[Path]) -> None:
-    """Write a file that was not there, and the folders to it; what was made is noted first."""
+def write_new(path: Path, content: str | bytes, undo: contextlib.ExitStack) -> None:
+    """Write a file that was not there, and the folders to it.
+
+    undo: gets the removal of what was made.
+    """
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir()
-            made.append(folder)
+            undo.callback(_remove, folder)
     with path.open("xb") as file:
-        made.append(path)
+        undo.callback(_remove, path)
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.rmdir() if path.is_dir() else path.unlink()

@@ -76,7 +76,7 @@ MEMBERS = TableKind(
     ("goal", "validation", "minimum", "cost"),
     "agent,limit",
     "'fedaccord pilots {path}' takes it",
-    also={"limit": ("cases", "samples", "n", "patients")},
+    also={"limit": ("cases", "samples", "n", "patients", "fälle", "anzahl")},
 )
 
 

@@ -29,6 +29,9 @@ MOST_POINTS = 10**8
 # of zip can hold a terabyte of zeros.
 LARGEST_BYTES = 2**31
 
+# The arrays of scipy's matrices that say where its numbers are.
+PLACES = ("shape", "indices", "indptr", "row", "col", "offsets")
+
 # What zipfile, numpy and scipy raise on damaged archives.
 DAMAGE = (
     zipfile.BadZipFile,
@@ -113,6 +116,8 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, 
         )
     if member.filename == "data.npy" and dtype.kind not in "fiu":
         raise InputError(f'"{key}" in {name} holds {dtype} values; save it as numbers')
+    if member.filename.removesuffix(".npy") in PLACES and dtype.kind not in "iu":
+        raise ValueError("places in a matrix are not whole numbers")
     if dtype == np.float16:
         raise InputError(f'"{key}" in {name} holds half-precision values; save it as float64')
     if begin + math.prod(shape) * dtype.itemsize != member.file_size:
@@ -210,7 +215,8 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pat
     try:
         with archive.open(info) as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            return array
+            # Another machine may order bytes otherwise, which torch cannot read.
+            return array.astype(array.dtype.newbyteorder("="), copy=False)
     except ValueError as error:
         raise InputError(f"{path} is not a sound npz file ({error}); save it again") from None
 

@@ -12,9 +12,10 @@ from fedaccord._checks import as_numbers
 from fedaccord._io.columns import Type
 from fedaccord.errors import InputError
 
-# Spaces and quotes that stand between thousands, and a minus that is no hyphen.
+# Spaces and quotes that stand between thousands, a minus that is no hyphen, and signs of no width.
 PLAINER = str.maketrans(
     {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-", "\uff05": "%"}
+    | dict.fromkeys("\u200b\u200e\u2060\ufeff", "")
 )
 # Almost every cell: what is read as such goes fast, and to the same number.
 PLAIN = re.compile(r"[0-9]{1,30}")
@@ -27,6 +28,8 @@ DECIMAL = re.compile(
 )
 # A count that was withheld because it is small, as <11.
 SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+# What is only a bound, as <0.8.
+BOUND = re.compile(r"[<>≤≥]=?\s*[0-9.,]+\s*%?")
 # A date that a spreadsheet made of a number, as 03.04.2026, Apr 03 or 3. Mai.
 MONTH = "(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\\W0-9]*"
 DATE = re.compile(
@@ -34,6 +37,21 @@ DATE = re.compile(
     rf"|{MONTH}[. -]*[0-9]{{1,4}}|[0-9]{{1,4}}[. -]*{MONTH}\.?",
     re.IGNORECASE,
 )
+# A number in thousands, millions or per mille; three digits behind a mark may be thousands.
+SCALED = re.compile(
+    r"(?P<number>[+-]?[0-9]+(?:[.,](?P<part>[0-9]+))?) ?"
+    r"(?:(?P<k>k|tsd\.?|thousand)|(?P<m>m|mio\.?|million)|(?P<mille>‰|per ?mille?|promille)"
+    r"|(?P<cent>per ?cent|pct\.?|prozent))",
+    re.IGNORECASE,
+)
+SCALES = {"k": 3, "m": 6, "mille": -3, "cent": -2}
+# A number in which a letter stands for the digit that looks like it.
+LOOKALIKE = re.compile(
+    r"(?=.*[OolI])[0-9OolI]*[0-9][0-9OolI]*(?:[.,][0-9OolI]+)?|[Oo][.,][0-9OolI]+"
+)
+DIGITS = str.maketrans("OolI", "0011")
+# Two numbers and what stands between them, as 600-800 or 5 to 10.
+RANGE = re.compile(r"[0-9][0-9.,' ]*%? ?(?:-|–|—|to|bis) ?[0-9][0-9.,' ]*%?", re.IGNORECASE)
 MARKS = {".": "a point", ",": "a comma"}
 
 
@@ -45,6 +63,19 @@ class Exact(str):
 
 class Date(str):
     """A date that a workbook holds in a cell, often what became of a number like 1.5."""
+
+    __slots__ = ()
+
+
+class Merged(str):
+    """An empty cell of a workbook that is merged with one above it."""
+
+    __slots__ = ("above",)
+    above: str
+
+
+class Suspicion(str):
+    """A note on a table that speaks against trusting what is made from it."""
 
     __slots__ = ()
 
@@ -125,6 +156,11 @@ class Marks:
             return False
         whole, part = text.split(mark)
         if kind == "count" and part.strip("0"):
+            if role == "decimals":
+                raise InputError(
+                    f'{what} reads "{text}", and {self.roles[mark][1]}, with {MARKS[mark]} for '
+                    f"decimals: write {whole}{part}, or the whole number that is meant"
+                )
             # Only one of the two readings is a whole number.
             return False
         decimal = f"{whole}.{part.rstrip('0')}".rstrip(".")
@@ -194,8 +230,20 @@ def _find_remedy(text: str, column: str) -> str:
         return ERROR
     if SUPPRESSED.fullmatch(text):
         return "a count that is withheld cannot be used here; write the number itself"
+    if BOUND.fullmatch(text):
+        empty = ", or leave the cell empty" if column != "contribution" else ""
+        return f"a bound cannot be used; write the number itself{empty}"
     if DATE.fullmatch(text):
         return "it is a date; format the cell as a number and type the number again"
+    if scaled := SCALED.fullmatch(text.translate(PLAINER)):
+        number = Decimal(scaled["number"].replace(",", ".")).scaleb(SCALES[scaled.lastgroup or ""])
+        return "write it in full" if len(scaled["part"] or "") == 3 else f"write {number:f}"
+    if RANGE.fullmatch(text.translate(PLAINER)):
+        return "a range cannot be used; write one number"
+    if LOOKALIKE.fullmatch(text):
+        return f"it has a letter for a digit; write {text.translate(DIGITS)} if that is meant"
+    # What follows in brackets, or after a sign, is how far the number is sure.
+    text = re.split(r"(?<=[0-9%])\s*[±(\[]", text, maxsplit=1)[0]
     numbers = re.findall(r"[0-9]+(?:[.,][0-9]+)?", text)
     if len(numbers) == 1:
         return f"write the number alone, as {numbers[0].replace(',', '.')}"

@@ -27,11 +27,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:
-        # SQLite has rolled back by itself after some errors, a full disk among them.
+    finally:
+        # After some errors, a full disk among them, SQLite has rolled back by itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        raise
 
 
 def claim(

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fedaccord._checks import clean_name, find_closest
-from fedaccord._io.columns import FAILED, OWN, TOTALS, TYPES
+from fedaccord._io.columns import FAILED, MEANS, OWN, TOTALS, TYPES
 from fedaccord._io.files import TABLES, read_bytes, read_json, replace_file
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TableKind, simplify
 from fedaccord._io.numbers import (
@@ -30,6 +30,7 @@ from fedaccord._io.numbers import (
     SUPPRESSED,
     Date,
     Marks,
+    Merged,
     find_middle,
     read_number,
     read_share,
@@ -47,10 +48,17 @@ MOST_ABOVE = 10
 LEAST_PERCENT = 10
 # A number as a pilot's name, and how a text begins that is a note and no agent.
 NUMBERED = re.compile(r"[0-9]+(?:[.,]0+)?")
-NOTE = re.compile(r"\*|[^:]{2,30}: |(?:note|notes|hinweis|anmerkung)\b", re.IGNORECASE)
-MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
+NOTE = re.compile(
+    r"[*†‡¹²³]|[(\[]?[0-9a-z][)\]]|[^:]{2,30}: |(?:note|notes|hinweis|anmerkung)\b", re.IGNORECASE
+)
+# The most words in the name of an agent; a longer text is likely a note.
+MOST_WORDS = 4
+MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # How files begin that are saved or sent in place of a table, and what they are.
-FOREIGN = {b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture"}
+FOREIGN = {
+    **{b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture"},
+    **dict.fromkeys((b"<html", b"<!DOCTYPE", b"<!doctype", b"<table"), "a web page"),
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,11 @@ class Rows:
         return HISTOGRAMS if "agent" in found and "accuracy" not in found else None
 
     @property
+    def document(self) -> str:
+        """What holds one table and no more, in words."""
+        return "sheet" if self.unit == "row" else "file"
+
+    @property
     def has_measures(self) -> bool:
         """Whether the columns are those of pilots with several measures."""
         heads = {simplify(head) for head in self.cells[0]} if self.cells else set()
@@ -117,6 +130,10 @@ class Rows:
                 f"{kind.example}, and hold numbers below it"
             )
         self._check_kind(kind)
+        return self._join_tables()._take_apart(kind)
+
+    def _take_apart(self, kind: TableKind) -> Sheet:
+        """Return the columns of one table, whose kind is right."""
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
         self._check_strays(kind, places)
@@ -132,6 +149,8 @@ class Rows:
         rows = self.cells[1:]
         cells = {name: [row[place] for row in rows] for name, place in places.items()}
         for name in cells:
+            if TYPES.get(name) == "name":
+                cells[name] = [c.above if isinstance(c, Merged) else c for c in cells[name]]
             # A workbook needs no apostrophe to keep a text from being run.
             if TYPES.get(name) == "name" and self.unit == "line":
                 cells[name] = [_unescape(cell) for cell in cells[name]]
@@ -153,7 +172,7 @@ class Rows:
         columns = [kind.find_column(head) for head in heads]
         found = self.kind
         if kind is PROPOSAL and (
-            # Accuracies may stand beside contributions, and one column of numbers be anything.
+            # Accuracies may stand next to contributions, and one column of numbers be anything.
             (found is PILOTS and "pilot" not in map(PILOTS.find_column, heads))
             or (found is HISTOGRAMS and len(heads) < 3)
         ):
@@ -173,6 +192,8 @@ class Rows:
                 f"here: 'fedaccord solve {self.path}' takes it"
             )
         missing = [name for name in kind.needed if name not in columns]
+        self._refuse_wide(kind, missing, strangers)
+        where = f"{self.unit} {self.lines[0]}"
         for name in missing:
             near = find_closest(name, strangers)
             meant = f"; is it the column {near!r}? rename it" if near else ""
@@ -182,10 +203,48 @@ class Rows:
                 f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
             )
             raise InputError(
-                f"{self.path} has no column {name!r}{meant}; its headings are "
+                f"{self.path} has no column {name!r}{meant}; its headings in {where} are "
                 f"{', '.join(map(repr, heads))}; "
                 f"accepted are, {known}"
             )
+
+    def _refuse_wide(self, kind: TableKind, missing: list[str], strangers: list[str]) -> None:
+        """Refuse a table with columns of its own for each agent, as 'Hill cases', 'Hill acc'."""
+        ends = [kind.find_column(head.split()[-1]) for head in strangers if " " in head]
+        columns = [column for column in ends if column in missing]
+        if "agent" in missing and len(columns) > len(set(columns)):
+            needed = ", ".join(kind.needed)
+            raise InputError(
+                f"{self.path} has columns of its own for each agent, as {strangers[0]!r}: write "
+                f"one {self.unit} for each agent and pilot, with the columns {needed}"
+            )
+
+    def _join_tables(self) -> Rows:
+        """Return the rows without headings that come again, or refuse another table below."""
+        heads = _fold_heads(self.cells[0])
+        again = []
+        for place in range(1, len(self.cells)):
+            row = self.cells[place]
+            apart = self.lines[place] > self.lines[place - 1] + 1
+            if _fold_heads(row) == heads:
+                again.append(place)
+            elif _is_headings(row, apart=apart):
+                raise InputError(
+                    f"another table begins in {self.unit} {self.lines[place]} of {self.path}, with "
+                    f"the headings {', '.join(repr(cell) for cell in row if cell)}: move it to a "
+                    f"{self.document} of its own"
+                )
+        if not again:
+            return self
+        kept = [place for place in range(len(self.cells)) if place not in again]
+        said = f"{self.unit} {self.lines[again[0]]} of {self.path} has the headings again"
+        said += ": what is below it is read as the same table"
+        return replace(
+            self,
+            lines=[self.lines[place] for place in kept],
+            cells=[self.cells[place] for place in kept],
+            notes=(*self.notes, said),
+        )
 
     def _check_widths(self) -> None:
         """Refuse lines with more or fewer cells than the first.
@@ -203,17 +262,14 @@ class Rows:
                 )
 
     def _check_strays(self, kind: TableKind, places: Mapping[str, int]) -> None:
-        """Refuse lines that are not of the table: the headings once more, or a note.
+        """Refuse lines that are not of the table, as a note.
 
         kind: of table.
         places: where each column stands.
         """
         agent = places.get("agent")
-        heads = [head.casefold() for head in self.cells[0]]
         for line, row in zip(self.lines[1:], self.cells[1:], strict=True):
             where = f"{self.unit} {line} of {self.path}"
-            if [clean_heading(cell).casefold() for cell in row[: len(heads)]] == heads:
-                raise InputError(f"{where} has the headings again: delete it")
             said = [(place, cell) for place, cell in enumerate(row) if cell]
             place, text = said[0]
             # An agent may stand alone in its line, and then it has no samples.
@@ -221,16 +277,27 @@ class Rows:
             is_text = re.search(r"[^\W0-9]", text) and _fold(text) not in TOTALS
             if len(said) == 1 < len(places) and stray and is_text and not text.startswith("#"):
                 raise InputError(f"{where} looks like a note: delete it")
+            if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
+                raise InputError(
+                    f"{where} looks like a note: delete it, or fill in the missing cells"
+                )
 
     def _find_width_remedy(self, row: list[str], width: int) -> str:
         """Return what to do about a line with more or fewer cells than the headings."""
         if len(row) <= width:
-            note = not any(cell[:1].isdigit() for cell in row) and width > 2
-            return "it looks like a note; delete it" if note else "fill in the missing cells"
+            fill = "fill in the missing cells"
+            if len(row) == 1 and NOTE.match(row[0]):
+                return "it looks like a note; delete it"
+            if any(cell[:1].isdigit() for cell in row):
+                return fill
+            if width > 2 or NOTE.match(row[0]):
+                return "it looks like a note; delete it"
+            return f"it looks like a note; delete it, or {fill}" if _is_long(row[0]) else fill
         for one, other in pairwise(row):
             if one and other and not re.search(r"[0-9]", one + other):
                 name = f"{one}{self.separator.strip()} {other}"
-                return f'put a name with a {MARK_NAMES[self.separator]} in quotes, as "{name}"'
+                mark = MARK_NAMES.get(self.separator, "separator")
+                return f'put a name with a {mark} in quotes, as "{name}"'
         if self.separator == ",":
             return "write numbers without commas, as 1700 or 0.85"
         return "delete the cells without a heading"
@@ -323,14 +390,21 @@ class Sheet:
         if PLAIN.fullmatch(text):
             return float(text)
         what = self.describe(name, row)
-        if text.endswith("%"):
+        if text.endswith(("%", "‰")):
             raise InputError(f'{what} reads "{shorten(text)}": write a number of samples')
         value = read_number(text, what, self.marks, kind=kind, column=name)
-        if kind == "count" and value % 1:
+        if value < 0:
+            raise InputError(
+                f"{what} is negative ({value:.15g}): give a number that is zero or more"
+            )
+        if kind == "count" and math.isclose(value, round(value)):
+            # A formula leaves 420.00000000000006 where it means 420.
+            return float(round(value))
+        if kind == "count":
             remedy = "write a whole number"
             if name == "contribution" and 0 < value < 1:
                 remedy = "write how many samples it gave, not which part of what it has"
-            raise InputError(f"{what} is {value:g}: {remedy}")
+            raise InputError(f"{what} is {value:.15g}: {remedy}")
         return value
 
     def _read_share(self, name: str, row: int) -> float:
@@ -347,6 +421,8 @@ class Sheet:
             value = to_share(value)
         if not 0 <= value <= 1:
             remedy = "it must lie between 0 and 1"
+            if value > 1:
+                remedy += ", or end with %, such as 87.2 %"
             if LEAST_PERCENT <= value <= 100:
                 remedy = f"did you mean {value / 100:g}, or {value:g} %?"
                 remedy += f' For a column in per cent, write the heading "{name} (%)"'
@@ -410,6 +486,12 @@ class Sheet:
         named = self.column("agent")
         first = self.cells[min(self.places, key=lambda name: self.places[name])]
         titles = [own or (other if column else "") for own, other in zip(named, first, strict=True)]
+        means = [row for row, title in enumerate(titles) if _fold(title) in MEANS]
+        if means and len(self.lines) > 1:
+            raise InputError(
+                f"{self.where(means[0])} is called {titles[means[0]]!r}, like a line that sums up "
+                "others: leave it out"
+            )
         sums = [row for row, title in enumerate(titles) if _fold(title) in TOTALS]
         if not sums or len(self.lines) == 1:
             return self
@@ -459,6 +541,11 @@ def name_cell(place: int, line: int) -> str:
     return f"{letters}{line}"
 
 
+def _is_long(text: str) -> bool:
+    """Return whether a text has more words than names of agents have."""
+    return len(text.split()) > MOST_WORDS
+
+
 def _fold(name: str) -> str:
     return re.sub(r"\s+", "", name.translate(PLAINER)).casefold()
 
@@ -479,20 +566,11 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
     for place, heading in enumerate(rows.cells[0]):
         if not heading:
             # A spreadsheet may leave empty columns, at the end of every line or elsewhere.
-            if any(row[place] for row in rows.cells[1:] if place < len(row)):
-                raise InputError(
-                    f"a column in the first line of {rows.path} has no name; give it one"
-                )
+            _refuse_cells_below(rows, place)
             continue
         column = kind.find_column(heading) or heading
         if column in places:
-            before = rows.cells[0][places[column]]
-            raise InputError(
-                f"{rows.path} names the column {column!r} twice; rename one of them"
-                if before.casefold() == heading.casefold()
-                else f"{rows.path} has two columns for the {column}, {before!r} and {heading!r}: "
-                "leave one out, or rename it"
-            )
+            _refuse_twice(rows, column, places[column], place)
         places[column] = place
         if column in TYPES and "%" in heading:
             if kind.type_of(column) != "share":
@@ -504,6 +582,43 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
         if column in TYPES and simplify(heading) not in (column, SPOKEN.get().rename(column)):
             renamed.append(f"the column {heading!r} is read as {column}")
     return places, percents, renamed
+
+
+def _refuse_twice(rows: Rows, column: str, first: int, second: int) -> NoReturn:
+    """Refuse two headings for one column; beyond a gap they are likely of another table.
+
+    rows: the table.
+    column: what both headings mean.
+    first, second: where they stand.
+    """
+    before, heading = rows.cells[0][first], rows.cells[0][second]
+    where = f"{rows.unit} {rows.lines[0]} of {rows.path}"
+    if not all(rows.cells[0][first:second]):
+        raise InputError(
+            f"{where} names the column {column!r} twice, the second time beyond an empty column: "
+            f"move a table that stands next to another to a {rows.document} of its own"
+        )
+    raise InputError(
+        f"{where} names the column {column!r} twice; rename one of them"
+        if before.casefold() == heading.casefold()
+        else f"{where} has two columns for the {column}, {before!r} and {heading!r}: "
+        "leave one out, or rename it"
+    )
+
+
+def _refuse_cells_below(rows: Rows, place: int) -> None:
+    """Refuse a column without a heading that has a cell below, and name the first."""
+    for line, row in zip(rows.lines[1:], rows.cells[1:], strict=True):
+        if place < len(row) and row[place]:
+            cell = name_cell(place, line)
+            book = rows.unit == "row"
+            column = cell.removesuffix(str(line)) if book else place + 1
+            where = f"cell {cell}" if book else f"line {line}"
+            raise InputError(
+                f"column {column} of {rows.path} has no name in {rows.unit} {rows.lines[0]}, and "
+                f"{where} has {shorten(row[place])!r}{'' if book else ' in it'}: give it a name, "
+                "or delete what stands in it"
+            )
 
 
 # Files.
@@ -580,20 +695,43 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
         # Above the headings there may be a title.
         lines_above = [row for row in text.splitlines()[:MOST_ABOVE] if row.strip()]
         separator = _find_separator([first] if expected is not None else lines_above, expected)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    lines, cells = [], []
     try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                lines.append(reader.line_num + skipped)
-                cells.append([cell.strip() for cell in row])
-                # Between commas an empty cell at the end may be half of a number's neighbour.
-                while separator != "," and len(row) > len(cells[0]) and not cells[-1][-1]:
-                    cells[-1].pop()
-                    row.pop()
+        lines, cells = _split_text(text, separator, path, skipped)
     except csv.Error as error:
         raise InputError(f"{path} is not CSV ({error}); save it again") from None
     return Rows(str(path), lines, cells, notes=notes, separator=separator)
+
+
+def _split_text(
+    text: str, separator: str, path: str | Path, above: int
+) -> tuple[list[int], list[list[str]]]:
+    """Return the lines of a CSV file that are not blank: where each ends, and its cells.
+
+    text: of the file.
+    separator: what stands between cells.
+    path: the file, for messages.
+    above: how many lines the file has above the text.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    lines: list[int] = []
+    cells: list[list[str]] = []
+    start = ended = above
+    for row in reader:
+        start, ended = ended + 1, above + reader.line_num
+        if any(cell.strip() for cell in row):
+            lines.append(ended)
+            cells.append([cell.strip() for cell in row])
+            # Between commas an empty cell at the end may be half of a number's neighbour.
+            while separator != "," and len(row) > len(cells[0]) and not cells[-1][-1]:
+                cells[-1].pop()
+                row.pop()
+    # A quotation mark that is open takes all lines to the end into one cell.
+    if ended > start and text.count('"') % 2:
+        raise InputError(
+            f"a quotation mark opens in line {start} of {path} and never closes: close it, or "
+            "delete it"
+        )
+    return lines, cells
 
 
 def clean_heading(text: str) -> str:
@@ -604,6 +742,25 @@ def clean_heading(text: str) -> str:
 def _count_known(heads: Sequence[str]) -> int:
     """Return how many columns of our tables some headings name."""
     return sum(any(kind.find_column(head) for kind in (PILOTS, HISTOGRAMS)) for head in heads)
+
+
+def _fold_heads(row: Sequence[str]) -> list[str]:
+    """Return the headings of a line in small letters, without empty ones at its end."""
+    heads = [clean_heading(cell).casefold() for cell in row]
+    while heads and not heads[-1]:
+        heads.pop()
+    return heads
+
+
+def _is_headings(row: Sequence[str], *, apart: bool) -> bool:
+    """Return whether a line below a table has the headings of another.
+
+    row: its cells.
+    apart: whether an empty line stands above it.
+    """
+    said = [cell for cell in row if cell]
+    is_text = all(re.search(r"[^\W0-9]", cell) and not cell[0].isdigit() for cell in said)
+    return is_text and len(said) > 1 and _count_known(said) > (0 if apart else 1)
 
 
 def _is_above_headings(row: list[str], below: Sequence[str] = ()) -> bool:
@@ -669,7 +826,7 @@ def _find_separator(first: Sequence[str], expected: str | None) -> str:
         return max(map(count_known, rows), default=0), len(rows[0]) if rows else 0
 
     # Of equals the first.
-    return max((",", ";", "\t"), key=rate)
+    return max(MARK_NAMES, key=rate)
 
 
 def write_table(path: str | Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

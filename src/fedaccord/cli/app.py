@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import logging
 import math
 import os
 import re
@@ -99,6 +100,8 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command and leave with its exit code."""
         prepare_streams()
+        # Without a home that can be written to, it would say so at length, and works all the same.
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         run = super().main
         sys.exit(_run(lambda: run(*args, **{**options, "standalone_mode": False})))
 
@@ -119,7 +122,9 @@ def _run(command: Callable[[], Any]) -> int:
         complain(str(error))
     except click.UsageError as error:
         sentence = error.format_message().rstrip(".?").replace(". D", "; d")
-        complain(f"{sentence}; {_find_remedy(sentence)}")
+        said = sentence.replace("a valid float", "a number")
+        said = said.replace("a valid integer", "a whole number")
+        complain(f"{said}; {_find_remedy(sentence)}")
     except (click.Abort, Interrupted) as error:
         complain(str(error) or "interrupted")
         return INTERRUPTED

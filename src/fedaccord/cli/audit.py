@@ -142,7 +142,8 @@ class _News:
     def announce(self, progress: Progress) -> None:
         """Say once how many runs there are to make."""
         if not self._announced:
-            complain(f"{self._up_to}{count(progress.total, 'run')} to make{self._apart}")
+            hedge = "about " if progress.estimated else self._up_to
+            complain(f"{hedge}{count(progress.total, 'run')} to make{self._apart}")
         self._announced = True
 
     def note(self, progress: Progress) -> Progress:

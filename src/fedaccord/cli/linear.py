@@ -13,6 +13,7 @@ from fedaccord.cli.app import complain_of, describe_files
 from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, gather_options
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
+from fedaccord.games.base import Game
 from fedaccord.games.rows import RowGame
 from fedaccord.planning.basis import Source, Wanted, read_priced_game, set_limits
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.measures import GoalsMeasurement
+    from fedaccord.planning.result import Plan
 
 Subject = Annotated[
     str, typer.Argument(metavar="GAME.json|PILOTS.csv", help="The game, or the pilots.")
@@ -82,6 +84,23 @@ def read_benefits(options: Input) -> LinearGame | RowGame:
 
     options: what the user said.
     """
+    found = _read(options)
+    return found if isinstance(found, Game) else found.doubted_game
+
+
+def read_paid(options: Input) -> tuple[LinearGame | RowGame, tuple[int, ...]]:
+    """Return the game that payments are for, and the agents whose target they raise.
+
+    Raises an UnreachableError where pilots leave no plan.
+
+    options: what the user said.
+    """
+    found = _read(options)
+    return (found, ()) if isinstance(found, Game) else (found.paid_game, found.raised)
+
+
+def _read(options: Input) -> LinearGame | RowGame | Plan:
+    """Return the game of a file, or the plan from pilots."""
     subject = options.subject
     if options.seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {options.seed}")
@@ -164,7 +183,7 @@ def plan_measures(
             return cheapest
 
 
-def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Input) -> LinearGame:
+def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Input) -> Plan:
     from fedaccord.planning.plan import make_plan
 
     prior = None
@@ -179,4 +198,4 @@ def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Inpu
         plan = make_plan(measured, probability=options.probability or 0.95, seed=options.seed)
     if plan.contributions is None:
         raise UnreachableError(f"there is no plan: {plan.reason}")
-    return plan.doubted_game
+    return plan

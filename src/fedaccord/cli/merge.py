@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,20 +16,23 @@ from fedaccord.wording import join_with_and, pluralize
 @app.command()
 def merge(
     parts: Annotated[
-        list[str], typer.Argument(metavar="PART.sqlite ...", help="Files that --part made.")
+        list[str],
+        typer.Argument(metavar="PART ...", help="Files, or folders of reproduce, of --part."),
     ],
     into: Annotated[
-        str, typer.Option(metavar="WHOLE.sqlite", help="File that gets the runs of all parts.")
+        str,
+        typer.Option(metavar="WHOLE", help="File or folder that gets the runs of all parts."),
     ],
 ) -> None:
-    """Unite the runs that audit, frontier or difficulty made with --part.
+    """Unite the runs that audit, frontier, difficulty or reproduce made with --part.
 
     The order does not matter, and a part that is merged twice counts once.
     """
-    from fedaccord.federation.runs.merge import merge_files
+    from fedaccord.federation.runs.merge import merge_files, merge_folders
 
     check_folder(into, "--into")
-    found = merge_files(parts, into)
+    unite = merge_folders if any(Path(part).is_dir() for part in parts) else merge_files
+    found = unite(parts, into)
     complain(f"{describe_kept(found.runs, into)}; {found.added:,} of them are new")
     if found.lacking:
         lacking = found.lacking

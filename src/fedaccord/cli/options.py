@@ -121,7 +121,7 @@ Results = Annotated[
 PartOption = Annotated[
     str | None,
     typer.Option(
-        "--part", metavar="I/N", help="Make only part I of N, in its own file; see merge."
+        "--part", metavar="I/N", help="Make only part I of N, in its own place; see merge."
     ),
 ]
 CacheFolder = Annotated[

@@ -115,7 +115,7 @@ Preference = Annotated[
     str,
     typer.Option(
         help="total: the cheapest stable plan whose safety margins are the same multiple of each "
-        "agent's noise. firm: the one of these plans in which defectors lose most."
+        "agent's scatter. firm: the one of these plans in which defectors lose most."
     ),
 ]
 AlgorithmName = Annotated[
@@ -392,7 +392,12 @@ def _check_fit(
             "label histograms have no accuracies: give --need, the samples that each agent needs "
             "alone, or a table of pilots with --histograms"
         )
-    if kind not in ("config", "pilots") and histograms is not None:
+    if kind == "histograms" and histograms is not None:
+        raise InputError(
+            "--histograms goes with a table of pilots, and the first file has label histograms: if "
+            f"{histograms} has the pilots, swap the two files; if not, leave --histograms out"
+        )
+    if kind == "game" and histograms is not None:
         raise InputError("--histograms goes with a table of pilots; leave it out")
     if kind not in ("config", "pilots") and save_pilots is not None:
         raise InputError("--save-pilots has nothing to write: there are no pilots")

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,7 +15,7 @@ from fedaccord._checks import check_workers, cores
 from fedaccord._io.files import json_text, read_json, replace_file
 from fedaccord._lazy import imported
 from fedaccord.cli.app import Interrupted, app, check_report, command_line, present
-from fedaccord.cli.options import AsJson, ReportFile
+from fedaccord.cli.options import AsJson, PartOption, ReportFile
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.report.terminal import complain, show_stages
 from fedaccord.wording import count, format_duration
@@ -49,6 +49,7 @@ def reproduce(
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Parallel runs. Default: one per core.")
     ] = None,
+    part: PartOption = None,
     claims: Annotated[bool, typer.Option("--list", help="List the claims and exit.")] = False,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -67,7 +68,9 @@ def reproduce(
     minutes = running.minutes(only, full=full)
     workers = check_workers(cores() if workers is None else workers)
     check_report(report)
-    folder = _make_folder(out)
+    if part is not None:
+        _make_part(part, out, only, full=full, workers=workers)
+    folder = _make_folder(_read_out(out))
     result = folder / f"{STEMS[full]}.json"
     page = _page_file(report, result)
     ids = list(dict.fromkeys(only or running.all_claims()))
@@ -94,6 +97,21 @@ def reproduce(
     return code
 
 
+def _make_part(
+    part: str, out: str, only: list[str] | None, *, full: bool, workers: int
+) -> NoReturn:
+    """Make a part of the training in a folder next to --out; raise OnlyPart at the end."""
+    from fedaccord.federation.runs.parts import Part
+    from fedaccord.reproduce.run import make_part
+
+    one, whole = Part.parse(part), _read_out(out)
+    if not whole.name:
+        raise InputError(f"--part needs --out with a name of its own; got --out {out}")
+    own = _make_folder(one.name_file(whole))
+    with _work_in(own), show_stages() as tell:
+        raise make_part(one, only, full=full, folder=whole, workers=workers, tell=tell)
+
+
 def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
     keys = ("id", "part", "claim", "place", "paper")
     listed = [{key: getattr(claim, key) for key in keys} for claim in claims.values()]
@@ -106,17 +124,22 @@ def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:
     )
 
 
-def _make_folder(out: str) -> Path:
-    """Make the folder for the results, or say why that fails before any time goes into them."""
+def _read_out(out: str) -> Path:
     if not out.strip():
         raise InputError("--out is empty; name a folder, such as --out reproduction")
-    folder = Path(out)
+    return Path(out)
+
+
+def _make_folder(folder: Path) -> Path:
+    """Make the folder for the results, or say why that fails before any time goes into them."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot write to --out {out}: {error.strerror or error}") from None
+        raise InputError(f"cannot write to --out {folder}: {error.strerror or error}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to --out {out}: the folder is not writable; name another")
+        raise InputError(
+            f"cannot write to --out {folder}: the folder is not writable; name another"
+        )
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +17,7 @@ from fedaccord.cli.app import (
     command_line,
     present,
 )
-from fedaccord.cli.linear import Input, add_input, read_benefits
+from fedaccord.cli.linear import Input, add_input, read_paid
 from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
 from fedaccord.cli.replaced import Written
 from fedaccord.errors import UnreachableError, UnsolvedError
@@ -53,7 +54,8 @@ def share(
 
     The cheapest plan asks some agents for more than they need themselves. Payments make it hold:
     they add up to zero, and no group of agents would pay less alone. Other contracts are listed
-    for comparison. Exits 1 if there is no plan.
+    for comparison. Take marginal if agents could misstate their costs, and shapley if each agent
+    should bear the cost that it adds. Exits 1 if there is no plan.
     """
     from fedaccord.report.sharing import share_page, show_shares
     from fedaccord.sharing.share import share_costs
@@ -68,9 +70,10 @@ def share(
             save, (".csv", ".xlsx"), keep=kept, what="table", written=Written.PAYMENTS
         )
     try:
-        game = read_benefits(source)
+        game, raised = read_paid(source)
         with progress("sharing the cost"), interruptible():
             found = share_costs(game, orders=orders, seed=source.seed, time_limit=time_limit)
+            found = replace(found, raised=raised)
     except (UnreachableError, UnsolvedError) as error:
         complain(str(error))
         return 1

@@ -154,10 +154,8 @@ def plan_for_goals(
     saved: files to write, by their options.
     report, as_json: how the plan is shown.
     """
-    from fedaccord.allocation import Allocation
     from fedaccord.cli.linear import fit_measures, plan_measures
-    from fedaccord.equilibria.solve import solve_all
-    from fedaccord.equilibria.whole import round_up
+    from fedaccord.equilibria.whole import solve_whole
     from fedaccord.games.files import write_game
 
     try:
@@ -167,13 +165,13 @@ def plan_for_goals(
         complain(f"there is no plan: {error}")
         return 1
     concepts = ("optimal", "stable") if plan.concept == "stable" else ("optimal",)
-    found = solve_all(plan.game, concepts=concepts, time_limit=time_limit)
+    # Patients are whole: the plan and the game that are shown are those that are saved.
+    found = solve_whole(plan.game, concepts=concepts, time_limit=time_limit)
     shown = _Shown(found, measured)
     if (to := saved["--save"]) is not None:
-        given = found.solutions[plan.concept].allocation.contributions
-        Allocation(round_up(given), plan.game.agents).save(to)
+        found.solutions[plan.concept].allocation.save(to)
     if (to := saved["--save-game"]) is not None:
-        write_game(plan.game, to)
+        write_game(found.game, to)
     return present(
         record=shown.make_record,
         parts=shown.make_parts,
@@ -195,7 +193,7 @@ def _read_game(
     """Read a game, or fit one to pilots with several measures, with safety margins."""
     from fedaccord.games.files import read_game
 
-    limits = Wanted.read(limit, "--limit")
+    limits = Wanted.read(limit, "--limit") if limit else None
     if path.lower().endswith((".csv", ".xlsx")):
         from fedaccord._io.table import read_rows
         from fedaccord.cli.linear import fit_measures
@@ -213,7 +211,8 @@ def _read_game(
     for option, value in {"--probability": probability, "--harm": harm}.items():
         if value is not None:
             raise InputError(f"{option} is for pilots with several measures; leave it out")
-    return set_limits(read_game(path), limits), None
+    game = read_game(path)
+    return (set_limits(game, limits) if limits else game), None
 
 
 def _keep_data(
@@ -274,7 +273,7 @@ class _Shown:
             yield said
 
     def _describe_chances(self) -> str:
-        """Return how likely the plan reaches all goals; nothing where pilots do not tell it."""
+        """Return how likely the plan is to reach all goals; nothing where pilots do not tell it."""
         given = self.found.solutions[self.found.main_concept].contributions
         if self.measured is None or given is None:
             return ""

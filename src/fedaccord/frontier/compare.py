@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fedaccord._display import show_progress
+from fedaccord._lazy import show_progress
 from fedaccord.allocation import Allocation
 from fedaccord.errors import InputError, OnlyPart, UnreachableError
 from fedaccord.federation.algorithms.base import Algorithm, FedAvg
@@ -40,6 +40,11 @@ from fedaccord.federation.runs.execute import EngineMaker, Executor, Progress, o
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.frontier.result import Contender, Frontier, Goals
+
+if TYPE_CHECKING:
+    from fedaccord._checks import Vector
+    from fedaccord.measurement.fit import Measurement
+    from fedaccord.planning.result import Plan
 
 __all__ = ["Contender", "Frontier", "Goals", "Stage", "compare_algorithms"]
 
@@ -255,8 +260,11 @@ class _Planner:
             return str(error)
 
     def _measure(self, name: str, algorithm: Algorithm) -> _Made | str:
-        from fedaccord.frontier.from_federation import from_federation
-        from fedaccord.planning.plan import make_plan
+        from fedaccord.frontier.from_federation import from_federation, plan_roughly
+
+        def aim(first: Measurement) -> Vector:
+            given = self._plan_for(first).contributions
+            return plan_roughly(first) if given is None or not given.any() else given
 
         what = f"pilots of {name}"
         measurement = from_federation(
@@ -267,17 +275,11 @@ class _Planner:
             # The audits that follow leave runs in the store: whoever goes on after an
             # interruption is to plan by the pilots that were there before.
             others=False,
+            aim=aim,
             progress=lambda done, total: self.report(Stage(what, done, total)),
             **self.place,
         )
-        levels = [level for level in self.design.options.levels if level < 1]
-        plan = make_plan(
-            measurement,
-            levels=levels,
-            probability=self.options.probability,
-            prefer=self.options.prefer,  # type: ignore[arg-type]
-            seed=self.design.options.seed,
-        )
+        plan = self._plan_for(measurement)
         if plan.contributions is None or not plan.contributions.any():
             return plan.verdict
         allocation = plan.allocation
@@ -287,6 +289,19 @@ class _Planner:
             cover = float(getattr(algorithm, "cover", 1.0))
             allocation = hold_reserve(plan.game, allocation, cover=cover)
         return _Made(algorithm, allocation, plan.verdict, len(measurement.table.contributions))
+
+    def _plan_for(self, measurement: Measurement) -> Plan:
+        """Return the plan of a measurement, for goals that are judged as the audits judge them."""
+        from fedaccord.planning.plan import make_plan
+
+        return make_plan(
+            measurement,
+            levels=[level for level in self.design.options.levels if level < 1],
+            probability=self.options.probability,
+            judged="measured" if self.design.options.scored_on is None else "true",
+            prefer=self.options.prefer,  # type: ignore[arg-type]
+            seed=self.design.options.seed,
+        )
 
     def _seek(self, name: str, algorithm: Algorithm) -> _Made:
         from fedaccord.federation.eqfed.seek import seek_equilibrium

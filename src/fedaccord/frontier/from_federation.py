@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord._display import show_progress
-from fedaccord._lazy import imported
+from fedaccord._lazy import imported, show_progress
 from fedaccord.equilibria.dynamics import best_response_dynamics
 from fedaccord.games.measured import MeasuredGame, nearest_goals
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 # A plan aims above the goals, by about so many standard deviations of one run's accuracy.
 MARGIN = 2.0
+# How often pilots are aimed at a plan. The plan moves as pilots near it come in: the first is often
+# where no pilot has been.
+STAGES = 3
 # Who wants more than it can have is taken to want this much less than that.
 SHORT = 0.005
 
@@ -44,6 +46,7 @@ def from_federation(
     progress: Callable[[int, int], None] | bool | None = None,
     histograms: Histograms | None = None,
     resamples: int = RESAMPLES,
+    aim: Callable[[Measurement], ArrayLike] | None = None,
 ) -> Measurement:
     """Make the pilots that are missing, and measure what everybody's samples are worth to whom.
 
@@ -67,11 +70,16 @@ def from_federation(
     histograms: of the clients' labels, by which cross-benefits are guessed where the pilots leave
         them open.
     resamples: how often pilots are drawn again, to see how sure the fit is.
+    aim: gives the plan that a measurement leads to; the last third is then made in three stages,
+        each near the plan of all pilots before it. Where left out, one rough plan will do.
     """
 
     def fit(table: PilotTable, resamples: int) -> Measurement:
         prior = None if histograms is None else histograms.hints_for(table.agents)
         return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
+
+    def aim_near(first: PilotTable) -> ArrayLike:
+        return plan_roughly(fit(first, 1)) if aim is None else aim(fit(first, resamples))
 
     # Plans from a table of pilots need nothing that trains.
     with show_progress(progress) as tell:
@@ -80,7 +88,8 @@ def from_federation(
             algorithm,
             budget=budget,
             goals=goals,
-            aim=lambda first: plan_roughly(fit(first, 1)),
+            aim=aim_near,
+            stages=1 if aim is None else STAGES,
             seed=seed,
             store=store,
             others=others,

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from fedaccord._display import Displayed
+from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import PLANS
 from fedaccord.federation.defection.curves import (

@@ -12,16 +12,19 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError
+
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.parts import Part
 
 # The part that takes training.
 EXPERIMENT = "The experiment"
 # What is said to be measured of a claim that was not asked for.
 NOT_YET = "It has not been run yet."
-# What claims.toml has of every claim, beside the sentences for what was measured.
+# What claims.toml has of every claim, besides the sentences for what was measured.
 _PRINTED = ("claim", "place", "paper", "minutes")
 _COMPARE = {
     **{"<": operator.lt, "<=": operator.le, "==": operator.eq},
@@ -173,6 +176,7 @@ class Setting:
     folder: where finished runs of training are kept, to go on from.
     workers: how many of them at a time.
     tell: called with what is under way, how much of it is done, and of how much.
+    part: the part of the training to do; None for all of it.
     """
 
     full: bool
@@ -180,6 +184,7 @@ class Setting:
     folder: Path
     workers: int = 1
     tell: Callable[[str, int, int], None] = lambda what, done, total: None
+    part: Part | None = None
 
 
 Check = Callable[[Setting], Finding]

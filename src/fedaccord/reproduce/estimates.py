@@ -64,18 +64,16 @@ def find_quantile(n: int) -> float:
 def estimate_difference(differences: ArrayLike) -> Estimate:
     """Estimate the mean difference of two shares that were seen in the same trials.
 
-    Wald's interval for paired shares after half a trial was added to each of the four ways in
-    which a pair can end (Agresti and Min, 2005), here with Student's quantile: it keeps its
-    promise with a dozen trials, and says something when all of them end alike.
+    The interval of Agresti and Min (2005), with Student's quantile: so it keeps its promise with a
+    dozen trials.
 
     differences: per trial, from -1 to 1: the first share less the second.
     """
+    from fedaccord.federation.defection.intervals import difference_interval
+
     table = np.asarray(differences, dtype=np.float64)
-    n = len(table) + 2
-    centre = float(table.sum()) / n
-    variance = (float((table**2).sum()) + 1) / n - centre**2
-    reach = find_quantile(len(table)) * math.sqrt(variance / n)
-    return Estimate(float(table.mean()), max(-1.0, centre - reach), min(1.0, centre + reach))
+    ends = difference_interval(table, find_quantile(len(table)))
+    return Estimate(float(table.mean()), *ends)
 
 
 def resample(trials: Vector, statistic: Callable[[Vector], float], *, seed: int = 0) -> Estimate:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord._lazy import imported
-from fedaccord.errors import InputError
+from fedaccord.errors import InputError, OnlyPart
 from fedaccord.reproduce.claims import Setting, Unavailable
 
 if TYPE_CHECKING:
@@ -122,12 +123,23 @@ class Experiment:
 
     @property
     def file(self) -> Path:
-        """The file of finished runs."""
-        self.setting.folder.mkdir(parents=True, exist_ok=True)
-        return self.setting.folder / RUNS
+        """The file of finished runs, in a folder of its own if they are those of a part."""
+        whole, part = self.setting.folder, self.setting.part
+        folder = whole if part is None else part.name_file(whole)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / RUNS
 
     def keep(self, name: str) -> Path:
-        """Return the file of finished pieces of other work, one for each scale."""
+        """Return the file of finished pieces of other work, one for each scale.
+
+        Later pieces depend on earlier ones, so such work falls to one part as a whole; OnlyPart is
+        raised in the others.
+
+        name: of the file; its first word names the work.
+        """
+        part, (work, *_) = self.setting.part, name.split("-")
+        if part is not None and not part.has(int(sha256(work.encode()).hexdigest(), 16)):
+            raise OnlyPart(f"the {work} falls to another part")
         scale = "full" if self.setting.full else "quick"
         return self.file.with_name(f"{name}-{scale}.sqlite")
 
@@ -147,17 +159,19 @@ class Experiment:
         what: its name in progress messages.
         """
         from fedaccord.federation.defection.audit import Design, defection_curves
+        from fedaccord.federation.runs.store import RunStore
 
         # By the paper's protocol and to the last trial.
         wanted = dataclasses.replace(self.config.audit, protocol="P1", plan=None, width=None)
         source, algorithms = self.building.source(wanted.seed), self.config.algorithms
-        audit = defection_curves(
-            *(source, algorithms),
-            options=wanted,
-            workers=self.setting.workers,
-            store=self.file,
-            progress=lambda now: self.setting.tell(what, now.done, now.total),
-        )
+        with RunStore(self.file, part=self.setting.part) as store:
+            audit = defection_curves(
+                *(source, algorithms),
+                options=wanted,
+                workers=self.setting.workers,
+                store=store,
+                progress=lambda now: self.setting.tell(what, now.done, now.total),
+            )
         return Audited(audit, Design(source, algorithms, wanted), self.file)
 
     def train_alone(self, what: str, *, levels: tuple[float, ...] | None = None) -> SoloCurves:
@@ -167,17 +181,19 @@ class Experiment:
         levels: the parts; the config's where left out.
         """
         from fedaccord.federation.defection.solo import solo_curves
+        from fedaccord.federation.runs.store import RunStore
 
         wanted = self.config.audit
-        return solo_curves(
-            *(self.building.source(wanted.seed), self.config.algorithms["Solo"]),
-            levels=levels or wanted.levels,
-            trials=wanted.trials,
-            seed=wanted.seed,
-            workers=self.setting.workers,
-            store=self.file,
-            progress=lambda done, of: self.setting.tell(what, done, of),
-        )
+        with RunStore(self.file, part=self.setting.part) as store:
+            return solo_curves(
+                *(self.building.source(wanted.seed), self.config.algorithms["Solo"]),
+                levels=levels or wanted.levels,
+                trials=wanted.trials,
+                seed=wanted.seed,
+                workers=self.setting.workers,
+                store=store,
+                progress=lambda done, of: self.setting.tell(what, done, of),
+            )
 
 
 def set_up(

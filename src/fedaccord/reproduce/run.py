@@ -11,11 +11,17 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedaccord._io.files import read_text
 from fedaccord._machine import machine, versions
-from fedaccord.errors import ExactnessError, InputError, MissingExtraError, UnsolvedError
+from fedaccord.errors import (
+    ExactnessError,
+    InputError,
+    MissingExtraError,
+    OnlyPart,
+    UnsolvedError,
+)
 from fedaccord.reproduce.claims import (
     EXPERIMENT,
     NOT_YET,
@@ -28,6 +34,10 @@ from fedaccord.reproduce.claims import (
     Verdict,
     read_texts,
 )
+from fedaccord.reproduce.experiment import RUNS
+
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.parts import Part
 
 # The parts of the paper, in its order, and the modules that have their CLAIMS.
 PARTS = {
@@ -166,6 +176,48 @@ def reproduce(
         so_far = replace(so_far, rows=dict(rows), seconds=time.perf_counter() - started)
         finished(rows[claim.id], so_far)
     return so_far
+
+
+def make_part(
+    part: Part,
+    only: Sequence[str] | None = None,
+    *,
+    full: bool = False,
+    folder: str | Path = ".",
+    workers: int = 1,
+    tell: Tell = lambda what, done, total: None,
+) -> OnlyPart:
+    """Make one part of the training that the claims need, in a folder of its own.
+
+    Return what to raise when it is made: the claims are decided when all parts are merged.
+
+    part: which part.
+    only, full, folder, workers, tell: as for `reproduce`; the folder is that of the whole.
+    """
+    from fedaccord.federation.runs.merge import count_work
+    from fedaccord.federation.runs.store import RunStore
+
+    known, expected = all_claims(), expected_numbers()
+    _check_ids(only, known)
+    claims = [known[id] for id in only or known if known[id].part == EXPERIMENT]
+    if not claims:
+        raise InputError("these claims need no training; leave --part out")
+    own = part.name_file(folder)
+    own.mkdir(parents=True, exist_ok=True)
+    before, ids = count_work(own), sorted({claim.id for claim in claims})
+    with RunStore(own / RUNS, part=part) as store:
+        store.note_part("reproduce", full, ids, finished=False)
+    for claim in claims:
+        setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell, part)
+        try:
+            claim.check(setting)
+        except OnlyPart:
+            continue
+        except Unavailable as error:
+            raise InputError(str(error)) from None
+    with RunStore(own / RUNS, part=part) as store:
+        store.note_part("reproduce", full, ids, finished=True)
+    return part.end(own, count_work(own) - before)
 
 
 def is_continued(earlier: Mapping[str, Any], *, full: bool) -> bool:

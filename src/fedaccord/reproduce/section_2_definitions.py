@@ -70,7 +70,7 @@ class Example:
 
 
 def _paper_games() -> dict[str, Game]:
-    """The paper's own games, small, over whole numbers."""
+    """Return the paper's own games, small, over whole numbers."""
     return {
         "pac-cycle": catalog.build("pac-cycle"),
         "two-agents": catalog.build("two-agents", strategies="integer"),
